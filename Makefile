@@ -1,0 +1,59 @@
+# Everything runs in a virtual environment of its own, .venv, made on first use.
+# Choose another interpreter with `make demo PYTHON=python3.13`.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+DATA   := src/likely/data
+OUT    := build/demo
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(VENV)/.base ## learn, judge and explain on a small table, from nothing
+	@mkdir -p $(OUT)
+	@printf '\n== Learn who repays a loan, judged by 5-fold cross-validation\n\n'
+	$(BIN)/likely learn $(DATA)/loans.csv --target outcome --folds 5 -o $(OUT)/loans.likely
+	@printf '\n== Explain the prediction for one new application\n\n'
+	$(BIN)/likely explain $(OUT)/loans.likely $(DATA)/loans_new.csv --row 1
+	@printf '\n== What the model file holds\n\n'
+	$(BIN)/likely inspect $(OUT)/loans.likely
+	@printf '\nThe model is in %s. The table is made, not measured: see docs/tables.md.\n' $(OUT)/loans.likely
+
+test: lint ## lint, then the whole test suite
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev ## speed and memory, as ratios measured in one run
+	$(BIN)/python bench/run.py
+
+docs: $(VENV)/.dev ## command-line reference from the code, then the site in build/site
+	$(BIN)/python scripts/make_cli_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean: ## remove the virtual environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Likely needs Python 3.11 or newer; name one with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second call fast; a changed pyproject.toml installs again.
+$(VENV)/.base: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.base

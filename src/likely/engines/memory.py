@@ -1,0 +1,226 @@
+"""Counting in memory: batch by batch, slab by slab on all cores; each part is a tally, and tallies add."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError
+from likely.families import Block, Categorical, Encoded
+from likely.families.categorical import count_tables
+from likely.families.statistics import Counts, Statistic
+from likely.schema import CATEGORY, Column, Schema, ordered
+from likely.sources.batch import Batch, Coded
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+# Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
+SLAB_CELLS = 1 << 20
+MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be counted: the blocks, what their columns hold, the target, and the weights."""
+
+    target: str
+    blocks: tuple[Block, ...]
+    columns: tuple[Column, ...]
+    weights: str | None = None
+    ignored: tuple[tuple[str, str], ...] = ()
+    droppable: frozenset[str] = frozenset()  # columns that may be left out if they turn out to be names
+
+    def kinds(self) -> dict[str, str]:
+        """The columns that are read, and what each is read as."""
+        wanted = {column.name: column.kind for column in self.columns} | {self.target: CATEGORY}
+        return wanted | ({self.weights: "number"} if self.weights else {})
+
+
+@cache
+def pool() -> ThreadPoolExecutor:
+    """The threads that count and score; kernels let go of the interpreter."""
+    return ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, 16)), thread_name_prefix="likely")
+
+
+def slabs(rows: int, width: int) -> list[tuple[int, int]]:
+    """The stretches of rows that are worked on at a time."""
+    step = max(256, SLAB_CELLS // max(width, 1))
+    return [(a, min(a + step, rows)) for a in range(0, rows, step)]
+
+
+def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
+    """The work done on every part, in order; one part is done at once, without threads."""
+    return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
+
+
+def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
+    """Everything a source holds, counted: one tally a batch, added up."""
+    total: Tally | None = None
+    for batch in batches:
+        part = tally_batch(batch, plan)
+        total = part if total is None else total + part
+        for name in too_many(total, plan.droppable):
+            plan, total = _without(plan, total, name)
+        if progress:
+            progress(batch.rows)
+    return total if total is not None else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
+
+
+def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None) -> Tally:
+    """One batch counted, in a schema that knows the batch's own values."""
+    coded = labels or batch.coded(plan.target)
+    classes = len(coded.values)
+    y = coded.codes.astype(np.int64) - coded.low
+    w = weights if weights is not None else _weights(batch, plan.weights)
+    known: dict[str, Sequence[Any]] = {}
+    statistics: dict[Block, Statistic] = {}
+    for group in groups(plan.blocks):
+        for block, statistic in zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True):
+            statistics[block] = statistic
+    used = (y >= 0) & (w > 0)
+    seen = np.bincount(y[used], w[used], classes)
+    schema = _schema(plan, coded.values, known)
+    return in_order(Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned())
+
+
+def in_order(tally: Tally) -> Tally:
+    """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
+    schema = tally.schema
+    columns = tuple(replace(c, values=ordered(c.values)) for c in schema.columns)
+    return tally.with_schema(replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns))
+
+
+def groups(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Blocks that are counted in one sweep: equal families of single columns together, all others alone."""
+    together: dict[Any, list[Block]] = {}
+    for block in blocks:
+        together.setdefault(block.family if block.family.single else block, []).append(block)
+    return list(together.values())
+
+
+def _count_group(
+    batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
+) -> list[Statistic]:
+    family = group[0].family
+    kind = {column.name: column.kind for column in plan.columns}
+    names = [name for block in group for name in block.columns]
+    coded_names = [name for name in names if kind[name] == CATEGORY]
+    numbers = [name for name in names if kind[name] != CATEGORY]
+    table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
+    if table is not None:
+        return _count_whole_numbers(table, coded_names, y, w, classes, known)
+    coded = in_parallel(batch.coded, coded_names)
+    known.update({name: c.values for name, c in zip(coded_names, coded, strict=True)})
+    low = np.array([c.low for c in coded], dtype=np.int64)
+    size = np.array([len(c.values) for c in coded], dtype=np.int64)
+
+    def count(part: tuple[int, int]) -> list[Statistic]:
+        a, b = part
+        codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
+        rows = Encoded(codes, low, size, batch.numbers(numbers, a, b))
+        found = family.count(rows, y[a:b], w[a:b], classes)
+        if family.strict or not all(np.isfinite(x).all() for s in found for x in s.arrays().values()):
+            _refuse_numbers(batch, group, numbers, rows.numbers, y[a:b], w[a:b], a)
+        return found
+
+    parts = in_parallel(count, slabs(batch.rows, len(names)) or [(0, 0)])
+    return [reduce(lambda s, t: s + t, column) for column in zip(*parts, strict=True)]
+
+
+def _count_whole_numbers(
+    table: NDArray[Any], names: list[str], y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
+) -> list[Statistic]:
+    """Whole numbers are their own codes: they are counted where they stand, within the range each column spans."""
+    parts = slabs(len(table), table.shape[1])
+    ends = in_parallel(lambda p: (table[p[0]:p[1]].min(0), table[p[0]:p[1]].max(0)), parts)
+    low = np.min([a for a, _ in ends], axis=0).astype(np.int64)
+    size = np.max([b for _, b in ends], axis=0).astype(np.int64) - low + 1
+    if size.max() > max(1024, len(table)):
+        raise DataError(
+            f"column {names[int(size.argmax())]!r} spans {size.max()} whole numbers: too many to count one by one",
+            remedy="make it a number (Gaussian) or leave it out",
+        )
+    empty = np.zeros((0, 0))
+
+    def count(part: tuple[int, int]) -> list[Counts]:
+        a, b = part
+        return count_tables(Encoded(table[a:b], low, size, empty), y[a:b], w[a:b], classes)[0]
+
+    counted = in_parallel(count, parts)
+    known.update({name: range(int(a), int(a + n)) for name, a, n in zip(names, low, size, strict=True)})
+    return [reduce(lambda s, t: s + t, column) for column in zip(*counted, strict=True)]
+
+
+def _weights(batch: Batch, name: str | None) -> Array:
+    if name is None:
+        return np.ones(batch.rows)
+    w = batch.numbers([name], 0, batch.rows)[:, 0]
+    check_weights(w, name, batch.start)
+    return w
+
+
+def check_weights(w: Array, name: str, start: int = 0) -> None:
+    """A weight is a number of copies: zero or more, and finite."""
+    bad = ~(w >= 0) | np.isinf(w)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise DataError("which is no weight", column=name, value=w[i].item(), row=start + i + 1, remedy="use numbers of zero or more")
+
+
+def _refuse_numbers(
+    batch: Batch, group: list[Block], names: list[str], numbers: Array, y: Labels, w: Array, start: int
+) -> None:
+    """Name the first cell that the family cannot count."""
+    used = (y >= 0) & (w > 0)
+    family = group[0].family
+    for j, name in enumerate(names):
+        found = family.check(name, np.where(used, numbers[:, j], np.nan))
+        if found:
+            i, why = found
+            remedy = "mend it, take it for missing, or choose another family for the column"
+            row = batch.start + start + i + 1
+            raise DataError(f"which {why}", column=name, value=numbers[i, j].item(), row=row, remedy=remedy)
+    if not family.single and hasattr(family, "check_block"):
+        found = family.check_block(np.where(used[:, None], numbers, np.nan))
+        if found:
+            value = numbers[found[0], 0].item()
+            raise DataError(f"which {found[1]}", column=names[0], value=value, row=batch.start + start + found[0] + 1)
+
+
+def _schema(plan: Plan, classes: Sequence[Any], known: dict[str, Sequence[Any]]) -> Schema:
+    columns = tuple(replace(c, values=tuple(known.get(c.name, ()))) if c.kind == CATEGORY else c for c in plan.columns)
+    return Schema(Column(plan.target, CATEGORY, tuple(classes)), columns, plan.ignored)
+
+
+def _nothing(plan: Plan) -> Iterator[Statistic]:
+    kind = {column.name: column.kind for column in plan.columns}
+    for block in plan.blocks:
+        codes = [name for name in block.columns if kind[name] == CATEGORY]
+        none = np.zeros(len(codes), np.int64)
+        rows = Encoded(np.zeros((0, len(codes)), np.int32), none, none, np.zeros((0, len(block.columns) - len(codes))))
+        yield block.family.count(rows, np.zeros(0, np.int64), np.zeros(0), 0)[0]
+
+
+def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:
+    """Columns that have shown so many different values that they name rows rather than sort them."""
+    return [
+        c.name
+        for c in tally.schema.columns
+        if c.name in droppable and len(c.values) > MOST_VALUES and len(c.values) > tally.rows / 2
+    ]
+
+
+def _without(plan: Plan, tally: Tally, name: str) -> tuple[Plan, Tally]:
+    tally = tally.without(name, f"{len(tally.schema.by_name[name].values):,} different values: it names rows")
+    columns = tuple(c for c in plan.columns if c.name != name)
+    plan = replace(plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
+    return plan, tally

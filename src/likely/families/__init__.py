@@ -1,0 +1,39 @@
+"""Kinds of columns: one file a kind, each with its statistic, its parameters and its form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likely.errors import UsageError
+from likely.families.base import Block, Encoded, Family, Imagined, Parameters
+from likely.families.categorical import Bernoulli, Categorical
+from likely.families.counting import Binomial, Multinomial, Poisson
+from likely.families.gaussian import Gaussian
+from likely.families.joint import Joint
+
+__all__ = [
+    "Bernoulli", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
+    "Parameters", "Poisson", "family",
+]  # fmt: skip
+
+FAMILIES: dict[str, Any] = {
+    cls.name: cls for cls in (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint)
+}
+
+
+def family(given: Any, **settings: Any) -> Family:
+    """The family that a name, a class or an instance speaks of; "gaussian:class" names a tying as well."""
+    if isinstance(given, str):
+        name, _, extra = given.partition(":")
+        if name not in FAMILIES:
+            raise UsageError(f"there is no family {given!r}: choose one of {', '.join(FAMILIES)}")
+        given = FAMILIES[name]
+        if extra:
+            settings["trials" if name == "binomial" else "tie"] = int(extra) if extra.isdigit() else extra
+    try:
+        made: Family = given(**settings) if isinstance(given, type) else given
+    except TypeError as error:
+        raise UsageError(f"family {given.name!r}: {error}") from None
+    if type(made) not in FAMILIES.values():
+        raise UsageError(f"{given!r} is not a family: choose one of {', '.join(FAMILIES)}")
+    return made

@@ -1,0 +1,120 @@
+"""What every family offers, and the words they share: block, encoded rows, imagined rows, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.forms import Form
+from likely.families.statistics import Array, Statistic
+from likely.schema import Column
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing."""
+
+    codes: NDArray[Any]
+    low: NDArray[np.int64]
+    size: NDArray[np.int64]
+    numbers: Array
+
+
+class Imagined(Protocol):
+    """Imagined rows: what a prior says to a family."""
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each value."""
+
+    def unseen(self, value_count: int) -> float:
+        """How many rows are imagined for a value that was never seen."""
+
+    @property
+    def rows(self) -> float:
+        """How many rows are imagined in all, where there is no list of values."""
+
+    @property
+    def normal(self) -> tuple[float, float, float, float] | None:
+        """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is believed of one block, read off the tally and the prior."""
+
+    columns: tuple[str, ...]
+    form: Form
+    rows: tuple[dict[str, Any], ...]  # the same, as a readable table
+    entries: int
+    free: int
+    notes: tuple[str, ...] = ()
+
+
+class Family(Protocol):
+    """One kind of column: what is counted, and what is believed of it. Methods work on a group of equal families."""
+
+    name: ClassVar[str]
+    single: ClassVar[bool]  # one column a block: then all blocks of the family are counted in one sweep
+    strict: ClassVar[bool]  # whether every number is looked at before it is believed, or only when a sum overflows
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """Count the rows of a group of blocks, one statistic a block."""
+
+    def derive(
+        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Any], imagined: Sequence[Imagined], classes: Sequence[Any]
+    ) -> list[Parameters]:
+        """The parameters of a group of blocks, once the imagined rows are added to the seen ones."""
+
+    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
+        """The first row whose number this family cannot count, and why."""
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that are modelled together, and the family that models them."""
+
+    family: Family
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What the block is called in tables: its columns joined by 'with'."""
+        return " with ".join(self.columns)
+
+
+def log(x: Array) -> Array:
+    """The natural logarithm, minus infinity at zero without complaint."""
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def log_shares(seen: Array, imagined: Array, unseen: float) -> Array:
+    """The log share of each value in each class, once the imagined rows are added to the seen ones.
+
+    Past the values (axis 1) stand one place for a value never seen, and one for a missing cell, which says nothing.
+    """
+    whole = (seen + imagined).sum(1, keepdims=True)
+    known = seen.shape[1]
+    # A class that counted nothing here, without a prior, knows nothing: all values are alike to it.
+    share = np.divide(seen + imagined, whole, out=np.full(seen.shape, 1.0 / max(known, 1)), where=whole > 0)
+    never = np.divide(unseen, whole, out=np.full(whole.shape, 1.0 / max(known, 1)), where=whole > 0)
+    return np.column_stack([log(share), log(never), np.zeros(len(seen))])
+
+
+def no_check(name: str, numbers: Array) -> tuple[int, str] | None:
+    """Nothing to object to."""
+    return None
+
+
+def first_bad(bad: NDArray[np.bool_], reason: str) -> tuple[int, str] | None:
+    """The first marked row with the reason, if any row is marked."""
+    return (int(np.argmax(bad)), reason) if bad.any() else None

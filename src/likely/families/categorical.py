@@ -1,0 +1,103 @@
+"""Columns of categories: a share per value and class. Bernoulli is the same with the two values no and yes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from likely import kernels
+from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, first_bad, log_shares, no_check
+from likely.families.forms import Lookup
+from likely.families.statistics import Counts, Statistic
+from likely.schema import Column
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Each value has its own share in each class; any hashable values, no encoding needed."""
+
+    name: ClassVar[str] = "categorical"
+    single: ClassVar[bool] = True
+    strict: ClassVar[bool] = False
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """The weight of each value in each class, for all columns in one sweep."""
+        return list(count_tables(rows, labels, weights, classes)[0])
+
+    def derive(
+        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+    ) -> list[Parameters]:
+        """The share of each value, once the imagined rows are added to the seen ones."""
+        return [
+            shares(column, column.values, counts.seen, prior, classes)
+            for (column,), counts, prior in zip(blocks, tallied, imagined, strict=True)
+        ]
+
+    check = staticmethod(no_check)
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """A yes/no variable: a number above zero, or True, is yes."""
+
+    name: ClassVar[str] = "bernoulli"
+    single: ClassVar[bool] = True
+    strict: ClassVar[bool] = True
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """The weight of no and of yes in each class."""
+        codes = yes_or_no(rows.numbers)
+        width = codes.shape[1]
+        binary = Encoded(codes, np.zeros(width, np.int64), np.full(width, 2, np.int64), rows.numbers[:, :0])
+        return list(count_tables(binary, labels, weights, classes)[0])
+
+    def derive(
+        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+    ) -> list[Parameters]:
+        """The share of yes, once the imagined rows are added to the seen ones."""
+        return [
+            shares(column, (False, True), counts.seen, prior, classes)
+            for (column,), counts, prior in zip(blocks, tallied, imagined, strict=True)
+        ]
+
+    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
+        """Infinity is no yes and no no."""
+        return first_bad(np.isinf(numbers), "is not a finite number")
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+        return {}
+
+
+def yes_or_no(numbers: Array) -> Any:
+    """0 for no, 1 for yes, 3 for missing: the places of a table of two values."""
+    return np.where(np.isnan(numbers), 3, numbers > 0).astype(np.int32)
+
+
+def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
+    """One table of classes × values for every column of codes, and how many cells lay outside them."""
+    cells = rows.size * classes
+    first = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
+    out = np.zeros(int(first[-1]))
+    outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
+    tables = [Counts(out[a:b].reshape(classes, -1)) for a, b in zip(first[:-1], first[1:], strict=True)]
+    return tables, int(outside)
+
+
+def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:
+    """The table of shares of one column, as a lookup form and as readable rows."""
+    logs = log_shares(seen, prior.pseudocounts(values), prior.unseen(len(values)))
+    rows = tuple(
+        {"column": column.name, "class": label, "value": value, "count": float(seen[c, v]), "probability": float(np.exp(logs[c, v]))}
+        for c, label in enumerate(classes)
+        for v, value in enumerate(values)
+    )
+    free = len(classes) * max(len(values) - 1, 0)
+    return Parameters((column.name,), Lookup(np.ascontiguousarray(logs.T)), rows, len(classes) * len(values), free)

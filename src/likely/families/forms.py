@@ -1,0 +1,135 @@
+"""The few shapes a likelihood can take. Kernels and exporters know these, never the families behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely import kernels
+
+Array = NDArray[np.float64]
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A table: one row of class terms per code. Past the values stand one row for unseen and one for missing."""
+
+    table: Array  # codes × classes
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        kernels.score_lookup(codes, self.table, np.zeros(1, np.int64), out)
+
+
+@dataclass(frozen=True)
+class Parabola:
+    """A quadratic in one number: peak + curve * (x - mean)**2, per class."""
+
+    mean: Array
+    curve: Array
+    peak: Array
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        kernels.score_parabola(numbers, self.mean[None], self.curve[None], self.peak[None], out)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line in each number of the block, plus what depends on the number alone (`base`)."""
+
+    slope: Array  # columns × classes
+    level: Array  # columns × classes
+    base: str  # "none", "poisson", "binomial" (of the second column) or "binomial 20" (of so many)
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        x, base = self.prepare(numbers)
+        kernels.score_line(x, base, self.slope, self.level, np.array([0, x.shape[1]]), out)
+
+    def prepare(self, numbers: Array) -> tuple[Array, Array]:
+        """The numbers the line is drawn over, and the part of each term that no class can change."""
+        if self.base.startswith("binomial"):
+            hits = numbers[:, 0]
+            trials = numbers[:, 1] if self.base == "binomial" else np.full(len(hits), float(self.base.split()[1]))
+            x = np.column_stack([hits, trials - hits])
+            x[np.isnan(x).any(1)] = np.nan
+            base = np.zeros_like(x)
+            base[:, 0] = log_factorial(trials) - log_factorial(hits) - log_factorial(trials - hits)
+            return x, base
+        x = np.ascontiguousarray(numbers)
+        return x, (-log_factorial(x) if self.base == "poisson" else np.zeros_like(x))
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A joint Gaussian in several numbers, one for each class and cell of the block's categories.
+
+    The cells are laid out like a Lookup's codes: values, then unseen. A missing category is summed out over the cells,
+    a missing number is left out of the Gaussian: both are exact marginals.
+    """
+
+    mean: Array  # classes × cells × numbers
+    covariance: Array  # classes × cells × numbers × numbers
+    weight: Array  # classes × cells: log probability of the cell
+    lines: tuple[int, ...]  # codes per categorical column, without the missing one
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        pattern = np.column_stack([np.isnan(numbers), self._missing(codes)])
+        kinds, place = np.unique(pattern, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        for kind, flags in enumerate(kinds):
+            rows = np.flatnonzero(place == kind)
+            seen = np.flatnonzero(~flags[: numbers.shape[1]])
+            hidden = flags[numbers.shape[1]:]
+            out[rows] += self._terms(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
+
+    def _missing(self, codes: Codes) -> NDArray[np.bool_]:
+        return np.column_stack([codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)])
+
+    def _terms(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
+        """The log density of rows that miss the same cells: summed over the categories that are hidden."""
+        classes = self.mean.shape[0]
+        cells = np.arange(self.weight.shape[1]).reshape(self.lines or (1,))
+        terms = np.full((len(numbers), classes), -np.inf)
+        wanted = np.zeros(len(numbers), np.int64)
+        for axis, size in enumerate(self.lines):
+            wanted = wanted * size + (0 if hidden[axis] else codes[:, axis])
+        for cell in cells.reshape(-1):
+            place = np.array(np.unravel_index(cell, self.lines)) if self.lines else np.zeros(0, int)
+            if np.any(hidden & (place == np.array(self.lines) - 1)) if self.lines else False:
+                continue  # an unseen value is not summed over: it has no probability of its own
+            key = int(np.ravel_multi_index(tuple(np.where(hidden, 0, place)), self.lines)) if self.lines else 0
+            rows = np.flatnonzero(wanted == key)
+            if len(rows):
+                for c in range(classes):
+                    density = self.weight[c, cell] + self._density(numbers[rows], seen, c, cell)
+                    terms[rows, c] = np.logaddexp(terms[rows, c], density)
+        return terms
+
+    def _density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
+        if not len(seen):
+            return np.zeros(len(x))
+        root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])
+        z = np.linalg.solve(root, (x - self.mean[c, cell, seen]).T)
+        constant = -0.5 * len(seen) * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
+        density: Array = constant - 0.5 * (z * z).sum(0)
+        return density
+
+
+Form = Lookup | Parabola | Line | Quadratic
+
+
+def log_factorial(x: Array) -> Array:
+    """log x! for every number, NaN and negative ones giving 0."""
+    from math import lgamma
+
+    # NumPy has no lgamma and SciPy is not a run-time dependency: counts repeat, so each distinct one is done once.
+    distinct, place = np.unique(x, return_inverse=True)
+    values = np.array([lgamma(v + 1.0) if 0.0 <= v < 1e300 else 0.0 for v in distinct.tolist()])
+    return values[place].reshape(x.shape)

@@ -1,0 +1,134 @@
+"""Columns of numbers: a mean per class, and a variance of its own or shared along classes, columns or both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely import kernels
+from likely.errors import UsageError
+from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, first_bad
+from likely.families.forms import Parabola
+from likely.families.statistics import Moments, Statistic
+from likely.schema import Column
+
+TIES = (None, "class", "column", "both")
+# A standard deviation below this share of the mean is rounding, not spread: a constant 0.1 is not exactly constant.
+ROUNDING = 1e-13
+LARGEST = 1e150  # larger numbers overflow when squared
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both"."""
+
+    tie: str | None = None
+
+    name: ClassVar[str] = "gaussian"
+    single: ClassVar[bool] = True
+    strict: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.tie not in TIES:
+            raise UsageError(f"Gaussian(tie={self.tie!r}) is not known: choose None, 'class', 'column' or 'both'")
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """Weight, mean and spread of every column in every class, in one sweep."""
+        shape = (classes, rows.numbers.shape[1])
+        n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        kernels.count_moments(rows.numbers, labels, weights, n, mean, spread)
+        return [Moments(n[:, j].copy(), mean[:, j].copy(), spread[:, j].copy()) for j in range(shape[1])]
+
+    def derive(
+        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Moments], imagined: Sequence[Imagined], classes: Sequence[Any]
+    ) -> list[Parameters]:
+        """Mean and variance per column and class; the variance is the mean squared deviation over the cells that share it."""
+        n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
+        believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
+        variance = _tied(deviation, degrees, self.tie)
+        variance, floored = back_off(variance, mean, n, spread)
+        believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
+        free = _free(len(classes), len(blocks), self.tie)
+        return [
+            _parameters(column.name, believed[i], variance[i], n[i], floored[i], classes, free[i])
+            for i, (column,) in enumerate(blocks)
+        ]
+
+    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
+        """Infinity has no place on a bell curve, and what overflows when squared has no variance."""
+        found = first_bad(np.isinf(numbers), "is not a finite number")
+        return found or first_bad(np.abs(numbers) > LARGEST, "is too large to be squared")
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+        return {"tie": self.tie}
+
+
+def _strength(imagined: Sequence[Imagined]) -> Array:
+    return np.array([[prior.normal[1] if prior.normal else 0.0] for prior in imagined])
+
+
+def _with_prior(
+    n: Array, mean: Array, spread: Array, priors: Sequence[tuple[float, float, float, float] | None]
+) -> tuple[Array, Array, Array]:
+    """Posterior mean, and numerator and divisor of the variance: the mode of the normal-inverse-gamma posterior."""
+    none = (0.0, 0.0, -1.5, 0.0)  # imagines nothing: the mode is then the maximum-likelihood estimate
+    m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or none for q in priors)]) for part in range(4))
+    whole = k0 + n
+    believed = np.divide(k0 * m0 + n * mean, whole, out=np.zeros_like(mean), where=whole > 0)
+    drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2
+    return believed, 2 * b0 + spread + drift, 2 * a0 + n + 3.0
+
+
+def _tied(deviation: Array, degrees: Array, tie: str | None) -> Array:
+    """The variance over the cells (columns × classes) that share it."""
+    axes = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}[tie]
+    if axes:
+        # Every cell brings its own imagined rows along: they pool like seen ones.
+        deviation = np.broadcast_to(deviation.sum(axes, keepdims=True), deviation.shape)
+        degrees = np.broadcast_to(degrees.sum(axes, keepdims=True), degrees.shape)
+    return np.divide(deviation, degrees, out=np.zeros(deviation.shape), where=degrees > 0)
+
+
+def back_off(variance: Array, mean: Array, n: Array, spread: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """A variance of zero claims more than rows can show: then that of all classes speaks, then of all rows, then 1."""
+    level = _overall(n, mean)
+    total_n = n.sum(1, keepdims=True)
+    within = np.divide(spread.sum(1, keepdims=True), total_n, out=np.zeros_like(total_n), where=total_n > 0)
+    between = (n * (mean - level) ** 2).sum(1, keepdims=True)
+    total = within + np.divide(between, total_n, out=np.zeros_like(total_n), where=total_n > 0)
+    dust = (ROUNDING * np.maximum(np.abs(mean), np.abs(level))) ** 2
+    floored = variance <= dust
+    result = variance
+    for other in (within, total, np.ones_like(total)):
+        result = np.where(result <= dust, np.broadcast_to(other, result.shape), result)
+    return np.where(result <= dust, 1.0, result), floored
+
+
+def _overall(n: Array, mean: Array) -> Array:
+    whole = n.sum(1, keepdims=True)
+    return np.divide((n * mean).sum(1, keepdims=True), whole, out=np.zeros_like(whole), where=whole > 0)
+
+
+def _free(classes: int, columns: int, tie: str | None) -> list[int]:
+    """Free parameters a column: a mean per class, and the variances, a shared one booked on the first column."""
+    each = {None: classes, "class": 1, "column": 0, "both": 0}[tie]
+    shared = {None: 0, "class": 0, "column": classes, "both": 1}[tie]
+    return [classes + each + (shared if i == 0 else 0) for i in range(columns)]
+
+
+def _parameters(
+    name: str, mean: Array, variance: Array, n: Array, floored: NDArray[np.bool_], classes: Sequence[Any], free: int
+) -> Parameters:
+    form = Parabola(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
+    rows = tuple(
+        {"column": name, "class": label, "count": float(n[c]), "mean": float(mean[c]), "deviation": float(np.sqrt(variance[c]))}
+        for c, label in enumerate(classes)
+    )
+    alone = [str(label) for c, label in enumerate(classes) if floored[c] and n[c] > 0]
+    notes = (f"column {name!r} does not vary in {', '.join(alone[:5])}: a variance is borrowed",) if alone else ()
+    return Parameters((name,), form, rows, 2 * len(classes), free, notes)

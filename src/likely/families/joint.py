@@ -1,0 +1,206 @@
+"""Columns that are not independent: a joint table, a joint Gaussian, or a Gaussian for every cell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from likely.errors import UsageError
+from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, log
+from likely.families.forms import Lookup, Quadratic
+from likely.families.gaussian import Gaussian, back_off
+from likely.families.statistics import Scatter, Statistic
+from likely.schema import CATEGORY, Column
+
+LARGEST_TABLE = 20_000_000
+# Reciprocal condition number of a correlation matrix below which its inverse is noise.
+SINGULAR = 1e-13
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The columns of one block modelled together; `tie="class"` shares the covariance among the classes."""
+
+    tie: str | None = None
+
+    name: ClassVar[str] = "joint"
+    single: ClassVar[bool] = False
+    strict: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.tie not in (None, "class"):
+            raise UsageError(f"Joint(tie={self.tie!r}) is not known: choose None or 'class'")
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """Weight, mean and scatter of every cell; a row that misses any cell of the block adds nothing to it."""
+        shape = (classes, *(int(s) for s in rows.size))
+        if np.prod(shape, dtype=float) > LARGEST_TABLE:
+            raise UsageError(f"a joint table of {shape} cells is too large: join fewer columns, or group their values")
+        whole = ~np.isnan(rows.numbers).any(1) & (labels >= 0) & (weights > 0)
+        cell = labels.copy()
+        for axis, size in enumerate(rows.size):
+            code = rows.codes[:, axis] - rows.low[axis]
+            whole &= (code >= 0) & (code < size)
+            cell = cell * size + code
+        return [_scatter(rows.numbers[whole], cell[whole], weights[whole], shape)]
+
+    def derive(
+        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Scatter], imagined: Sequence[Imagined], classes: Sequence[Any]
+    ) -> list[Parameters]:
+        """The share of each cell and, where there are numbers, the Gaussian within it."""
+        (columns,), (cloud,), (prior,) = blocks, tallied, imagined
+        lookup = _table(cloud, [c for c in columns if c.kind == CATEGORY], prior)
+        if cloud.mean.shape[-1] == 0:
+            return [_table_parameters(columns, cloud, lookup, classes)]
+        return [_cloud_parameters(columns, cloud, lookup, self.tie, classes)]
+
+    check = Gaussian.check
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+        return {"tie": self.tie}
+
+
+def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Scatter:
+    """Weight, mean and scatter of the rows of each cell, by two passes over them."""
+    cells, width = int(np.prod(shape)), x.shape[1]
+    n = np.bincount(cell, weights, cells)
+    mean, scatter = np.zeros((cells, width)), np.zeros((cells, width, width))
+    if width and len(x):
+        order = np.argsort(cell, kind="stable")
+        edges = np.searchsorted(cell[order], np.arange(cells + 1))
+        for g in np.flatnonzero(edges[1:] > edges[:-1]):
+            rows = order[edges[g]:edges[g + 1]]
+            part, w = x[rows], weights[rows]
+            mean[g] = w @ part / n[g]
+            apart = part - mean[g]
+            scatter[g] = (apart * w[:, None]).T @ apart
+    return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
+
+
+def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
+    """Log probability of every cell per class; each axis ends with a place for unseen and one for missing values."""
+    n = cloud.n
+    cells = int(np.prod(n.shape[1:]))
+    if not categories:
+        return np.zeros((n.shape[0],))
+    values = _cells(categories)
+    pseudo = prior.pseudocounts(values).reshape(n.shape[1:])
+    whole = (n + pseudo).sum(tuple(range(1, n.ndim)), keepdims=True)
+    share = np.divide(n + pseudo, whole, out=np.full(n.shape, 1.0 / cells), where=whole > 0)
+    never = np.divide(prior.unseen(cells), whole, out=np.full(whole.shape, 1.0 / cells), where=whole > 0)
+    for axis in range(1, n.ndim):
+        shape = list(share.shape)
+        shape[axis] = 1
+        summed = share.sum(axis, keepdims=True)  # a missing value: the sum over the known ones
+        share = np.concatenate([share, np.broadcast_to(never, shape), summed], axis)
+    return log(share)
+
+
+def _cells(categories: Sequence[Column]) -> list[tuple[Any, ...]]:
+    cells: list[tuple[Any, ...]] = [()]
+    for column in categories:
+        cells = [(*cell, value) for cell in cells for value in column.values]
+    return cells
+
+
+def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, classes: Sequence[Any]) -> Parameters:
+    inner = logs[(slice(None), *(slice(0, len(c.values)) for c in columns))].reshape(len(classes), -1)
+    seen = cloud.n.reshape(len(classes), -1)
+    name = " with ".join(c.name for c in columns)
+    rows = tuple(
+        {"column": name, "class": label, "value": cell, "count": float(seen[k, i]), "probability": float(np.exp(inner[k, i]))}
+        for k, label in enumerate(classes)
+        for i, cell in enumerate(_cells(columns))
+    )
+    form = Lookup(np.ascontiguousarray(logs.reshape(len(classes), -1).T))
+    return Parameters(tuple(c.name for c in columns), form, rows, inner.size, len(classes) * (inner.shape[1] - 1))
+
+
+def _cloud_parameters(
+    columns: tuple[Column, ...], cloud: Scatter, logs: Array, tie: str | None, classes: Sequence[Any]
+) -> Parameters:
+    categories = [c for c in columns if c.kind == CATEGORY]
+    width = cloud.mean.shape[-1]
+    # One more cell an axis for a value never seen: it has the class's Gaussian over all cells.
+    padded = _with_unseen(cloud, len(categories))
+    k, lines = len(classes), padded.n.shape[1:]
+    flat = Scatter(padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width))
+    covariance, borrowed = _covariances(flat, tie)
+    weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
+    cells = _cells(categories)
+    rows = tuple(_cloud_rows(columns, cloud, weight, covariance, lines, cells, classes))
+    each = width * (width + 1) // 2
+    groups = k * len(cells)
+    free = groups * width + (len(cells) if tie else groups) * each + k * (len(cells) - 1)
+    name = " with ".join(c.name for c in columns)
+    notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if borrowed else ()
+    form = Quadratic(flat.mean, covariance, weight, tuple(lines))
+    return Parameters(tuple(c.name for c in columns), form, rows, groups * (width + each + bool(categories)), free, notes)
+
+
+def _cloud_rows(
+    columns: Sequence[Column], cloud: Scatter, weight: Array, covariance: Array, lines: tuple[int, ...],
+    cells: Sequence[tuple[Any, ...]], classes: Sequence[Any],
+) -> list[dict[str, Any]]:  # fmt: skip
+    place = np.arange(weight.shape[1]).reshape(lines or (1,))[tuple(slice(0, s - 1) for s in lines)].reshape(-1)
+    width = cloud.mean.shape[-1]
+    mean, n = cloud.mean.reshape(len(classes), -1, width), cloud.n.reshape(len(classes), -1)
+    name = " with ".join(c.name for c in columns)
+    return [
+        {
+            "column": name, "class": label, "value": cell, "count": float(n[k, i]),
+            "probability": float(np.exp(weight[k, place[i]])),
+            "mean": mean[k, i].tolist(), "covariance": covariance[k, place[i]].tolist(),
+        }
+        for k, label in enumerate(classes)
+        for i, cell in enumerate(cells)
+    ]  # fmt: skip
+
+
+def _with_unseen(cloud: Scatter, axes: int) -> Scatter:
+    """The scatter with one more cell at the end of every category axis, holding the cells of that axis together."""
+    for axis in range(1, axes + 1):
+        whole = cloud.summed((axis,))
+        parts = ((cloud.n, whole.n), (cloud.mean, whole.mean), (cloud.scatter, whole.scatter))
+        cloud = Scatter(*(np.concatenate([a, np.expand_dims(b, axis)], axis) for a, b in parts))
+    return cloud
+
+
+def _covariances(flat: Scatter, tie: str | None) -> tuple[Array, bool]:
+    """A covariance per class and cell: its own, else the cell's over all classes, else a diagonal one."""
+    shared = flat.summed((0,))
+    within = flat.scatter.sum(0)
+    pooled = _divide(within, flat.n.sum(0))
+    own = np.broadcast_to(pooled[None], flat.scatter.shape) if tie else _divide(flat.scatter, flat.n)
+    result, borrowed = own.copy(), False
+    for k, g in np.ndindex(*flat.n.shape):
+        if not _sound(result[k, g]):
+            borrowed = True
+            result[k, g] = pooled[g] if _sound(pooled[g]) else _diagonal(flat, shared, g)
+    return result, borrowed
+
+
+def _diagonal(flat: Scatter, shared: Scatter, g: int) -> Array:
+    """The variances alone, each with its own back-off, where the columns are too few rows or copies of each other."""
+    mean, n = flat.mean[:, g].T, np.broadcast_to(flat.n[:, g], flat.mean[:, g].T.shape)
+    spread = np.einsum("kii->ik", flat.scatter[:, g])
+    total = spread.sum(1, keepdims=True) / max(float(shared.n[g]), 1e-300)
+    variance, _ = back_off(np.broadcast_to(total, mean.shape), mean, n, spread)
+    return np.diag(variance.max(1))
+
+
+def _divide(scatter: Array, n: Array) -> Array:
+    return np.divide(scatter, n[..., None, None], out=np.zeros(scatter.shape), where=n[..., None, None] > 0)
+
+
+def _sound(covariance: Array) -> bool:
+    """Whether the covariance can be inverted without losing all digits, judged free of the columns' units."""
+    scale = np.sqrt(np.diag(covariance))
+    if not np.all(scale > 0) or not np.isfinite(covariance).all():
+        return False
+    values = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
+    return bool(values[0] > SINGULAR * values[-1])

@@ -1,0 +1,189 @@
+"""The inner loops: counting and scoring over plain arrays.
+
+A kernel is an ordinary Python function. Small inputs run it as it is, so a small job never waits for a compiler nor
+imports one; the first large input compiles the same text with Numba. There is one formula either way.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Below this many cells in all, interpreting costs less than importing the compiler (measured: about 0.4 s).
+LARGE = 100_000
+# A call this small is quicker interpreted than dispatched with a signature that may not be compiled yet.
+TINY = 512
+CHUNK = 512  # rows whose cells stay in the cache between the two passes over them
+
+ANNOUNCE_AFTER = 0.5  # seconds
+
+
+def announce(message: str) -> None:
+    """Tell the person who waits what they wait for; doors may replace it."""
+    print(f"likely: {message}", file=sys.stderr, flush=True)
+
+
+class Kernel:
+    """A function of arrays that is compiled once enough cells have passed through it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.plain = function
+        self.__doc__ = function.__doc__
+        self._cells = 0
+        self._compiled: Callable[..., Any] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        """Run on arrays; the size of the first one says how large the work is."""
+        size = first.size
+        if size < TINY or (self._compiled is None and self._cells + size < LARGE):
+            self._cells += size
+            with np.errstate(all="ignore"):
+                return self.plain(first, *rest)
+        return self._fast()(first, *rest)
+
+    def _fast(self) -> Callable[..., Any]:
+        if self._compiled is None:
+            with self._lock:
+                if self._compiled is None:
+                    self._compiled = _compile(self.plain)
+        return self._compiled
+
+
+def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    from numba import njit
+
+    dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
+    lock = threading.Lock()
+
+    def call(*args: Any) -> Any:
+        if dispatcher.signatures:
+            return dispatcher(*args)
+        with lock:  # the first call compiles, or loads what an earlier run compiled
+            timer = threading.Timer(ANNOUNCE_AFTER, announce, [f"compiling {function.__name__} (once on this machine)"])
+            timer.daemon = True
+            timer.start()
+            try:
+                return dispatcher(*args)
+            finally:
+                timer.cancel()
+
+    return call
+
+
+@Kernel
+def count_moments(x, y, w, n, mean, spread):  # type: ignore[no-untyped-def]
+    """Weight, mean and summed squared deviation of every column in every class, merged chunk by chunk.
+
+    Each chunk is read twice, first for its means and then for the deviations from them, and merged pairwise: raw sums
+    of squares would lose every digit of a timestamp's variance.
+    """
+    rows, width = x.shape
+    groups = n.shape[0]
+    part_n = np.zeros((groups, width))
+    part_mean = np.zeros((groups, width))
+    part_spread = np.zeros((groups, width))
+    for start in range(0, rows, 512):
+        stop = min(rows, start + 512)
+        part_n[:] = 0.0
+        part_mean[:] = 0.0
+        part_spread[:] = 0.0
+        for i in range(start, stop):
+            c = y[i]
+            weight = w[i]
+            if c >= 0 and weight > 0.0:
+                for j in range(width):
+                    v = x[i, j]
+                    seen = v == v
+                    part_n[c, j] += weight if seen else 0.0
+                    part_mean[c, j] += weight * v if seen else 0.0
+        for c in range(groups):
+            for j in range(width):
+                part_mean[c, j] = part_mean[c, j] / part_n[c, j] if part_n[c, j] > 0.0 else 0.0
+        for i in range(start, stop):
+            c = y[i]
+            weight = w[i]
+            if c >= 0 and weight > 0.0:
+                for j in range(width):
+                    v = x[i, j]
+                    d = v - part_mean[c, j]
+                    part_spread[c, j] += weight * d * d if v == v else 0.0
+        for c in range(groups):
+            for j in range(width):
+                more = part_n[c, j]
+                if more > 0.0:
+                    total = n[c, j] + more
+                    d = part_mean[c, j] - mean[c, j]
+                    mean[c, j] += d * (more / total)
+                    spread[c, j] += part_spread[c, j] + d * d * (n[c, j] * (more / total))
+                    n[c, j] = total
+
+
+@Kernel
+def count_codes(codes, low, size, first, y, w, out):  # type: ignore[no-untyped-def]
+    """How much weight each value of every column has in each class; returns how many cells lay outside the tables."""
+    rows, width = codes.shape
+    outside = 0
+    for i in range(rows):
+        c = y[i]
+        weight = w[i]
+        if c >= 0 and weight > 0.0:
+            for j in range(width):
+                v = codes[i, j] - low[j]
+                if 0 <= v < size[j]:
+                    out[first[j] + c * size[j] + v] += weight
+                else:
+                    outside += 1
+    return outside
+
+
+@Kernel
+def score_lookup(codes, table, first, out):  # type: ignore[no-untyped-def]
+    """Add to each class the log probability of the value in every column; a negative code is a missing cell."""
+    rows, width = codes.shape
+    classes = out.shape[1]
+    for i in range(rows):
+        for j in range(width):
+            v = codes[i, j]
+            if v >= 0:
+                r = first[j] + v
+                for c in range(classes):
+                    out[i, c] += table[r, c]
+
+
+@Kernel
+def score_parabola(x, mean, curve, peak, out):  # type: ignore[no-untyped-def]
+    """Add to each class the log density of the number in every column: peak + curve * (x - mean)**2."""
+    rows, width = x.shape
+    classes = out.shape[1]
+    for i in range(rows):
+        for j in range(width):
+            v = x[i, j]
+            if v == v:
+                for c in range(classes):
+                    d = v - mean[j, c]
+                    out[i, c] += peak[j, c] + curve[j, c] * (d * d)
+
+
+@Kernel
+def score_line(x, base, slope, level, start, out):  # type: ignore[no-untyped-def]
+    """Add to each class, block by block, the sum of base + level + x * slope over the block's columns."""
+    rows = x.shape[0]
+    classes = out.shape[1]
+    term = np.zeros(classes)
+    for i in range(rows):
+        for b in range(start.shape[0] - 1):
+            term[:] = 0.0
+            for j in range(start[b], start[b + 1]):
+                v = x[i, j]
+                if v == v:
+                    for c in range(classes):
+                        term[c] += base[i, j] + level[j, c]
+                        if v != 0.0:  # nothing seen is no evidence, even where the slope is minus infinity
+                            term[c] += v * slope[j, c]
+            for c in range(classes):
+                out[i, c] += term[c]

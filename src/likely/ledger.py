@@ -1,0 +1,171 @@
+"""One row's evidence, column by column: what each cell says for each class, and what it adds up to."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNSEEN, MISSING, FAR, ZERO, UNUSED = "unseen", "missing", "out of range", "zero", "unused"
+
+FLAGS = {
+    UNSEEN: "this value was never seen in learning: it has only its imagined rows",
+    MISSING: "missing: it says nothing",
+    FAR: "far from everything seen in learning: more than five deviations from every class",
+    ZERO: "never seen in a class: without smoothing it rules that class out",
+    UNUSED: "not a column of the model",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one column or block says: log P(cells | class) for every class."""
+
+    columns: tuple[str, ...]
+    values: tuple[Any, ...]
+    evidence: tuple[float, ...]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The columns, joined by 'with'."""
+        return " with ".join(self.columns)
+
+    @property
+    def value(self) -> Any:
+        """The cell, or the cells of a block."""
+        return self.values[0] if len(self.values) == 1 else self.values
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The whole account of one row: prior, evidence and posterior. The sum of its lines is the log joint, exactly."""
+
+    target: str
+    classes: tuple[Any, ...]
+    log_prior: tuple[float, ...]
+    entries: tuple[Entry, ...]
+    log_joint: tuple[float, ...]
+    log_evidence: float
+    probabilities: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> Any:
+        """The most probable class."""
+        return self.classes[max(range(len(self.classes)), key=lambda c: self.probabilities[c])]
+
+    @property
+    def posterior(self) -> dict[Any, float]:
+        """The probability of each class."""
+        return dict(zip(self.classes, self.probabilities, strict=True))
+
+    def weights(self) -> dict[str, dict[Any, float]]:
+        """For every entry and class: how much more the cells are expected there than in the other classes, in nats."""
+        return {e.name: dict(zip(self.classes, _contrast(e.evidence, self.log_prior), strict=True)) for e in self.entries}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as plain data; a log of zero is written as null, which JSON can hold."""
+        return {
+            "target": self.target,
+            "label": _plain(self.label),
+            "classes": [_plain(label) for label in self.classes],
+            "log_prior": [_finite(v) for v in self.log_prior],
+            "evidence": [
+                {
+                    "columns": list(e.columns), "values": [_plain(v) for v in e.values],
+                    "log_likelihood": [_finite(v) for v in e.evidence],
+                    "weight": [_finite(v) for v in _contrast(e.evidence, self.log_prior)], "flags": list(e.flags),
+                }
+                for e in self.entries
+            ],
+            "log_joint": [_finite(v) for v in self.log_joint],
+            "log_evidence": _finite(self.log_evidence),
+            "probabilities": {str(label): p for label, p in self.posterior.items()},
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def lines(self) -> list[list[str]]:
+        """The ledger as rows of text: what, its value, log P per class, and the flags."""
+        rows = [["prior", "", *map(_number, self.log_prior), ""]]
+        ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
+        rows += [[e.name, _shown(e.value), *map(_number, e.evidence), ", ".join(e.flags)] for e in ranked]
+        rows.append(["sum", "", *map(_number, self.log_joint), ""])
+        rows.append(["probability", "", *(f"{p:.4f}" for p in self.probabilities), ""])
+        return rows
+
+    def __str__(self) -> str:
+        head = [self.target, "value", *(f"log P(·|{_shown(label)})" for label in self.classes), "flags"]
+        table = [head, *self.lines()]
+        widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+        numbers = range(2, len(head) - 1)
+        text = [
+            "  ".join(cell.rjust(w) if i in numbers else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+            for row in table
+        ]
+        text.insert(1, "-" * max(map(len, text)))
+        return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        cell = html.escape
+        head = "".join(f"<th>{cell(_shown(label))}</th>" for label in self.classes)
+        body = "".join("<tr>" + "".join(f"<td>{cell(text)}</td>" for text in row) + "</tr>" for row in self.lines())
+        notes = "".join(f"<p>{cell(note)}</p>" for note in self.notes)
+        return (
+            f'<table class="likely-ledger"><thead><tr><th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th></tr></thead>'
+            f"<tbody>{body}</tbody></table>{notes}"
+        )
+
+
+def _contrast(evidence: Sequence[float], log_prior: Sequence[float]) -> list[float]:
+    """Each class against the average of the others, weighed by the prior: zero where the cells say nothing."""
+    shares = [math.exp(p) for p in log_prior]
+    result = []
+    for c, own in enumerate(evidence):
+        rest = [(shares[k], evidence[k]) for k in range(len(evidence)) if k != c and shares[k] > 0]
+        whole = math.fsum(share for share, _ in rest)
+        top = max((e for _, e in rest), default=-math.inf)
+        if not rest or whole == 0:
+            result.append(0.0)
+        elif top == -math.inf:
+            result.append(0.0 if own == -math.inf else math.inf)
+        else:
+            mean = top + math.log(math.fsum(share * math.exp(e - top) for share, e in rest) / whole)
+            result.append(own - mean)
+    return result
+
+
+def _range(evidence: Sequence[float]) -> float:
+    spread = max(evidence) - min(evidence) if evidence and max(evidence) > -math.inf else 0.0
+    return spread if not math.isnan(spread) else 0.0
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return _finite(value)
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+def _number(value: float) -> str:
+    return "-inf" if value == -math.inf else f"{value:.4f}"
+
+
+def _shown(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else clean(str(value))
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def clean(text: str) -> str:
+    """Text without control characters: nothing in the data may drive a terminal."""
+    return "".join(ch if ch.isprintable() else "�" for ch in text)
+
+
+def merged_flags(flags: Mapping[str, Any]) -> tuple[str, ...]:
+    """The flags that hold, in a fixed order."""
+    return tuple(flag for flag in (UNSEEN, MISSING, FAR, ZERO) if flags.get(flag))

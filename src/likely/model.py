@@ -1,0 +1,254 @@
+"""The model: a schema, a tally and a prior. Parameters, posteriors and explanations are read off them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely import store
+from likely.bayes import Posterior, normalise
+from likely.engines import Plan, Scorer, groups, tally_source
+from likely.engines.score import bernoulli_blocks
+from likely.errors import DataError, ModelFileError, SchemaError, UsageError
+from likely.families import Block, Parameters, family
+from likely.families.base import log
+from likely.families.forms import Parabola
+from likely.filing import from_file, to_file
+from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, merged_flags
+from likely.prior import Priors, priors
+from likely.schema import CATEGORY, Schema
+from likely.sources import Batch, Reading, as_tokens, open_source
+from likely.sources.rows import cell, complete, one_row
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+FAR_DEVIATIONS = 5.0
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """How many numbers the model is: in its tables, free ones, and what it would be without independence."""
+
+    table_entries: int
+    free: int
+    free_without_independence: int | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """What was counted and what was imagined; everything else is read off."""
+
+    tally: Tally
+    prior: Priors
+    missing: tuple[str, ...] = field(default_factory=lambda: as_tokens(None))
+    weights: str | None = None
+    declared: tuple[Any, ...] = ()  # classes that exist even where no row has them
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns mean."""
+        return self.tally.schema
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels, in their own type, sorted."""
+        return self.schema.classes
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The columns as they are modelled: alone, or together."""
+        return self.tally.blocks
+
+    @cached_property
+    def class_prior(self) -> Array:
+        """The share of each class before a row is looked at."""
+        return self.prior.class_shares(self.classes, self.tally.classes)
+
+    @cached_property
+    def block_parameters(self) -> tuple[Parameters, ...]:
+        """What is believed of every block: the tally with the imagined rows added."""
+        schema, found = self.schema, {}
+        statistics = dict(zip(self.blocks, self.tally.statistics, strict=True))
+        for group in groups(self.blocks):
+            columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
+            imagined = [self.prior.of(block.name) for block in group]
+            tallied = [statistics[block] for block in group]
+            derived = group[0].family.derive(columns, tallied, imagined, self.classes)
+            found.update(zip(group, derived, strict=True))
+        return tuple(found[block] for block in self.blocks)
+
+    @cached_property
+    def parameters(self) -> dict[str, list[dict[str, Any]]]:
+        """Readable tables: the class prior, then one table for each column or block."""
+        pairs = zip(self.classes, self.class_prior, self.tally.classes, strict=True)
+        prior = [{"class": label, "count": float(n), "probability": float(p)} for label, p, n in pairs]
+        named = zip(self.blocks, self.block_parameters, strict=True)
+        return {self.schema.target.name: prior, **{block.name: list(p.rows) for block, p in named}}
+
+    @cached_property
+    def parameter_count(self) -> ParameterCount:
+        """Entries of all tables, free parameters, and free parameters if nothing were independent."""
+        k = len(self.classes)
+        entries = k + sum(p.entries for p in self.block_parameters)
+        free = k - 1 + sum(p.free for p in self.block_parameters)
+        joint = None
+        if all(column.kind == CATEGORY for column in self.schema.columns):
+            joint = k * (math.prod(len(c.values) for c in self.schema.columns) - 1) + k - 1
+        return ParameterCount(entries, free, joint)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Everything believed, laid out for the engine."""
+        kinds = bernoulli_blocks([block.family for block in self.blocks])
+        return Scorer(self.schema, log(self.class_prior), self.block_parameters, kinds)
+
+    def posterior(self, rows: Any, *, absent: str = "error", reading: Reading | None = None) -> Posterior:
+        """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing."""
+        joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading)]
+        joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
+        return Posterior(self.classes, joint, self.scorer.log_prior)
+
+    def predict(self, rows: Any, **options: Any) -> NDArray[Any]:
+        """The most probable label of every row, in the labels' own type."""
+        return self.posterior(rows, **options).labels
+
+    def explain(self, row: Any, *, number: int = 1, absent: str = "error") -> Ledger:
+        """The account of one row: prior, what each column says for each class, and what it adds up to."""
+        source = open_source(row, Reading(missing=self.missing))
+        for batch in self.batches(source, absent, None):
+            if batch.start < number <= batch.start + batch.rows:
+                one = one_row(batch, number - batch.start - 1)
+                return self._ledger(one)
+        raise DataError(f"{source.label} has no row {number}")
+
+    def batches(self, rows: Any, absent: str, reading: Reading | None) -> Iterator[Batch]:
+        """The batches of a source, each with every column that the model needs."""
+        if absent not in ("error", "missing"):
+            raise UsageError(f"absent={absent!r} is not known: choose 'error' or 'missing'")
+        source = open_source(rows, reading or Reading(missing=self.missing))
+        kinds = {column.name: column.kind for column in self.schema.columns}
+        for batch in source.batches(kinds):
+            yield complete(batch, self.schema.columns, source, absent)
+
+    def _ledger(self, batch: Batch) -> Ledger:
+        scorer = self.scorer
+        joint = scorer.log_joint(batch)
+        probabilities, evidence = normalise(joint, scorer.log_prior)
+        entries = []
+        for i in scorer.order:
+            term = scorer.term(batch, i)[0]
+            entries.append(self._entry(batch, i, term))
+        notes = []
+        if np.isneginf(joint).all():
+            notes.append("every class has probability 0 for this row: the class prior is all that is left to say")
+        zero = [str(c) for c, v in zip(self.classes, joint[0], strict=True) if v == -math.inf]
+        if zero and len(zero) < len(self.classes):
+            notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
+        return Ledger(
+            self.schema.target.name, self.classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
+            float(evidence[0]), tuple(np.exp(probabilities[0]).tolist()), tuple(notes),
+        )  # fmt: skip
+
+    def _entry(self, batch: Batch, i: int, term: Array) -> Entry:
+        parameters = self.block_parameters[i]
+        values, flags = [], {}
+        for name in parameters.columns:
+            column = self.schema.by_name[name]
+            value = cell(batch, column)
+            values.append(value)
+            flags[MISSING] = flags.get(MISSING) or value is None
+            flags[UNSEEN] = flags.get(UNSEEN) or (
+                column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
+            )
+        if isinstance(parameters.form, Parabola) and values[0] is not None:
+            deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
+            flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
+        flags[ZERO] = bool(np.isneginf(term).any())
+        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags))
+
+    def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
+        """The same tally under another prior or tying: no data needed."""
+        tally = self.tally
+        if families is not None:
+            tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
+        prior = self.prior
+        if smoothing is not None:
+            prior = replace(priors(smoothing, None), classes=prior.classes)
+        if class_prior is not None:
+            given = None if class_prior == "estimated" else class_prior
+            prior = replace(prior, classes=priors(1.0, given, self.classes).classes)
+        return replace(self, tally=tally, prior=prior)
+
+    def _other_family(self, block: Block, families: Any) -> Block:
+        single = block.columns[0] if len(block.columns) == 1 else block.columns
+        given = families.get(single, families.get(block.name)) if isinstance(families, Mapping) else families
+        if given is None:
+            return block
+        other = family(given)
+        if type(other) is not type(block.family):
+            if not isinstance(families, Mapping):
+                return block
+            raise UsageError(
+                f"column {block.name!r} was counted as {block.family.name}: another family needs the data again (learn anew)"
+            )
+        return replace(block, family=other)
+
+    def __add__(self, other: Model) -> Model:
+        """Counting together: equals learning from both tables at once."""
+        if not isinstance(other, Model):
+            return NotImplemented
+        return replace(self, tally=self.tally + other.tally, declared=tuple({*self.declared, *other.declared}))
+
+    def count(self, rows: Any, reading: Reading | None = None, weights: str | None = None) -> Tally:
+        """Other rows, counted as this model counts."""
+        source = open_source(rows, reading or Reading(missing=self.missing))
+        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weights or self.weights)
+
+        def batches() -> Iterator[Batch]:
+            for batch in source.batches(plan.kinds()):
+                needed = [plan.target, *([plan.weights] if plan.weights else [])]
+                absent = [name for name in needed if name not in batch.names]
+                if absent:
+                    raise SchemaError(f"{source.label} has no column {absent[0]!r}: rows to learn from need it", column=absent[0])
+                yield complete(batch, self.schema.columns, source, "error")
+
+        return tally_source(batches(), plan)
+
+    def update(self, rows: Any, **options: Any) -> Model:
+        """A new model that has also seen these rows; unseen values and unseen classes are welcome."""
+        return replace(self, tally=self.tally + self.count(rows, **options))
+
+    def forget(self, rows: Any, **options: Any) -> Model:
+        """A new model that has not seen these rows; refused where they were never counted or digits would be lost."""
+        return replace(self, tally=(self.tally - self.count(rows, **options)).pruned(self.declared))
+
+    def save(self, path: str | Path, *, replacing: str | None = None) -> str:
+        """Write the model file, whole or not at all, and return its digest."""
+        settings = {"missing": self.missing, "weights": self.weights, "declared": self.declared}
+        return store.write(path, *to_file(self.tally, self.prior, settings), replacing=replacing)
+
+    def __repr__(self) -> str:
+        columns = len(self.schema.columns)
+        return f"<Model of {self.schema.target.name!r}: {len(self.classes)} classes, {columns} columns, {self.tally.rows:,} rows counted>"
+
+
+def load(path: str | Path) -> Model:
+    """Read a model file; anything but a whole, untouched one is refused."""
+    return load_with_digest(path)[0]
+
+
+def load_with_digest(path: str | Path) -> tuple[Model, str]:
+    """A model and the digest of the file it came from."""
+    header, arrays, digest = store.read(path)
+    try:
+        tally, prior, settings = from_file(header, arrays)
+        return Model(tally, prior, **settings), digest
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ModelFileError(f"{str(path)!r} is no model: {error}") from None

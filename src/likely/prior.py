@@ -1,0 +1,221 @@
+"""Imagined rows: what is believed before any row is seen. Smoothing is always one of these, never an epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import UsageError
+
+Array = NDArray[np.float64]
+Normal = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Pseudocount:
+    """The same number of imagined rows for every value: 0 is maximum likelihood, 1 Laplace, 1/2 Krichevsky–Trofimov."""
+
+    count: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", _number(self.count, "a pseudocount"))
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each value."""
+        return np.full(len(values), self.count)
+
+    def unseen(self, value_count: int) -> float:
+        """A value never seen has the imagined rows of any other."""
+        return self.count
+
+    @property
+    def rows(self) -> float:
+        """How many rows are imagined where there is no list of values."""
+        return self.count
+
+    @property
+    def normal(self) -> Normal | None:
+        """Nothing is imagined of a mean or a variance."""
+        return None
+
+
+@dataclass(frozen=True)
+class MEstimate:
+    """m imagined rows, spread over the values as p says; uniformly where p says nothing."""
+
+    m: float
+    p: Mapping[Any, float] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "m", _number(self.m, "m"))
+        if self.p is not None:
+            shares = {value: _number(share, f"p[{value!r}]") for value, share in self.p.items()}
+            if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):
+                raise UsageError(f"MEstimate: p sums to {math.fsum(shares.values()):g}: it must sum to 1")
+            object.__setattr__(self, "p", shares)
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each value."""
+        if self.p is None:
+            return np.full(len(values), self.m / max(len(values), 1))
+        return np.array([self.m * self.p.get(value, 0.0) for value in values])
+
+    def unseen(self, value_count: int) -> float:
+        """A value never seen has a uniform share, or what p leaves for it: nothing."""
+        return self.m / max(value_count, 1) if self.p is None else 0.0
+
+    @property
+    def rows(self) -> float:
+        """How many rows are imagined where there is no list of values."""
+        return self.m
+
+    @property
+    def normal(self) -> Normal | None:
+        """Nothing is imagined of a mean or a variance."""
+        return None
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """A Dirichlet (for two values: Beta) prior, read at its mode: beta - 1 imagined rows for each value."""
+
+    beta: float | Mapping[Any, float] = 1.0
+
+    def __post_init__(self) -> None:
+        each = self.beta.values() if isinstance(self.beta, Mapping) else [self.beta]
+        for beta in each:
+            if _number(beta, "beta") < 1:
+                raise UsageError(f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (beta - 1 rows are imagined)")
+        if isinstance(self.beta, Mapping):
+            object.__setattr__(self, "beta", {value: float(beta) for value, beta in self.beta.items()})
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each value: beta - 1."""
+        if isinstance(self.beta, Mapping):
+            return np.array([self.beta.get(value, 1.0) - 1.0 for value in values])
+        return np.full(len(values), self.beta - 1.0)
+
+    def unseen(self, value_count: int) -> float:
+        """A value never seen has the imagined rows of any other, or none where each value has its own."""
+        return 0.0 if isinstance(self.beta, Mapping) else self.beta - 1.0
+
+    @property
+    def rows(self) -> float:
+        """How many rows are imagined where there is no list of values."""
+        return self.unseen(0)
+
+    @property
+    def normal(self) -> Normal | None:
+        """Nothing is imagined of a mean or a variance."""
+        return None
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma:
+    """The conjugate prior of a bell curve, read at its mode: `strength` imagined rows at `mean`, variance scale/shape."""
+
+    mean: float = 0.0
+    strength: float = 0.0
+    shape: float = 0.5
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("strength", "shape", "scale"):
+            object.__setattr__(self, name, _number(getattr(self, name), name))
+        if not math.isfinite(self.mean):
+            raise UsageError(f"NormalInverseGamma(mean={self.mean!r}): the mean must be finite")
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """No rows are imagined of categories."""
+        return np.zeros(len(values))
+
+    def unseen(self, value_count: int) -> float:
+        """No rows are imagined of categories."""
+        return 0.0
+
+    @property
+    def rows(self) -> float:
+        """No rows are imagined of counts."""
+        return 0.0
+
+    @property
+    def normal(self) -> Normal | None:
+        """Mean, strength, shape and scale."""
+        return (float(self.mean), self.strength, self.shape, self.scale)
+
+
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma
+PRIORS: dict[str, Any] = {cls.__name__: cls for cls in (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma)}
+
+
+@dataclass(frozen=True)
+class Priors:
+    """All that is imagined: one prior for every column, another where a column has its own, and one for the classes."""
+
+    default: Prior = field(default_factory=Pseudocount)
+    columns: Mapping[str, Prior] = field(default_factory=dict)
+    classes: Prior | Mapping[Any, float] | None = None
+
+    def of(self, name: str) -> Prior:
+        """The prior of one column or block."""
+        return self.columns.get(name, self.default)
+
+    def class_shares(self, classes: Sequence[Any], seen: Array) -> Array:
+        """The share of each class: as given, or counted with the imagined rows."""
+        if isinstance(self.classes, Mapping):
+            return np.array([self.classes.get(label, 0.0) for label in classes])
+        counts = seen if self.classes is None else seen + self.classes.pseudocounts(classes)
+        whole = counts.sum()
+        return counts / whole if whole > 0 else np.full(len(classes), 1.0 / max(len(classes), 1))
+
+
+def prior(given: Any) -> Prior:
+    """The prior that a number, a fraction or a prior speaks of."""
+    if isinstance(given, tuple(PRIORS.values())):
+        return given  # type: ignore[no-any-return]
+    if isinstance(given, str) and given.count("/") == 1:
+        given = Fraction(given)
+    return Pseudocount(_number(given, "smoothing"))
+
+
+def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any] = ()) -> Priors:
+    """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`."""
+    own = {name: prior(value) for name, value in smoothing.items()} if isinstance(smoothing, Mapping) else {}
+    default = own.pop("*", Pseudocount(1.0)) if isinstance(smoothing, Mapping) else prior(smoothing)
+    return Priors(default, own, _class_prior(class_prior, classes))
+
+
+def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
+    if given is None or isinstance(given, tuple(PRIORS.values())):
+        return given  # type: ignore[no-any-return]
+    if isinstance(given, Real):
+        return prior(given)
+    if not isinstance(given, Mapping):
+        shares = list(given)
+        if len(shares) != len(classes):
+            raise UsageError(f"class_prior has {len(shares)} numbers for {len(classes)} classes {list(classes)}")
+        given = dict(zip(classes, shares, strict=True))
+    unknown = [label for label in given if classes and label not in classes]
+    if unknown:
+        raise UsageError(f"class_prior names {unknown[0]!r}, which is none of the classes {list(classes)}")
+    shares = {label: _number(share, f"class_prior[{label!r}]") for label, share in given.items()}
+    total = math.fsum(shares.values())
+    if not math.isclose(total, 1.0, rel_tol=1e-9):
+        raise UsageError(f"class_prior sums to {total:g}: it must sum to 1")
+    return shares
+
+
+def _number(given: Any, what: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise UsageError(f"{what} must be a number or a prior, not {given!r}")
+    value = float(given)
+    if not (value >= 0 and math.isfinite(value)):
+        raise UsageError(f"{what} is {value:g}: it must be zero or more, and finite")
+    return value

@@ -1,0 +1,140 @@
+"""What columns mean: their names, their kinds and the values they are known to take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from likely.errors import DataError
+
+CATEGORY, NUMBER = "category", "number"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, whether it holds categories or numbers, and which categories were seen."""
+
+    name: str
+    kind: str
+    values: tuple[Any, ...] = ()
+    reason: str = field(default="", compare=False)
+
+    @cached_property
+    def code(self) -> dict[Any, int]:
+        """The place of each known value."""
+        return {value: place for place, value in enumerate(self.values)}
+
+    def codes(self, values: Sequence[Any]) -> list[int]:
+        """The place of each given value; a value never seen stands just past the last place."""
+        unseen = len(self.values)
+        return [self.code.get(self.canonical(value), unseen) for value in values]
+
+    def canonical(self, value: Any) -> Any:
+        """The same value as this column writes it: 1, "1", 1.0 and True find each other, "01" and "1" do not."""
+        if value in self.code or not self.values:
+            return value
+        return next((form for form in _forms(value, self.values[0]) if form in self.code), value)
+
+    def union(self, other: Column) -> Column:
+        """The column that knows every value which either of the two knows."""
+        if self.kind != other.kind:
+            raise DataError(
+                f"column {self.name!r} holds {_plural(self.kind)} on one side and {_plural(other.kind)} on the other: "
+                f"learn both with the same families={{{self.name!r}: ...}}",
+                column=self.name,
+            )
+        if self.values == other.values:
+            return self
+        return replace(self, values=ordered({*self.values, *(self.canonical(v) for v in other.values)}))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The target with its classes, the columns that are used, and those left out with the reason."""
+
+    target: Column
+    columns: tuple[Column, ...]
+    ignored: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels, in their own type, sorted."""
+        return self.target.values
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        """Each column under its name."""
+        return {column.name: column for column in self.columns}
+
+    def union(self, other: Schema) -> Schema:
+        """The schema of both: every class and every value that either of the two knows."""
+        if self.by_name.keys() != other.by_name.keys():
+            odd = sorted(self.by_name.keys() ^ other.by_name.keys())
+            raise DataError(f"columns {odd} stand on one side only: learn both from the same columns")
+        if self.target.name != other.target.name:
+            raise DataError(f"the targets differ: {self.target.name!r} and {other.target.name!r}")
+        columns = tuple(column.union(other.by_name[column.name]) for column in self.columns)
+        return replace(self, target=self.target.union(other.target), columns=columns)
+
+    def __str__(self) -> str:
+        lines = [f"target {self.target.name!r}: {len(self.classes)} classes"]
+        lines += [f"{c.name!r}: {c.kind}{_known(c)}{' (' + c.reason + ')' if c.reason else ''}" for c in self.columns]
+        lines += [f"{name!r}: left out ({reason})" for name, reason in self.ignored]
+        return "\n".join(lines)
+
+
+def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values sorted in their own order, or by type and spelling where they have none."""
+    distinct = list(values)
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        return tuple(sorted(distinct, key=lambda value: (type(value).__name__, repr(value))))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a plain Python value stands for nothing: None, NaN and their kin."""
+    if value is None or value is math.nan:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
+
+
+def _forms(value: Any, like: Any) -> list[Any]:
+    """How a value of another type could be written in a column of values like this one."""
+    if isinstance(like, str):
+        return [] if isinstance(value, str) else _spellings(value)
+    if isinstance(value, str):
+        return _readings(value.strip())
+    return []
+
+
+def _spellings(value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [str(value), str(value).lower(), str(value).upper(), str(int(value))]
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value)), str(value)]
+    return [str(value)]
+
+
+def _readings(text: str) -> list[Any]:
+    if text.lower() in ("true", "false"):
+        return [text.lower() == "true"]
+    try:
+        number = float(text)
+    except ValueError:
+        return []
+    return [int(number), number] if number.is_integer() else [number]
+
+
+def _plural(kind: str) -> str:
+    return {CATEGORY: "categories", NUMBER: "numbers"}.get(kind, kind)
+
+
+def _known(column: Column) -> str:
+    return f", {len(column.values)} values" if column.kind == CATEGORY else ""

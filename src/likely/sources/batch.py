@@ -1,0 +1,295 @@
+"""A stretch of rows, and the two ways to look at them: as numbers and as codes of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError
+from likely.schema import CATEGORY, NUMBER, is_missing
+
+Array = NDArray[np.float64]
+
+# The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
+MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of categories as codes: value i of `values` is code low + i; codes outside that are missing cells."""
+
+    codes: NDArray[Any]
+    values: Sequence[Any]
+    low: int = 0
+
+
+class Batch(Protocol):
+    """Rows of a table, from any source."""
+
+    rows: int
+    start: int  # how many rows of the source came before
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns."""
+
+    def kind(self, name: str) -> tuple[str | None, str]:
+        """What a column holds by nature, and how that was seen; None where it cannot be used."""
+
+    def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
+        """Some columns of some rows as float64, NaN where missing."""
+
+    def coded(self, name: str) -> Coded:
+        """One column as codes of its distinct values."""
+
+    def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
+        """The wanted columns as one array of whole numbers, where they already are one."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows that are a two-dimensional array, looked at in place."""
+
+    array: NDArray[Any]
+    columns: tuple[str, ...]
+    start: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.array)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns."""
+        return self.columns
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Where each column stands."""
+        return {name: j for j, name in enumerate(self.columns)}
+
+    def kind(self, name: str) -> tuple[str | None, str]:
+        """A numeric array holds numbers."""
+        return (CATEGORY, "true or false") if self.array.dtype == bool else (NUMBER, f"{self.array.dtype} array")
+
+    def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
+        """The array itself where every column is wanted in order; a copy of the wanted ones otherwise."""
+        part = self.array[start:stop]
+        if tuple(names) != self.columns:
+            part = part[:, [self.place[name] for name in names]]
+        return np.ascontiguousarray(part, dtype=np.float64)
+
+    def coded(self, name: str) -> Coded:
+        """Whole numbers in a small range are their own codes; other numbers are looked up."""
+        column = self.array[:, self.place[name]]
+        if column.dtype.kind in "iu" and len(column):
+            low, high = int(column.min()), int(column.max())
+            if high - low < max(1024, len(column)):
+                return Coded(column, range(low, high + 1), low)
+        return code_numbers(column)
+
+    def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
+        """The array itself, if it holds whole numbers and every column is wanted in order."""
+        plain = self.array.dtype in (np.int64, np.int32) and self.array.flags.c_contiguous
+        return self.array if plain and tuple(names) == self.columns else None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows whose columns are Arrow arrays, or lists where Arrow cannot hold the values."""
+
+    columns: dict[str, Any]
+    rows: int
+    start: int = 0
+    missing: tuple[str, ...] = MISSING
+    _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns."""
+        return tuple(self.columns)
+
+    def kind(self, name: str) -> tuple[str | None, str]:
+        """What the type of the column says."""
+        column = self.columns[name]
+        if isinstance(column, list):
+            if all(isinstance(v, Real) and not isinstance(v, bool) for v in column if not is_missing(v)):
+                return NUMBER, "numbers of several types"
+            return CATEGORY, "values of several types"
+        return arrow_kind(column.type)
+
+    def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
+        """The wanted columns side by side."""
+        out = np.empty((stop - start, len(names)))
+        for j, name in enumerate(names):
+            out[:, j] = self._column(name)[start:stop]
+        return out
+
+    def _column(self, name: str) -> Array:
+        if name not in self._numbers:
+            column = self.columns[name]
+            if isinstance(column, list):
+                self._numbers[name] = list_numbers(column, name, self)
+            else:
+                self._numbers[name] = arrow_numbers(column, name, self)
+        return self._numbers[name]
+
+    def coded(self, name: str) -> Coded:
+        """The column's own dictionary, without what stands for missing."""
+        column = self.columns[name]
+        try:
+            coded = code_list(column) if isinstance(column, list) else code_arrow(column)
+        except TypeError:
+            raise DataError("holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it") from None
+        return without_missing(coded, self.missing)
+
+    def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
+        """Columns that stand apart are never one array."""
+        return None
+
+
+def code_numbers(column: NDArray[Any]) -> Coded:
+    """Codes of an array of numbers; NaN is missing."""
+    values, codes = np.unique(column, return_inverse=True)
+    codes = codes.reshape(-1).astype(np.int32)
+    if values.dtype.kind == "f":
+        codes[np.isnan(column)] = -1
+        values = values[~np.isnan(values)]
+    return Coded(codes, values.tolist())
+
+
+def code_list(column: Iterable[Any]) -> Coded:
+    """Codes of any hashable values, in the order of their first coming."""
+    known: dict[Any, int] = {}
+    codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in column]
+    return Coded(np.array(codes, dtype=np.int32), list(known))
+
+
+def code_arrow(column: Any) -> Coded:
+    """Codes of an Arrow array by Arrow's own dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    indices = column.indices
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    codes = indices.to_numpy(zero_copy_only=False)
+    values = column.dictionary.to_pylist()
+    return Coded(codes if codes.dtype == np.int32 else codes.astype(np.int32), values)
+
+
+def without_missing(coded: Coded, missing: Sequence[str]) -> Coded:
+    """The same codes with every value that stands for missing taken out, and repeated values made one."""
+    tokens = {*missing, ""}  # a blank is never a value
+    values = coded.values
+    gone = [is_missing(v) or (isinstance(v, str) and v.strip() in tokens) for v in values]
+    kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
+    if len(kept) == len(values):
+        return coded
+    place = {value: i for i, value in enumerate(kept)}
+    places = [-1 if bad else place[v] for v, bad in zip(values, gone, strict=True)]
+    move = np.array([*places, -1], dtype=np.int32)  # code -1 reads the last entry
+    return Coded(move[coded.codes], kept)
+
+
+def arrow_kind(kind: Any) -> tuple[str | None, str]:
+    """What an Arrow type holds, in the words of this house."""
+    from pyarrow import types as t
+
+    if t.is_dictionary(kind):
+        return arrow_kind(kind.value_type) if not t.is_integer(kind.value_type) else (CATEGORY, "declared categories")
+    if t.is_boolean(kind):
+        return CATEGORY, "true or false"
+    if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
+        return NUMBER, "whole numbers" if t.is_integer(kind) else "numbers"
+    if t.is_timestamp(kind) or t.is_date(kind) or t.is_time(kind) or t.is_duration(kind):
+        return NUMBER, "times, as seconds"
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return CATEGORY, "text"
+    if t.is_null(kind):
+        return None, "every cell is missing"
+    return None, f"{kind} is neither text nor number"
+
+
+def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
+    """An Arrow column as float64; text is read as numbers, times as seconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    t = pa.types
+    if t.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return text_numbers(column, name, batch)
+    if t.is_timestamp(kind) or t.is_duration(kind) or t.is_time(kind) or t.is_date(kind):
+        return _seconds(column)
+    if t.is_boolean(kind) or t.is_decimal(kind) or t.is_null(kind):
+        column = pc.cast(column, pa.float64())
+    elif not (t.is_integer(kind) or t.is_floating(kind)):
+        raise DataError(f"holds {kind}, which is no number", column=name, remedy="ignore it or turn it into numbers")
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _seconds(column: Any) -> Array:
+    """Times as seconds, each type by its own unit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    t, kind = pa.types, column.type
+    per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+    if t.is_date(kind):
+        column, unit = pc.cast(column, pa.timestamp("s")), 1.0
+    else:
+        unit = per[kind.unit]
+    whole = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
+    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.float64) / unit
+
+
+def text_numbers(column: Any, name: str, batch: Frame) -> Array:
+    """Text read as numbers; what stands for missing is missing, and anything else is an error with its row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(column)
+    tokens = pa.array(sorted({*batch.missing, ""}), type=trimmed.type)
+    kept = pc.if_else(pc.is_in(trimmed, value_set=tokens), pa.scalar(None, trimmed.type), trimmed)
+    try:
+        return np.asarray(pc.cast(kept, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        return list_numbers(kept.to_pylist(), name, batch)
+
+
+def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
+    """Any values read as numbers one by one, so that the first bad one can be named."""
+    out = np.empty(len(column))
+    for i, value in enumerate(column):
+        if is_missing(value) or (isinstance(value, str) and value.strip() in (*batch.missing, "")):
+            out[i] = np.nan
+            continue
+        try:
+            out[i] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            remedy = f"pass missing=[{value!r}], clean it, or make the column categorical"
+            raise DataError("which is not a number", column=name, value=value, row=batch.start + i + 1, remedy=remedy) from None
+    return out
+
+
+def to_arrow(values: Sequence[Any], name: str) -> Any:
+    """A column as an Arrow array, or the list itself where its values are of several types."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, from_pandas=True)
+    except UnicodeEncodeError:
+        raise DataError("holds half a surrogate pair, which is no text", column=name, remedy="clean it") from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
+        return list(values)

@@ -1,0 +1,94 @@
+"""Fitting rows to what is asked of them: every column there, one row picked out, one cell looked at."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likely.errors import LikelyWarning, SchemaError
+from likely.schema import CATEGORY, NUMBER, Column
+from likely.sources.batch import Batch, Frame, Matrix
+
+if TYPE_CHECKING:
+    from likely.sources import Source
+
+
+def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: str) -> Batch:
+    """The batch with every column asked for; those it has not are refused by name, or taken for missing."""
+    names = set(batch.names)
+    lacking = [column for column in columns if column.name not in names]
+    if not lacking:
+        return batch
+    if len(lacking) == len(columns):
+        raise SchemaError(f"{source.label} has none of the columns {[c.name for c in columns][:10]}")
+    if absent == "error" and not source.partial:
+        raise SchemaError(
+            f"{source.label} has no column {', '.join(repr(c.name) for c in lacking[:10])}",
+            column=lacking[0].name, remedy="add it, or pass absent='missing' (--absent missing) to take it for missing",
+        )  # fmt: skip
+    _warn_of_slips([c.name for c in lacking], sorted(names - {c.name for c in columns}))
+    empty = {column.name: _nothing(column, batch.rows) for column in lacking}
+    if isinstance(batch, Matrix):
+        present = {name: _arrow(batch.array[:, j]) for j, name in enumerate(batch.columns)}
+        return Frame(present | empty, batch.rows, batch.start)
+    assert isinstance(batch, Frame)
+    return replace(batch, columns=batch.columns | empty, _numbers={})
+
+
+def _warn_of_slips(lacking: list[str], extra: list[str]) -> None:
+    for name in extra:
+        close = difflib.get_close_matches(name, lacking, 1, 0.8)
+        if close:
+            warnings.warn(f"column {name!r} is not known: {close[0]!r} is meant?", LikelyWarning, stacklevel=4)
+
+
+def _nothing(column: Column, rows: int) -> Any:
+    import pyarrow as pa
+
+    return pa.nulls(rows, pa.float64() if column.kind == NUMBER else pa.string())
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values)
+
+
+def one_row(batch: Batch, place: int) -> Batch:
+    """A batch of one: there is no second formula for single rows."""
+    start = batch.start + place
+    if isinstance(batch, Matrix):
+        return replace(batch, array=batch.array[place : place + 1], start=start)
+    assert isinstance(batch, Frame)
+    columns = {name: column[place : place + 1] for name, column in batch.columns.items()}
+    return replace(batch, columns=columns, rows=1, start=start, _numbers={})
+
+
+def cell(batch: Batch, column: Column) -> Any:
+    """The first cell of a column as a plain value, None where it is missing."""
+    if column.kind == CATEGORY:
+        coded = batch.coded(column.name)
+        code = int(coded.codes[0]) - coded.low
+        return coded.values[code] if 0 <= code < len(coded.values) else None
+    number = batch.numbers([column.name], 0, 1)[0, 0]
+    return None if np.isnan(number) else number.item()
+
+
+def take(batch: Batch, places: Any) -> Batch:
+    """Some rows of a batch, in the given order."""
+    if isinstance(batch, Matrix):
+        return replace(batch, array=batch.array[places])
+    assert isinstance(batch, Frame)
+    import pyarrow as pa
+
+    index = pa.array(places)
+    picked = {
+        name: [column[i] for i in places] if isinstance(column, list) else column.take(index)
+        for name, column in batch.columns.items()
+    }
+    return replace(batch, columns=picked, rows=len(places), _numbers={})

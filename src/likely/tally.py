@@ -1,0 +1,151 @@
+"""The additive whole: how much of each class was seen, and one statistic for each block of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError, ForgetError, UsageError
+from likely.families.base import Block
+from likely.families.statistics import Statistic, subtract_counts
+from likely.schema import CATEGORY, Column, Schema
+
+Array = NDArray[np.float64]
+Places = dict[str, NDArray[np.intp]]
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What was counted: the weight of each class and a statistic a block. Tallies of one schema add."""
+
+    schema: Schema
+    blocks: tuple[Block, ...]
+    classes: Array
+    statistics: tuple[Statistic, ...]
+    rows: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        same = (self.schema, self.blocks, self.statistics, self.rows) == (other.schema, other.blocks, other.statistics, other.rows)
+        return same and np.array_equal(self.classes, other.classes)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Tally) -> Tally:
+        """Counting together: classes and values known to either side are known to the sum."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        a, b = self._aligned(other)
+        statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
+        return replace(a, classes=a.classes + b.classes, statistics=statistics, rows=a.rows + b.rows)
+
+    def __sub__(self, other: Tally) -> Tally:
+        """Taking back what was counted; refused where it was never counted or digits would be lost."""
+        a, b = self._aligned(other)
+        statistics = []
+        for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
+            try:
+                statistics.append(x - y)
+            except ForgetError as error:
+                raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
+        classes = subtract_counts(a.classes, b.classes)
+        return replace(a, classes=classes, statistics=tuple(statistics), rows=max(a.rows - b.rows, 0))
+
+    def __mul__(self, factor: float) -> Tally:
+        """Every row counted that many times."""
+        if not (factor >= 0 and np.isfinite(factor)):
+            raise UsageError(f"a tally cannot be multiplied by {factor!r}: use a number of zero or more")
+        statistics = tuple(statistic * factor for statistic in self.statistics)
+        return replace(self, classes=self.classes * factor, statistics=statistics)
+
+    __rmul__ = __mul__
+
+    def zero(self) -> Tally:
+        """The tally of no rows: neutral in every sum."""
+        return self * 0.0
+
+    def pruned(self, keep_classes: Sequence[Any] = ()) -> Tally:
+        """Without the values and classes of which no weight is left: they were never seen, or have been forgotten."""
+        target = self.schema.target
+        labels = np.array([c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp)
+        places: Places = {}
+        for block, statistic in zip(self.blocks, self.statistics, strict=True):
+            weight = statistic.weight()
+            for axis, name in enumerate(self._axes(block), start=1):
+                places[name] = np.flatnonzero(weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0)
+        columns = tuple(
+            replace(c, values=tuple(c.values[i] for i in places[c.name])) if c.name in places else c for c in self.schema.columns
+        )
+        schema = replace(self.schema, target=replace(target, values=tuple(target.values[i] for i in labels)), columns=columns)
+        if schema == self.schema:
+            return self
+        statistics = tuple(
+            statistic.pick([labels, *(places[name] for name in self._axes(block))])
+            for block, statistic in zip(self.blocks, self.statistics, strict=True)
+        )
+        return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics)
+
+    def with_schema(self, schema: Schema) -> Tally:
+        """The same counts in a schema that knows at least as many classes and values."""
+        if schema == self.schema:
+            return replace(self, schema=schema)
+        labels = _places(self.schema.target, schema.target)
+        places = {c.name: _places(c, schema.by_name[c.name]) for c in self.schema.columns if c.kind == CATEGORY}
+        sizes = {c.name: len(c.values) for c in schema.columns}
+        classes = np.zeros(len(schema.classes))
+        classes[labels] = self.classes
+        statistics = tuple(
+            statistic.expand(
+                [labels, *(places[name] for name in self._axes(block))],
+                [len(schema.classes), *(sizes[name] for name in self._axes(block))],
+            )
+            for block, statistic in zip(self.blocks, self.statistics, strict=True)
+        )
+        return replace(self, schema=schema, classes=classes, statistics=statistics)
+
+    def without(self, name: str, reason: str) -> Tally:
+        """The tally that has never looked at one column, and says why."""
+        keep = [i for i, block in enumerate(self.blocks) if name not in block.columns]
+        columns = tuple(c for c in self.schema.columns if c.name != name)
+        schema = replace(self.schema, columns=columns, ignored=(*self.schema.ignored, (name, reason)))
+        blocks = tuple(self.blocks[i] for i in keep)
+        return replace(self, schema=schema, blocks=blocks, statistics=tuple(self.statistics[i] for i in keep))
+
+    def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
+        other = other._in_order_of(self)
+        schema = self.schema.union(other.schema)
+        return self.with_schema(schema), other.with_schema(schema)
+
+    def _in_order_of(self, first: Tally) -> Tally:
+        """The same tally with its blocks in the order of another; refused where they model different things."""
+        if self.blocks == first.blocks:
+            return self
+        place = {block.columns: i for i, block in enumerate(self.blocks)}
+        order = [place.get(block.columns) for block in first.blocks]
+        for block, at in zip(first.blocks, order, strict=True):
+            if at is None or type(self.blocks[at].family) is not type(block.family):
+                found = "nothing" if at is None else self.blocks[at].family.name
+                raise UsageError(
+                    f"column {block.name!r} is {block.family.name} in one model and {found} in the other: "
+                    f"learn both with the same families and columns"
+                )
+        if len(order) != len(self.blocks):
+            raise UsageError("one model has columns that the other has not: learn both from the same columns")
+        return replace(self, blocks=first.blocks, statistics=tuple(self.statistics[i] for i in order if i is not None))
+
+    def _axes(self, block: Block) -> list[str]:
+        """The categorical columns of a block: each is an axis of its statistic."""
+        return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _places(column: Column, larger: Column) -> NDArray[np.intp]:
+    """Where each value of a column stands in a column that knows at least as many."""
+    places = [larger.code[larger.canonical(value)] for value in column.values]
+    if len(set(places)) < len(places):
+        raise DataError("writes one value in two ways, as 1 and '1'", column=column.name, remedy="clean it")
+    return np.array(places, dtype=np.intp)

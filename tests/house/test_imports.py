@@ -1,0 +1,112 @@
+"""The house stands: rooms import downwards, the front door is light, files and functions stay small."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "likely"
+HEAVY = ("numba", "sklearn", "duckdb", "pandas", "polars")
+EXECUTABLE_FORMATS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+MAY_USE_THE_FRONT_DOOR = {"cli", "examples", "__main__"}
+MOST_LINES_IN_A_FILE = 400
+MOST_LINES_IN_A_FUNCTION = 40
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=300)
+
+
+def python(code: str) -> str:
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in files():
+        yield path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+
+
+def test_a_room_imports_only_from_rooms_further_down() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    if not linter.exists():
+        pytest.fail("import-linter is not installed: pip install -e '.[lint]'")
+    done = run(str(linter), "--no-cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_import_likely_brings_in_no_heavy_library() -> None:
+    loaded = python(f"import likely, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])")
+    assert loaded == ""
+
+
+def test_a_verb_stays_callable_whichever_module_was_imported_first() -> None:
+    public = python("import likely; print(*likely.__all__)").split()
+    verbs = [name for name in public if (SOURCE / f"{name}.py").exists() and name != "errors"]
+    assert verbs
+    for first in verbs:
+        check = f"print(*[name for name in {verbs!r} if not callable(getattr(likely, name))])"
+        hidden = python(f"import likely.{first}, likely; {check}")
+        assert hidden == "", f"after `import likely.{first}` these are modules, not verbs: {hidden}"
+
+
+def test_every_public_name_can_be_had() -> None:
+    python("import likely\nfor name in likely.__all__: getattr(likely, name)")
+
+
+def test_no_room_below_the_doors_imports_the_front_door() -> None:
+    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    guilty = []
+    for path, tree in trees():
+        if path.parts[0].removesuffix(".py") in MAY_USE_THE_FRONT_DOOR:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import) and any(alias.name == "likely" for alias in node.names):
+                guilty.append(f"{path}:{node.lineno}")
+            if isinstance(node, ast.ImportFrom) and node.module == "likely" and node.level == 0:
+                guilty += [f"{path}:{node.lineno} {alias.name}" for alias in node.names if alias.name not in rooms]
+    assert guilty == []
+
+
+def test_nothing_that_can_execute_a_file_is_imported() -> None:
+    guilty = [
+        f"{path}: {name}" for path, tree in trees() for name in imported_modules(tree)
+        if name.split(".")[0] in EXECUTABLE_FORMATS
+    ]  # fmt: skip
+    assert guilty == []
+
+
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in files()}
+    assert lengths
+    assert {str(path): lines for path, lines in lengths.items() if lines > MOST_LINES_IN_A_FILE} == {}
+
+
+def test_no_function_is_longer_than_forty_lines() -> None:
+    long = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > MOST_LINES_IN_A_FUNCTION:
+                    long.append(f"{path}:{node.lineno} {node.name} ({lines} lines)")
+    assert long == []
