@@ -27,7 +27,12 @@ def to_file(tally: Tally, prior: Priors, settings: Mapping[str, Any]) -> tuple[d
         "columns": [_column_out(column) for column in schema.columns],
         "ignored": [list(pair) for pair in schema.ignored],
         "blocks": [
-            {"family": b.family.name, "settings": b.family.settings(), "columns": list(b.columns), "statistic": type(s).__name__}
+            {
+                "family": b.family.name,
+                "settings": b.family.settings(),
+                "columns": list(b.columns),
+                "statistic": type(s).__name__,
+            }
             for b, s in zip(tally.blocks, tally.statistics, strict=True)
         ],
         "rows": tally.rows,
@@ -71,7 +76,9 @@ def _check(tally: Tally) -> None:
         raise ValueError("the class counts do not fit the classes")
     for block, statistic in zip(tally.blocks, tally.statistics, strict=True):
         weight = statistic.weight()
-        domains = [len(tally.schema.by_name[n].values) for n in block.columns if tally.schema.by_name[n].kind == "category"]
+        domains = [
+            len(tally.schema.by_name[n].values) for n in block.columns if tally.schema.by_name[n].kind == "category"
+        ]
         if weight.shape[: 1 + len(domains)] != (classes, *domains) or (weight < 0).any():
             raise ValueError(f"the counts of {block.name!r} do not fit its values")
 
@@ -94,7 +101,11 @@ def _prior_out(prior: Prior) -> dict[str, Any]:
 
 
 def _prior_in(written: Mapping[str, Any]) -> Prior:
-    fields = {name: _shares_in(value) if isinstance(value, list) else value for name, value in written.items() if name != "type"}
+    fields = {
+        name: _shares_in(value) if isinstance(value, list) else value
+        for name, value in written.items()
+        if name != "type"
+    }
     made: Prior = PRIORS[written["type"]](**fields)
     return made
 

@@ -14,7 +14,18 @@ import numpy as np
 from likely.engines import Plan, tally_source
 from likely.engines.memory import check_weights
 from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
-from likely.families import Bernoulli, Binomial, Block, Categorical, Family, Gaussian, Joint, Multinomial, Poisson, family
+from likely.families import (
+    Bernoulli,
+    Binomial,
+    Block,
+    Categorical,
+    Family,
+    Gaussian,
+    Joint,
+    Multinomial,
+    Poisson,
+    family,
+)
 from likely.model import Model
 from likely.prior import priors
 from likely.schema import CATEGORY, NUMBER, Column, ordered
@@ -102,14 +113,20 @@ class Counted:
             self.without_label += int(outside.sum())
             if self.unlabelled == "error" and outside.any():
                 row = batch.start + int(np.argmax(outside)) + 1
-                raise DataError("has no label", column=self.plan.target, row=row, remedy="fill it in, or pass unlabelled='ignore'")
+                raise DataError(
+                    "has no label", column=self.plan.target, row=row, remedy="fill it in, or pass unlabelled='ignore'"
+                )
             yield batch
 
 
 def say_what_happened(counted: Counted, target: str, reading: Reading) -> None:
     """Nothing is lost without a word: rows that were skipped and rows that had no label."""
     if counted.without_label:
-        warnings.warn(f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were not counted", LikelyWarning, stacklevel=3)
+        warnings.warn(
+            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were not counted",
+            LikelyWarning,
+            stacklevel=3,
+        )
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
         warnings.warn(f"{len(reading.rejects):,} bad rows were skipped: {shown}", LikelyWarning, stacklevel=3)
@@ -129,13 +146,21 @@ def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
     import pyarrow as pa
 
     if isinstance(batch, Matrix):
-        return replace(source, batch=replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))), WEIGHT_COLUMN
+        return replace(
+            source,
+            batch=replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN)),
+        ), WEIGHT_COLUMN
     assert isinstance(batch, Frame)
     return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
 
 
 def plan_for(
-    source: Source, target: str, families: Any, joint: Sequence[Sequence[str]], ignore: Sequence[str], weights: str | None
+    source: Source,
+    target: str,
+    families: Any,
+    joint: Sequence[Sequence[str]],
+    ignore: Sequence[str],
+    weights: str | None,
 ) -> Plan:
     """What is to be counted: every column with its family, chosen from the first rows where nothing was said."""
     first = next(iter(source.batches()), None)
@@ -169,13 +194,16 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
         families = {}
     if not isinstance(families, Mapping):
         one = family(families)
-        families = {name: one for name in names} if one.single else {tuple(names): one}
+        families = dict.fromkeys(names, one) if one.single else {tuple(names): one}
     wanted: dict[str, Block] = {}
     for key, value in chain(families.items(), ((tuple(block), Joint()) for block in joint)):
         made = _sized(family(value), key)
         for name in made.columns:
             if name not in names:
-                raise SchemaError(f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}", column=name)
+                raise SchemaError(
+                    f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}",
+                    column=name,
+                )
             if name in wanted and wanted[name] != made and name in joint_names(joint):
                 made_of = wanted[name].family
                 raise UsageError(f"column {name!r} is asked to be {made_of.name} and joint at once: choose one")
@@ -193,7 +221,9 @@ def _sized(made: Family, key: Any) -> Block:
     if isinstance(made, Binomial) and isinstance(made.trials, str) and len(columns) == 1:
         columns = (*columns, made.trials)
     if made.single and len(columns) > 1:
-        raise UsageError(f"the family {made.name} takes one column, not {list(columns)}: use Joint or Multinomial for a block")
+        raise UsageError(
+            f"the family {made.name} takes one column, not {list(columns)}: use Joint or Multinomial for a block"
+        )
     return Block(made, columns)
 
 
@@ -224,13 +254,21 @@ def _name_like(batch: Batch, name: str, kind: str) -> str:
         if len(x) < FEWEST_ROWS_FOR_ID or not np.array_equal(x, np.floor(x)) or len(np.unique(x)) < len(x):
             return ""
         in_a_row = x.max() - x.min() == len(x) - 1
-        return f"an ID: {len(x):,} different whole numbers{' in a row' if in_a_row else ''}" if in_a_row or ID_NAME.search(name) else ""
+        return (
+            f"an ID: {len(x):,} different whole numbers{' in a row' if in_a_row else ''}"
+            if in_a_row or ID_NAME.search(name)
+            else ""
+        )
     coded = batch.coded(name)
     seen = int(((coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values))).sum())
     if not seen:
         return "every cell is missing"
     many = len(coded.values) == seen if seen < 100 else len(coded.values) > seen / 2
-    return f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows" if many and seen >= FEWEST_ROWS_FOR_ID else ""
+    return (
+        f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows"
+        if many and seen >= FEWEST_ROWS_FOR_ID
+        else ""
+    )
 
 
 def _blocks(columns: Sequence[Column], given: Mapping[str, Block]) -> tuple[Block, ...]:
@@ -263,9 +301,21 @@ def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:
         x = batch.numbers([name], 0, batch.rows)[:, 0]
         seen = x[~np.isnan(x)]
         low, high = (float(seen.min()), float(seen.max())) if len(seen) else (None, None)
-        return {"rows": batch.rows, "missing": int(np.isnan(x).sum()), "different": len(np.unique(seen)), "from": low, "to": high}
+        return {
+            "rows": batch.rows,
+            "missing": int(np.isnan(x).sum()),
+            "different": len(np.unique(seen)),
+            "from": low,
+            "to": high,
+        }
     if kind is None:
         return {"rows": batch.rows, "missing": batch.rows, "different": 0, "from": None, "to": None}
     coded = batch.coded(name)
     seen_codes = coded.codes[(coded.codes >= coded.low)]
-    return {"rows": batch.rows, "missing": batch.rows - len(seen_codes), "different": len(coded.values), "from": None, "to": None}
+    return {
+        "rows": batch.rows,
+        "missing": batch.rows - len(seen_codes),
+        "different": len(coded.values),
+        "from": None,
+        "to": None,
+    }

@@ -64,7 +64,9 @@ class Ledger:
 
     def weights(self) -> dict[str, dict[Any, float]]:
         """For every entry and class: how much more the cells are expected there than in the other classes, in nats."""
-        return {e.name: dict(zip(self.classes, _contrast(e.evidence, self.log_prior), strict=True)) for e in self.entries}
+        return {
+            e.name: dict(zip(self.classes, _contrast(e.evidence, self.log_prior), strict=True)) for e in self.entries
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The ledger as plain data; a log of zero is written as null, which JSON can hold."""
@@ -102,7 +104,10 @@ class Ledger:
         widths = [max(len(row[i]) for row in table) for i in range(len(head))]
         numbers = range(2, len(head) - 1)
         text = [
-            "  ".join(cell.rjust(w) if i in numbers else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+            "  ".join(
+                cell.rjust(w) if i in numbers else cell.ljust(w)
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
             for row in table
         ]
         text.insert(1, "-" * max(map(len, text)))

@@ -74,7 +74,8 @@ class Model:
     @cached_property
     def block_parameters(self) -> tuple[Parameters, ...]:
         """What is believed of every block: the tally with the imagined rows added."""
-        schema, found = self.schema, {}
+        schema = self.schema
+        found: dict[Block, Parameters] = {}
         statistics = dict(zip(self.blocks, self.tally.statistics, strict=True))
         for group in groups(self.blocks):
             columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
@@ -114,6 +115,10 @@ class Model:
         joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading)]
         joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
         return Posterior(self.classes, joint, self.scorer.log_prior)
+
+    def posterior_of(self, batch: Batch) -> Posterior:
+        """The posterior of rows that have every column already."""
+        return Posterior(self.classes, self.scorer.log_joint(batch), self.scorer.log_prior)
 
     def predict(self, rows: Any, **options: Any) -> NDArray[Any]:
         """The most probable label of every row, in the labels' own type."""
@@ -158,13 +163,14 @@ class Model:
 
     def _entry(self, batch: Batch, i: int, term: Array) -> Entry:
         parameters = self.block_parameters[i]
-        values, flags = [], {}
+        values: list[Any] = []
+        flags: dict[str, bool] = {}
         for name in parameters.columns:
             column = self.schema.by_name[name]
             value = cell(batch, column)
             values.append(value)
-            flags[MISSING] = flags.get(MISSING) or value is None
-            flags[UNSEEN] = flags.get(UNSEEN) or (
+            flags[MISSING] = flags.get(MISSING, False) or value is None
+            flags[UNSEEN] = flags.get(UNSEEN, False) or (
                 column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
             )
         if isinstance(parameters.form, Parabola) and values[0] is not None:
@@ -216,7 +222,9 @@ class Model:
                 needed = [plan.target, *([plan.weights] if plan.weights else [])]
                 absent = [name for name in needed if name not in batch.names]
                 if absent:
-                    raise SchemaError(f"{source.label} has no column {absent[0]!r}: rows to learn from need it", column=absent[0])
+                    raise SchemaError(
+                        f"{source.label} has no column {absent[0]!r}: rows to learn from need it", column=absent[0]
+                    )
                 yield complete(batch, self.schema.columns, source, "error")
 
         return tally_source(batches(), plan)

@@ -92,7 +92,9 @@ class Dirichlet:
         each = self.beta.values() if isinstance(self.beta, Mapping) else [self.beta]
         for beta in each:
             if _number(beta, "beta") < 1:
-                raise UsageError(f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (beta - 1 rows are imagined)")
+                raise UsageError(
+                    f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (beta - 1 rows are imagined)"
+                )
         if isinstance(self.beta, Mapping):
             object.__setattr__(self, "beta", {value: float(beta) for value, beta in self.beta.items()})
 
@@ -178,8 +180,8 @@ class Priors:
 
 def prior(given: Any) -> Prior:
     """The prior that a number, a fraction or a prior speaks of."""
-    if isinstance(given, tuple(PRIORS.values())):
-        return given  # type: ignore[no-any-return]
+    if isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+        return given
     if isinstance(given, str) and given.count("/") == 1:
         given = Fraction(given)
     return Pseudocount(_number(given, "smoothing"))
@@ -193,15 +195,15 @@ def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any]
 
 
 def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
-    if given is None or isinstance(given, tuple(PRIORS.values())):
-        return given  # type: ignore[no-any-return]
+    if given is None or isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+        return given
     if isinstance(given, Real):
         return prior(given)
     if not isinstance(given, Mapping):
-        shares = list(given)
-        if len(shares) != len(classes):
-            raise UsageError(f"class_prior has {len(shares)} numbers for {len(classes)} classes {list(classes)}")
-        given = dict(zip(classes, shares, strict=True))
+        listed = list(given)
+        if len(listed) != len(classes):
+            raise UsageError(f"class_prior has {len(listed)} numbers for {len(classes)} classes {list(classes)}")
+        given = dict(zip(classes, listed, strict=True))
     unknown = [label for label in given if classes and label not in classes]
     if unknown:
         raise UsageError(f"class_prior names {unknown[0]!r}, which is none of the classes {list(classes)}")

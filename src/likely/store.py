@@ -31,11 +31,15 @@ _FIXED = struct.Struct("<8sIQ32s")
 Array = NDArray[np.float64]
 
 
-def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Array], replacing: str | None = None) -> str:
+def write(
+    path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Array], replacing: str | None = None
+) -> str:
     """Write a model file atomically and return its digest; `replacing` is the digest the old file must still have."""
     listed = {name: list(array.shape) for name, array in arrays.items()}
     try:
-        text = json.dumps({"arrays": listed, **header}, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(
+            {"arrays": listed, **header}, ensure_ascii=True, allow_nan=False, separators=(",", ":")
+        ).encode()
     except ValueError as error:
         raise UsageError(f"the model cannot be written: {error}") from None
     blobs = [np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values()]
@@ -52,7 +56,9 @@ def write(path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Arra
         os.chmod(temporary, _mode(target))
         with _only_writer(target.parent):
             if replacing is not None and _stored_digest(target) != replacing:
-                raise LikelyError(f"{str(path)!r} was changed by another process meanwhile: nothing was written; run again")
+                raise LikelyError(
+                    f"{str(path)!r} was changed by another process meanwhile: nothing was written; run again"
+                )
             os.replace(temporary, target)
     except BaseException:  # Ctrl-C too: the old file stays, the new one leaves no trace
         with contextlib.suppress(FileNotFoundError):
@@ -88,7 +94,9 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
         raise ModelFileError(f"{str(path)!r} is not a Likely model file")
     _, version, length, _ = _FIXED.unpack(start)
     if version > VERSION:
-        raise ModelFileError(f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely")
+        raise ModelFileError(
+            f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely"
+        )
     if length > size - _FIXED.size:
         raise ModelFileError(f"{str(path)!r} is cut off or damaged: its header is longer than the file")
     return int(length)
@@ -97,7 +105,7 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
 def _arrays(listed: Mapping[str, Any], body: bytes) -> dict[str, Array]:
     arrays, at = {}, 0
     for name, shape in listed.items():
-        if not all(isinstance(n, int) and 0 <= n for n in shape):
+        if not all(isinstance(n, int) and n >= 0 for n in shape):
             raise ValueError(f"array {name!r} has the shape {shape}")
         cells = 1
         for n in shape:
@@ -177,7 +185,9 @@ def to_json(value: Any, column: str) -> Any:
         if isinstance(value, kind):
             return {"type": tag, "value": write_value(value)}
     kind_name = type(value).__name__
-    raise UsageError(f"column {column!r} has values of type {kind_name}, which a model file cannot hold: turn them into text")
+    raise UsageError(
+        f"column {column!r} has values of type {kind_name}, which a model file cannot hold: turn them into text"
+    )
 
 
 def from_json(value: Any) -> Any:

@@ -31,7 +31,12 @@ class Tally:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        same = (self.schema, self.blocks, self.statistics, self.rows) == (other.schema, other.blocks, other.statistics, other.rows)
+        same = (self.schema, self.blocks, self.statistics, self.rows) == (
+            other.schema,
+            other.blocks,
+            other.statistics,
+            other.rows,
+        )
         return same and np.array_equal(self.classes, other.classes)
 
     __hash__ = None  # type: ignore[assignment]
@@ -72,16 +77,21 @@ class Tally:
     def pruned(self, keep_classes: Sequence[Any] = ()) -> Tally:
         """Without the values and classes of which no weight is left: they were never seen, or have been forgotten."""
         target = self.schema.target
-        labels = np.array([c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp)
+        labels = np.array(
+            [c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp
+        )
         places: Places = {}
         for block, statistic in zip(self.blocks, self.statistics, strict=True):
             weight = statistic.weight()
             for axis, name in enumerate(self._axes(block), start=1):
                 places[name] = np.flatnonzero(weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0)
         columns = tuple(
-            replace(c, values=tuple(c.values[i] for i in places[c.name])) if c.name in places else c for c in self.schema.columns
+            replace(c, values=tuple(c.values[i] for i in places[c.name])) if c.name in places else c
+            for c in self.schema.columns
         )
-        schema = replace(self.schema, target=replace(target, values=tuple(target.values[i] for i in labels)), columns=columns)
+        schema = replace(
+            self.schema, target=replace(target, values=tuple(target.values[i] for i in labels)), columns=columns
+        )
         if schema == self.schema:
             return self
         statistics = tuple(
@@ -107,6 +117,16 @@ class Tally:
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         return replace(self, schema=schema, classes=classes, statistics=statistics)
+
+    def of_classes(self, places: Sequence[int], labels: Sequence[Any]) -> Tally:
+        """The tally of some of the classes, under the given labels."""
+        index = np.array(places, dtype=np.intp)
+        statistics = tuple(
+            statistic.pick([index, *(np.arange(len(self.schema.by_name[name].values)) for name in self._axes(block))])
+            for block, statistic in zip(self.blocks, self.statistics, strict=True)
+        )
+        schema = replace(self.schema, target=replace(self.schema.target, values=tuple(labels)))
+        return replace(self, schema=schema, classes=self.classes[index], statistics=statistics)
 
     def without(self, name: str, reason: str) -> Tally:
         """The tally that has never looked at one column, and says why."""

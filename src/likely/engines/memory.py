@@ -87,16 +87,20 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
         for block, statistic in zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True):
             statistics[block] = statistic
     used = (y >= 0) & (w > 0)
-    seen = np.bincount(y[used], w[used], classes)
+    seen = np.bincount(y[used], w[used], classes).astype(np.float64)
     schema = _schema(plan, coded.values, known)
-    return in_order(Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned())
+    return in_order(
+        Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned()
+    )
 
 
 def in_order(tally: Tally) -> Tally:
     """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
     schema = tally.schema
     columns = tuple(replace(c, values=ordered(c.values)) for c in schema.columns)
-    return tally.with_schema(replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns))
+    return tally.with_schema(
+        replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns)
+    )
 
 
 def groups(blocks: Sequence[Block]) -> list[list[Block]]:
@@ -141,7 +145,7 @@ def _count_whole_numbers(
 ) -> list[Statistic]:
     """Whole numbers are their own codes: they are counted where they stand, within the range each column spans."""
     parts = slabs(len(table), table.shape[1])
-    ends = in_parallel(lambda p: (table[p[0]:p[1]].min(0), table[p[0]:p[1]].max(0)), parts)
+    ends = in_parallel(lambda p: (table[p[0] : p[1]].min(0), table[p[0] : p[1]].max(0)), parts)
     low = np.min([a for a, _ in ends], axis=0).astype(np.int64)
     size = np.max([b for _, b in ends], axis=0).astype(np.int64) - low + 1
     if size.max() > max(1024, len(table)):
@@ -173,7 +177,13 @@ def check_weights(w: Array, name: str, start: int = 0) -> None:
     bad = ~(w >= 0) | np.isinf(w)
     if bad.any():
         i = int(np.argmax(bad))
-        raise DataError("which is no weight", column=name, value=w[i].item(), row=start + i + 1, remedy="use numbers of zero or more")
+        raise DataError(
+            "which is no weight",
+            column=name,
+            value=w[i].item(),
+            row=start + i + 1,
+            remedy="use numbers of zero or more",
+        )
 
 
 def _refuse_numbers(

@@ -58,7 +58,7 @@ class Scorer:
         coded = self.encode(batch, range(len(self.parameters)))
 
         def score(part: tuple[int, int]) -> None:
-            self._score(batch, coded, part, out[part[0]:part[1]])
+            self._score(batch, coded, part, out[part[0] : part[1]])
 
         in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
         return out
@@ -91,7 +91,7 @@ class Scorer:
             kernels.score_parabola(x, *self._parabolas, out)
             if not np.isfinite(out).all():
                 self._refuse_infinity(batch, names, x, part[0])
-        for i in self.order[len(lookups) + len(parabolas):]:
+        for i in self.order[len(lookups) + len(parabolas) :]:
             names = self._number_names(i)
             x = batch.numbers(names, *part)
             self._refuse_infinity(batch, names, x, part[0])
@@ -111,7 +111,7 @@ class Scorer:
         columns = [coded[name][1][coded[name][0].codes[a:b] - coded[name][0].low] for name in names]
         if not isinstance(self.parameters[block].form, Lookup):
             return np.column_stack(columns) if columns else np.zeros((b - a, 0), np.int64)
-        code = columns[0]
+        code: NDArray[Any] = columns[0]
         for name, more in zip(names[1:], columns[1:], strict=True):
             code = code * (len(self.schema.by_name[name].values) + 2) + more
         return code[:, None]

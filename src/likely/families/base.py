@@ -67,7 +67,11 @@ class Family(Protocol):
         """Count the rows of a group of blocks, one statistic a block."""
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Any], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Any],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """The parameters of a group of blocks, once the imagined rows are added to the seen ones."""
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely import kernels
-from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, first_bad, log_shares, no_check
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, log_shares, no_check
 from likely.families.forms import Lookup
-from likely.families.statistics import Counts, Statistic
+from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
 
 
@@ -28,7 +28,11 @@ class Categorical:
         return list(count_tables(rows, labels, weights, classes)[0])
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Counts],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """The share of each value, once the imagined rows are added to the seen ones."""
         return [
@@ -59,7 +63,11 @@ class Bernoulli:
         return list(count_tables(binary, labels, weights, classes)[0])
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Counts],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """The share of yes, once the imagined rows are added to the seen ones."""
         return [
@@ -95,7 +103,13 @@ def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, 
     """The table of shares of one column, as a lookup form and as readable rows."""
     logs = log_shares(seen, prior.pseudocounts(values), prior.unseen(len(values)))
     rows = tuple(
-        {"column": column.name, "class": label, "value": value, "count": float(seen[c, v]), "probability": float(np.exp(logs[c, v]))}
+        {
+            "column": column.name,
+            "class": label,
+            "value": value,
+            "count": float(seen[c, v]),
+            "probability": float(np.exp(logs[c, v])),
+        }
         for c, label in enumerate(classes)
         for v, value in enumerate(values)
     )

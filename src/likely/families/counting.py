@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, first_bad, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, log
 from likely.families.forms import Line
-from likely.families.statistics import Counts, Statistic
+from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
 
 
@@ -39,11 +39,18 @@ class Poisson:
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Rows seen and events seen, per class."""
         x = rows.numbers
-        seen, events = sums((~np.isnan(x)).astype(np.float64), labels, weights, classes), sums(x, labels, weights, classes)
+        seen, events = (
+            sums((~np.isnan(x)).astype(np.float64), labels, weights, classes),
+            sums(x, labels, weights, classes),
+        )
         return [Counts(np.column_stack([seen[:, j], events[:, j]])) for j in range(x.shape[1])]
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Counts],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """Events per row, once the imagined rows are added to the seen ones."""
         return [
@@ -57,7 +64,8 @@ class Poisson:
         whole = n + extra
         rate = np.divide(events + extra * overall, whole, out=np.full_like(n, overall), where=whole > 0)
         rows = tuple(
-            {"column": name, "class": label, "count": float(n[c]), "rate": float(rate[c])} for c, label in enumerate(classes)
+            {"column": name, "class": label, "count": float(n[c]), "rate": float(rate[c])}
+            for c, label in enumerate(classes)
         )
         return Parameters((name,), Line(log(rate)[None], -rate[None], "poisson"), rows, len(classes), len(classes))
 
@@ -94,7 +102,11 @@ class Binomial:
         return pair
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Counts],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """The share of successes, once the imagined trials are added to the seen ones."""
         (columns,), (counts,), (prior,) = blocks, tallied, imagined
@@ -102,11 +114,18 @@ class Binomial:
         whole = trials.sum(1, keepdims=True)
         chance = np.divide(trials, whole, out=np.full_like(trials, 0.5), where=whole > 0)
         rows = tuple(
-            {"column": columns[0].name, "class": label, "count": float(counts.seen[c].sum()), "probability": float(chance[c, 1])}
+            {
+                "column": columns[0].name,
+                "class": label,
+                "count": float(counts.seen[c].sum()),
+                "probability": float(chance[c, 1]),
+            }
             for c, label in enumerate(classes)
         )
         slope = log(chance.T[::-1])
-        form = Line(slope, np.zeros_like(slope), "binomial" if isinstance(self.trials, str) else f"binomial {self.trials}")
+        form = Line(
+            slope, np.zeros_like(slope), "binomial" if isinstance(self.trials, str) else f"binomial {self.trials}"
+        )
         return [Parameters(tuple(c.name for c in columns), form, rows, len(classes), len(classes))]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
@@ -136,7 +155,11 @@ class Multinomial:
         return [Counts(sums(rows.numbers, labels, weights, classes))]
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Counts], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Counts],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """Each column's share of the events, once the imagined events are added to the seen ones."""
         (columns,), (counts,), (prior,) = blocks, tallied, imagined

@@ -86,11 +86,13 @@ class Quadratic:
         for kind, flags in enumerate(kinds):
             rows = np.flatnonzero(place == kind)
             seen = np.flatnonzero(~flags[: numbers.shape[1]])
-            hidden = flags[numbers.shape[1]:]
+            hidden = flags[numbers.shape[1] :]
             out[rows] += self._terms(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
 
     def _missing(self, codes: Codes) -> NDArray[np.bool_]:
-        return np.column_stack([codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)])
+        return np.column_stack(
+            [codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)]
+        )
 
     def _terms(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
         """The log density of rows that miss the same cells: summed over the categories that are hidden."""
@@ -100,7 +102,7 @@ class Quadratic:
         wanted = np.zeros(len(numbers), np.int64)
         for axis, size in enumerate(self.lines):
             wanted = wanted * size + (0 if hidden[axis] else codes[:, axis])
-        for cell in cells.reshape(-1):
+        for cell in cells.reshape(-1).tolist():
             place = np.array(np.unravel_index(cell, self.lines)) if self.lines else np.zeros(0, int)
             if np.any(hidden & (place == np.array(self.lines) - 1)) if self.lines else False:
                 continue  # an unseen value is not summed over: it has no probability of its own

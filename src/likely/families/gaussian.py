@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from likely import kernels
 from likely.errors import UsageError
-from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, first_bad
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad
 from likely.families.forms import Parabola
-from likely.families.statistics import Moments, Statistic
+from likely.families.statistics import Array, Moments, Statistic
 from likely.schema import Column
 
 TIES = (None, "class", "column", "both")
@@ -44,7 +44,11 @@ class Gaussian:
         return [Moments(n[:, j].copy(), mean[:, j].copy(), spread[:, j].copy()) for j in range(shape[1])]
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Moments], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Moments],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """Mean and variance per column and class; the variance is the mean squared deviation over the cells that share it."""
         n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
@@ -111,7 +115,8 @@ def back_off(variance: Array, mean: Array, n: Array, spread: Array) -> tuple[Arr
 
 def _overall(n: Array, mean: Array) -> Array:
     whole = n.sum(1, keepdims=True)
-    return np.divide((n * mean).sum(1, keepdims=True), whole, out=np.zeros_like(whole), where=whole > 0)
+    level: Array = np.divide((n * mean).sum(1, keepdims=True), whole, out=np.zeros_like(whole), where=whole > 0)
+    return level
 
 
 def _free(classes: int, columns: int, tie: str | None) -> list[int]:
@@ -126,7 +131,13 @@ def _parameters(
 ) -> Parameters:
     form = Parabola(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
     rows = tuple(
-        {"column": name, "class": label, "count": float(n[c]), "mean": float(mean[c]), "deviation": float(np.sqrt(variance[c]))}
+        {
+            "column": name,
+            "class": label,
+            "count": float(n[c]),
+            "mean": float(mean[c]),
+            "deviation": float(np.sqrt(variance[c])),
+        }
         for c, label in enumerate(classes)
     )
     alone = [str(label) for c, label in enumerate(classes) if floored[c] and n[c] > 0]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families.base import Array, Encoded, Imagined, Labels, Parameters, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log
 from likely.families.forms import Lookup, Quadratic
 from likely.families.gaussian import Gaussian, back_off
-from likely.families.statistics import Scatter, Statistic
+from likely.families.statistics import Array, Scatter, Statistic
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
@@ -48,7 +48,11 @@ class Joint:
         return [_scatter(rows.numbers[whole], cell[whole], weights[whole], shape)]
 
     def derive(
-        self, blocks: Sequence[tuple[Column, ...]], tallied: Sequence[Scatter], imagined: Sequence[Imagined], classes: Sequence[Any]
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Scatter],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
     ) -> list[Parameters]:
         """The share of each cell and, where there are numbers, the Gaussian within it."""
         (columns,), (cloud,), (prior,) = blocks, tallied, imagined
@@ -67,13 +71,13 @@ class Joint:
 def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Scatter:
     """Weight, mean and scatter of the rows of each cell, by two passes over them."""
     cells, width = int(np.prod(shape)), x.shape[1]
-    n = np.bincount(cell, weights, cells)
+    n = np.bincount(cell, weights, cells).astype(np.float64)
     mean, scatter = np.zeros((cells, width)), np.zeros((cells, width, width))
     if width and len(x):
         order = np.argsort(cell, kind="stable")
         edges = np.searchsorted(cell[order], np.arange(cells + 1))
         for g in np.flatnonzero(edges[1:] > edges[:-1]):
-            rows = order[edges[g]:edges[g + 1]]
+            rows = order[edges[g] : edges[g + 1]]
             part, w = x[rows], weights[rows]
             mean[g] = w @ part / n[g]
             apart = part - mean[g]
@@ -112,7 +116,13 @@ def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, 
     seen = cloud.n.reshape(len(classes), -1)
     name = " with ".join(c.name for c in columns)
     rows = tuple(
-        {"column": name, "class": label, "value": cell, "count": float(seen[k, i]), "probability": float(np.exp(inner[k, i]))}
+        {
+            "column": name,
+            "class": label,
+            "value": cell,
+            "count": float(seen[k, i]),
+            "probability": float(np.exp(inner[k, i])),
+        }
         for k, label in enumerate(classes)
         for i, cell in enumerate(_cells(columns))
     )
@@ -128,7 +138,9 @@ def _cloud_parameters(
     # One more cell an axis for a value never seen: it has the class's Gaussian over all cells.
     padded = _with_unseen(cloud, len(categories))
     k, lines = len(classes), padded.n.shape[1:]
-    flat = Scatter(padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width))
+    flat = Scatter(
+        padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
+    )
     covariance, borrowed = _covariances(flat, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = _cells(categories)
@@ -139,7 +151,9 @@ def _cloud_parameters(
     name = " with ".join(c.name for c in columns)
     notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if borrowed else ()
     form = Quadratic(flat.mean, covariance, weight, tuple(lines))
-    return Parameters(tuple(c.name for c in columns), form, rows, groups * (width + each + bool(categories)), free, notes)
+    return Parameters(
+        tuple(c.name for c in columns), form, rows, groups * (width + each + bool(categories)), free, notes
+    )
 
 
 def _cloud_rows(

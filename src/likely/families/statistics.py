@@ -52,7 +52,8 @@ class _Arrays:
 
     def weight(self) -> Array:
         """How much weight was counted: the first of the arrays."""
-        return next(iter(vars(self).values()))  # type: ignore[no-any-return]
+        first: Array = next(iter(vars(self).values()))
+        return first
 
     def expand(self, maps: Sequence[Index], sizes: Sequence[int]) -> Self:
         """The same statistic on larger domains, zero where nothing was seen."""
@@ -81,7 +82,7 @@ def subtract_counts(whole: Array, part: Array) -> Array:
 
 
 def _expand(array: Array, maps: Sequence[Index], sizes: Sequence[int]) -> Array:
-    out = np.zeros((*sizes, *array.shape[len(sizes):]))
+    out = np.zeros((*sizes, *array.shape[len(sizes) :]))
     out[np.ix_(*maps)] = array
     return out
 
@@ -115,7 +116,9 @@ class Moments(_Arrays):
         share = _ratio(other.n, n)
         apart = other.mean - self.mean
         spread = self.spread + other.spread + apart * apart * (self.n * share)
-        return Moments(n, np.where(other.n > 0, np.where(self.n > 0, self.mean + apart * share, other.mean), self.mean), spread)
+        return Moments(
+            n, np.where(other.n > 0, np.where(self.n > 0, self.mean + apart * share, other.mean), self.mean), spread
+        )
 
     def __sub__(self, other: Moments) -> Moments:
         n = subtract_counts(self.n, other.n)
@@ -187,7 +190,9 @@ def refuse_if_lossy(spread: Array, dust: Array, n: Array) -> None:
             "keep the models of the parts and add those that stay (exact), or learn anew"
         )
     if np.any(several & (spread <= dust) & (dust > 0)):
-        warnings.warn("forgetting left a variance of nothing but rounding: it is taken as zero", LikelyWarning, stacklevel=2)
+        warnings.warn(
+            "forgetting left a variance of nothing but rounding: it is taken as zero", LikelyWarning, stacklevel=2
+        )
 
 
 def _ratio(part: Array, whole: Array) -> Array:

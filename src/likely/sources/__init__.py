@@ -39,10 +39,11 @@ class Source(Protocol):
 
 
 def open_source(data: Any, reading: Reading | None = None) -> Source:
-    """The source behind a path, a glob, a frame, a dict of columns, a list of dicts or an array."""
+    """The source behind a path, a glob, a frame, a dict of columns, a list of dicts or an array; a source is itself."""
     reading = reading or Reading()
-    if isinstance(data, InMemory):
-        return data
+    if callable(getattr(type(data), "batches", None)):
+        opened: Source = data
+        return opened
     if isinstance(data, (str, Path)):
         from likely.sources.files import open_files
 

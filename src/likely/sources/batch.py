@@ -147,7 +147,9 @@ class Frame:
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
         except TypeError:
-            raise DataError("holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it") from None
+            raise DataError(
+                "holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
+            ) from None
         return without_missing(coded, self.missing)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
@@ -279,7 +281,9 @@ def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
             out[i] = float(value)
         except (TypeError, ValueError, OverflowError):
             remedy = f"pass missing=[{value!r}], clean it, or make the column categorical"
-            raise DataError("which is not a number", column=name, value=value, row=batch.start + i + 1, remedy=remedy) from None
+            raise DataError(
+                "which is not a number", column=name, value=value, row=batch.start + i + 1, remedy=remedy
+            ) from None
     return out
 
 

@@ -37,7 +37,9 @@ def open_files(path: str, reading: Reading) -> Source:
 
 def _open_file(path: str, reading: Reading) -> Source:
     if os.path.isdir(path):
-        raise DataError(f"{path!r} is a folder: name a file in it, or a glob such as {os.path.join(path, '*.parquet')!r}")
+        raise DataError(
+            f"{path!r} is a folder: name a file in it, or a glob such as {os.path.join(path, '*.parquet')!r}"
+        )
     kind = KINDS.get(os.path.splitext(path)[1].lower())
     if kind is None:
         raise DataError(f"{path!r} has an ending that is not known: use one of {', '.join(KINDS)}")
@@ -68,7 +70,9 @@ class Several:
                 first = first or set(batch.names)
                 odd = sorted(first ^ set(batch.names))
                 if odd:
-                    raise DataError(f"{part.label} differs from {self.parts[0].label} in column {odd[0]!r}", column=odd[0])
+                    raise DataError(
+                        f"{part.label} differs from {self.parts[0].label} in column {odd[0]!r}", column=odd[0]
+                    )
                 rows = before + batch.start + batch.rows
                 yield replace(batch, start=before + batch.start)  # type: ignore[type-var]
 
@@ -145,7 +149,9 @@ class JsonFile:
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.label!r} is not JSON: {error}") from None
         if not isinstance(data, (list, dict)):
-            raise DataError(f"{self.label!r} holds {type(data).__name__}: it must hold a list of objects or an object of lists")
+            raise DataError(
+                f"{self.label!r} holds {type(data).__name__}: it must hold a list of objects or an object of lists"
+            )
         yield from from_memory(data, self.reading.missing).batches()
 
 
@@ -182,7 +188,9 @@ class JsonLines:
                         except (ValueError, RecursionError) as error:
                             self._bad(number, f"is not JSON ({error})")
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.label!r} is not {error.encoding}: pass encoding='latin-1' or what it is in") from None
+            raise DataError(
+                f"{self.label!r} is not {error.encoding}: pass encoding='latin-1' or what it is in"
+            ) from None
 
     def _bad(self, number: int, fault: str) -> None:
         if self.reading.on_bad_rows == "error":

@@ -44,7 +44,9 @@ def _from_array(array: Any, missing: tuple[str, ...]) -> InMemory:
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     if array.dtype.kind in "biuf":
         return InMemory(Matrix(array, names), "the array")
-    return InMemory(Frame({n: to_arrow(array[:, j].tolist(), n) for j, n in enumerate(names)}, len(array), 0, missing), "the array")
+    return InMemory(
+        Frame({n: to_arrow(array[:, j].tolist(), n) for j, n in enumerate(names)}, len(array), 0, missing), "the array"
+    )
 
 
 def _from_dict(data: Mapping[Any, Any], missing: tuple[str, ...]) -> InMemory:
@@ -92,7 +94,9 @@ def _from_frame(data: Any, missing: tuple[str, ...]) -> InMemory:
         frame: Any = nw.from_native(data)
     except TypeError:
         kind = type(data).__name__
-        raise DataError(f"{kind} is no table: pass a path, a frame, a dict of columns, a list of dicts or an array") from None
+        raise DataError(
+            f"{kind} is no table: pass a path, a frame, a dict of columns, a list of dicts or an array"
+        ) from None
     except nw.exceptions.NarwhalsError as error:
         raise DataError(f"the frame cannot be read: {error}") from None
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
@@ -120,5 +124,9 @@ def _one_chunk(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             return column.chunk(0)
-        return column.unify_dictionaries().combine_chunks() if pa.types.is_dictionary(column.type) else column.combine_chunks()
+        return (
+            column.unify_dictionaries().combine_chunks()
+            if pa.types.is_dictionary(column.type)
+            else column.combine_chunks()
+        )
     return column if isinstance(column, pa.Array) else pa.array(column)

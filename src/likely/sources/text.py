@@ -47,7 +47,9 @@ class CsvFile:
     def natural(self) -> dict[str, str]:
         """What each column holds: numbers, if every cell that is not missing reads as one."""
         names = self.checked.names
-        tests = ", ".join(f"count({self._clean(i)}), count(try_cast({self._clean(i)} as double))" for i in range(len(names)))
+        tests = ", ".join(
+            f"count({self._clean(i)}), count(try_cast({self._clean(i)} as double))" for i in range(len(names))
+        )
         (found,) = self._select(tests).fetchall()
         pairs = zip(names, found[::2], found[1::2], strict=True)
         return {name: NUMBER if cells == numbers and cells else CATEGORY for name, cells, numbers in pairs}
@@ -103,7 +105,9 @@ class CsvFile:
     def _list_rejects(self) -> None:
         """What was skipped, each line once however often the file is read."""
         if self.reading.on_bad_rows == "skip":
-            found = self._connection.execute("select distinct line, error_message from reject_errors order by line").fetchall()
+            found = self._connection.execute(
+                "select distinct line, error_message from reject_errors order by line"
+            ).fetchall()
             for line, message in found:
                 said = f"{self.label} line {line}: {message}"
                 if said not in self.reading.rejects:
@@ -112,7 +116,10 @@ class CsvFile:
     def _fault(self, error: Exception) -> DataError:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         where = next((line.split("Line:")[1].strip() for line in lines if "Line:" in line), "?")
-        what = next((line for line in lines if line.startswith(("Expected", "Value with unterminated", "Invalid", "Error"))), lines[0])
+        what = next(
+            (line for line in lines if line.startswith(("Expected", "Value with unterminated", "Invalid", "Error"))),
+            lines[0],
+        )
         return DataError(
             f"{self.label!r} line {where}: {what[:200]}: mend the line, or pass on_bad_rows='skip' (--on-bad-rows skip)"
         )
@@ -166,12 +173,16 @@ def _refuse_bad_bytes(readable: str, path: str) -> None:
         while block := file.read(BLOCK):
             if b"\0" in block:
                 line += block[: block.index(b"\0")].count(b"\n")
-                raise DataError(f"{path!r} has a NUL byte in line {line}: it is binary, or text in another encoding (--encoding utf-16)")
+                raise DataError(
+                    f"{path!r} has a NUL byte in line {line}: it is binary, or text in another encoding (--encoding utf-16)"
+                )
             try:
                 decoder.decode(block)
             except UnicodeDecodeError as error:
                 line += block[: error.start].count(b"\n")
-                raise DataError(f"{path!r} is not UTF-8 in line {line}: pass encoding='latin-1' (--encoding latin-1) or what it is in") from None
+                raise DataError(
+                    f"{path!r} is not UTF-8 in line {line}: pass encoding='latin-1' (--encoding latin-1) or what it is in"
+                ) from None
             line += block.count(b"\n")
     try:
         decoder.decode(b"", final=True)
@@ -191,7 +202,9 @@ def _header(readable: str, path: str) -> tuple[tuple[str, ...], str]:
         raise DataError(f"{path!r} has no readable header line: {error}") from None
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DataError(f"column {twice[0]!r} stands twice in the header of {path!r}: rename one of them", column=twice[0])
+        raise DataError(
+            f"column {twice[0]!r} stands twice in the header of {path!r}: rename one of them", column=twice[0]
+        )
     if not any(name.strip() for name in names):
         raise DataError(f"{path!r} has no header line")
     return tuple(names), delimiter

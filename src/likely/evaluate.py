@@ -1,0 +1,269 @@
+"""How good the answers are: cross-validation and hold-out from tallies, with figures that add up themselves.
+
+Each row is counted once, into the tally of its fold. The training tally of a fold is the sum of the others, so ten folds
+cost about one pass of counting and one of scoring, and a table larger than memory can be cross-validated too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.engines.memory import in_order, tally_batch
+from likely.errors import DataError, UsageError
+from likely.figures import Evaluation, Figures, figures
+from likely.learn import plan_for, with_weights
+from likely.model import Model
+from likely.prior import priors
+from likely.sources import Batch, Coded, Reading, as_tokens, open_source
+from likely.sources.rows import complete, take
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+Groups = NDArray[np.int64]
+Progress = Callable[[int], None] | None
+
+SETTINGS = (
+    "families",
+    "joint",
+    "smoothing",
+    "class_prior",
+    "weights",
+    "ignore",
+    "missing",
+    "plain",
+    "encoding",
+    "on_bad_rows",
+)
+
+
+def evaluate(
+    model_or_settings: Model | Mapping[str, Any] | None,
+    data: Any,
+    *,
+    target: str | None = None,
+    folds: int | None = None,
+    holdout: float | None = None,
+    seed: int = 0,
+    progress: Progress = None,
+    **settings: Any,
+) -> Evaluation:
+    """Accuracy, log loss, Brier score, calibration error and confusion on rows that were not learned from.
+
+    A model is tried on the data as it is. Settings (those of `learn`) are cross-validated over `folds`, five if nothing is
+    said, or tried on a `holdout` share of the rows; both keep the share of every class.
+    """
+    if isinstance(model_or_settings, Model) and folds is None and holdout is None:
+        return _try_model(model_or_settings, data, target, settings, progress)
+    given = dict(model_or_settings) if isinstance(model_or_settings, Mapping) else {}
+    if isinstance(model_or_settings, Model):
+        given = _settings_of(model_or_settings)
+        target = target or model_or_settings.schema.target.name
+    given |= settings
+    unknown = sorted(given.keys() - set(SETTINGS))
+    if unknown:
+        raise UsageError(f"evaluate does not know the setting {unknown[0]!r}: it takes {', '.join(SETTINGS)}")
+    if target is None:
+        raise UsageError("evaluate needs target=, the column that is predicted")
+    return _cross_validate(data, target, given, Split.of(folds, holdout, seed), progress)
+
+
+def _try_model(
+    model: Model, data: Any, target: str | None, settings: Mapping[str, Any], progress: Progress
+) -> Evaluation:
+    """A finished model on rows it has not seen."""
+    name = target or model.schema.target.name
+    reading = Reading(
+        as_tokens(settings.get("missing", model.missing)),
+        settings.get("encoding"),
+        settings.get("on_bad_rows", "error"),
+    )
+    source = open_source(data, reading)
+    kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
+    parts = [Figures.zero(model.classes)]
+    for batch in source.batches(kinds):
+        if name not in batch.names:
+            raise DataError(
+                f"{source.label} has no column {name!r}: the true labels are needed to evaluate", column=name
+            )
+        rows = complete(batch, model.schema.columns, source, "error")
+        parts.append(_score(model, rows, batch.coded(name), np.ones(batch.rows)))
+        if progress:
+            progress(batch.rows)
+    total = reduce(lambda a, b: a + b, parts)
+    if not total.rows:
+        raise DataError(f"{source.label} has no labelled rows: nothing can be evaluated")
+    return Evaluation(total, (), "hold-out")
+
+
+def _settings_of(model: Model) -> dict[str, Any]:
+    families = {b.columns if len(b.columns) > 1 else b.columns[0]: b.family for b in model.blocks}
+    smoothing = dict(model.prior.columns) | {"*": model.prior.default}
+    ignore = [name for name, _ in model.schema.ignored]
+    return {
+        "families": families,
+        "smoothing": smoothing,
+        "class_prior": model.prior.classes,
+        "ignore": ignore,
+        "weights": model.weights,
+    }
+
+
+@dataclass(frozen=True)
+class Split:
+    """How rows are dealt out: `parts` piles of which `tested` are tried, all of them or only the first ones together."""
+
+    parts: int
+    tested: int
+    seed: int
+
+    @staticmethod
+    def of(folds: int | None, holdout: float | None, seed: int) -> Split:
+        """The split that folds or a hold-out share ask for."""
+        if holdout is not None:
+            if folds is not None or not 0 < holdout < 1:
+                raise UsageError("holdout must be a share between 0 and 1, and stands instead of folds")
+            share = Fraction(holdout).limit_denominator(100)
+            if share in (0, 1):
+                raise UsageError(f"holdout={holdout} is too near to 0 or 1")
+            return Split(share.denominator, share.numerator, seed)
+        folds = 5 if folds is None else folds
+        if folds < 2:
+            raise UsageError(f"folds={folds}: at least two are needed")
+        return Split(folds, 0, seed)
+
+    def deal(self, place: Groups, label: int) -> Groups:
+        """The pile of the i-th, (i+1)-th ... row of one class: each run of `parts` rows is dealt in a random order.
+
+        The order depends on the seed, the class and the place alone, so it is the same for any size of batch.
+        """
+        first = int(place[0]) // self.parts
+        last = int(place[-1]) // self.parts
+        slots = np.arange(first * self.parts, (last + 1) * self.parts, dtype=np.uint64)
+        keys = _scrambled(slots + np.uint64((label * 1_000_003 + self.seed * 7_919) % 2**40) * np.uint64(2**20 + 7))
+        piles = np.argsort(np.argsort(keys.reshape(-1, self.parts), axis=1), axis=1).reshape(-1)
+        dealt = piles[place - first * self.parts]
+        return dealt if not self.tested else (dealt >= self.tested).astype(np.int64)
+
+    @property
+    def piles(self) -> int:
+        """How many piles there are in the end."""
+        return 2 if self.tested else self.parts
+
+    @property
+    def tries(self) -> Sequence[int]:
+        """The piles that are tried on the model of all others."""
+        return (0,) if self.tested else range(self.parts)
+
+
+def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: a well-mixed number for every place."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _cross_validate(data: Any, target: str, given: Mapping[str, Any], split: Split, progress: Progress) -> Evaluation:
+    reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
+    source, weights = with_weights(open_source(data, reading), given.get("weights"))
+    ignore = (*given.get("ignore", ()), *([weights] if weights else []))
+    plan = plan_for(source, target, given.get("families"), given.get("joint", ()), ignore, weights)
+    dealt: list[Groups] = []
+    seen: dict[Any, int] = {}
+    total: Tally | None = None
+    for batch in source.batches(plan.kinds()):
+        coded = batch.coded(target)
+        piles = _deal(coded, seen, split)
+        dealt.append(piles)
+        part = tally_batch(batch, plan, labels=_compound(coded, piles, split.piles))
+        total = part if total is None else total + part
+        if progress:
+            progress(batch.rows)
+    classes = [label for label, rows in seen.items() if rows]
+    if total is None or len(classes) < 2:
+        raise DataError(
+            f"column {target!r} has fewer than two classes in {source.label}: nothing can be evaluated", column=target
+        )
+    models = _models(total, split, given, classes)
+    tried = _score_piles(source.batches(plan.kinds()), dealt, models, target, weights, progress)
+    note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
+    return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
+
+
+def _deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
+    """The pile of every row of a batch; rows without a label are in none."""
+    piles = np.full(len(coded.codes), -1, dtype=np.int64)
+    for code, label in enumerate(coded.values):
+        rows = np.flatnonzero(coded.codes == code + coded.low)
+        if len(rows):
+            number = list(seen).index(label) if label in seen else len(seen)
+            before = seen.get(label, 0)
+            piles[rows] = split.deal(np.arange(before, before + len(rows)), number)
+            seen[label] = before + len(rows)
+    return piles
+
+
+def _compound(coded: Coded, piles: Groups, parts: int) -> Coded:
+    """Pile and label as one label, so that one pass of counting fills the tallies of all piles."""
+    width = len(coded.values)
+    codes = np.where(piles >= 0, piles * width + (coded.codes.astype(np.int64) - coded.low), -1)
+    return Coded(codes, [(pile, label) for pile in range(parts) for label in coded.values])
+
+
+def _models(total: Tally, split: Split, given: Mapping[str, Any], classes: Sequence[Any]) -> list[Model | None]:
+    """For every pile that is tried, the model of all others; sums from both ends make that cheap and exact."""
+    parts = [_pile(total, pile) for pile in range(split.piles)]
+    before, after = [parts[0].zero()], [parts[-1].zero()]
+    for part in parts[:-1]:
+        before.append(before[-1] + part)
+    for part in parts[:0:-1]:
+        after.append(after[-1] + part)
+    found: list[Model | None] = [None] * split.piles
+    for pile in split.tries:
+        tally = (before[pile] + after[split.piles - 1 - pile]).pruned()
+        prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
+        found[pile] = Model(in_order(tally), prior)
+    return found
+
+
+def _pile(total: Tally, pile: int) -> Tally:
+    """The tally of one pile, with plain labels."""
+    places = [i for i, (p, _) in enumerate(total.schema.classes) if p == pile]
+    return total.of_classes(places, [total.schema.classes[i][1] for i in places])
+
+
+def _score_piles(
+    batches: Iterator[Batch],
+    dealt: list[Groups],
+    models: Sequence[Model | None],
+    target: str,
+    weights: str | None,
+    progress: Progress,
+) -> list[Figures]:
+    """Every row scored by the model that has not seen it."""
+    tried = [Figures.zero(model.classes) if model else None for model in models]
+    for batch, piles in zip(batches, dealt, strict=True):
+        coded = batch.coded(target)
+        w = batch.numbers([weights], 0, batch.rows)[:, 0] if weights else np.ones(batch.rows)
+        for pile, model in enumerate(models):
+            rows = np.flatnonzero(piles == pile)
+            sofar = tried[pile]
+            if model and sofar and len(rows):
+                labels = replace(coded, codes=coded.codes[rows])
+                tried[pile] = sofar + _score(model, take(batch, rows), labels, w[rows])
+        if progress:
+            progress(batch.rows)
+    return [each for each in tried if each]
+
+
+def _score(model: Model, batch: Batch, labels: Coded, weights: Array) -> Figures:
+    posterior = model.posterior_of(batch)
+    truth = np.array([*model.schema.target.codes(labels.values), -1], dtype=np.int64)[labels.codes - labels.low]
+    return figures(posterior, truth, weights)

@@ -1,0 +1,172 @@
+"""The figures of merit: sums over rows, so that folds, batches and shards add up to the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.bayes import Posterior
+
+Array = NDArray[np.float64]
+BINS = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """What was right and how sure it was: weights, losses, confusion and confidence, all of them sums."""
+
+    classes: tuple[Any, ...]
+    confusion: dict[tuple[Any, Any], float]  # (true, predicted): weight
+    loss: float  # summed -log P(true class)
+    squares: float  # summed Brier score
+    bins: Array  # per bin of confidence: weight, summed confidence, weight that was right
+    rows: int
+    unknown: float = 0.0  # weight of rows whose class the model has never seen
+
+    @staticmethod
+    def zero(classes: Sequence[Any]) -> Figures:
+        """The figures of no rows."""
+        return Figures(tuple(classes), {}, 0.0, 0.0, np.zeros((BINS, 3)), 0)
+
+    def __add__(self, other: Figures) -> Figures:
+        """The figures of both sets of rows together."""
+        confusion = dict(self.confusion)
+        for pair, weight in other.confusion.items():
+            confusion[pair] = confusion.get(pair, 0.0) + weight
+        classes = tuple(dict.fromkeys((*self.classes, *other.classes)))
+        return Figures(
+            classes, confusion, self.loss + other.loss, self.squares + other.squares, self.bins + other.bins,
+            self.rows + other.rows, self.unknown + other.unknown,
+        )  # fmt: skip
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows."""
+        return math.fsum(self.confusion.values()) + self.unknown
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose most probable class is the true one."""
+        right = math.fsum(w for (true, said), w in self.confusion.items() if true == said)
+        return right / self.weight if self.weight else math.nan
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of -log P(true class), in nats, over rows whose class the model knows."""
+        return self.loss / (self.weight - self.unknown) if self.weight > self.unknown else math.nan
+
+    @property
+    def brier(self) -> float:
+        """The mean squared distance between the probabilities and the truth, summed over the classes."""
+        return self.squares / (self.weight - self.unknown) if self.weight > self.unknown else math.nan
+
+    @property
+    def calibration_error(self) -> float:
+        """How far confidence and hit rate lie apart, averaged over fifteen bins of confidence."""
+        whole = self.bins[:, 0].sum()
+        return float(np.abs(self.bins[:, 1] - self.bins[:, 2]).sum() / whole) if whole else math.nan
+
+
+def figures(posterior: Posterior, truth: NDArray[np.int64], weights: Array) -> Figures:
+    """The figures of rows whose true class is known; `truth` is its place, past the end where it is new, -1 where missing."""
+    k = len(posterior.classes)
+    used = (truth >= 0) & (weights > 0)
+    known = used & (truth < k)
+    p, w, true = posterior.probabilities[known], weights[known], truth[known]
+    said = np.argmax(posterior.log_probabilities[known], axis=1) if len(p) else np.zeros(0, np.int64)
+    logs = posterior.log_probabilities[known][np.arange(len(true)), true]
+    squares = (p * p).sum(1) - 2 * p[np.arange(len(true)), true] + 1.0
+    table = np.bincount(true * k + said, w, k * k).reshape(k, k)
+    pairs = {(posterior.classes[i], posterior.classes[j]): float(table[i, j]) for i, j in np.argwhere(table > 0)}
+    confidence = p[np.arange(len(true)), said]
+    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    parts = (w, w * confidence, w * (said == true))
+    bins = np.column_stack([np.bincount(place, part, BINS) for part in parts]).astype(np.float64)
+    new = float(weights[used & (truth >= k)].sum())
+    return Figures(
+        tuple(posterior.classes),
+        pairs,
+        float(-(w * logs).sum()),
+        float((w * squares).sum()),
+        bins,
+        int(used.sum()),
+        new,
+    )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of a whole evaluation, with those of every fold."""
+
+    total: Figures
+    parts: tuple[Figures, ...]
+    how: str
+
+    accuracy = property(lambda self: self.total.accuracy)
+    log_loss = property(lambda self: self.total.log_loss)
+    brier = property(lambda self: self.total.brier)
+    calibration_error = property(lambda self: self.total.calibration_error)
+    rows = property(lambda self: self.total.rows)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes, in the order of the confusion matrix."""
+        return self.total.classes
+
+    @property
+    def folds(self) -> int:
+        """How many folds were tried; 0 for a model tried as it is."""
+        return len(self.parts)
+
+    @property
+    def confusion(self) -> Array:
+        """Rows: the true class; columns: the predicted one."""
+        k = range(len(self.classes))
+        return np.array([[self.total.confusion.get((self.classes[i], self.classes[j]), 0.0) for j in k] for i in k])
+
+    @property
+    def per_class(self) -> list[dict[str, Any]]:
+        """Precision, recall and F1 of every class."""
+        table = self.confusion
+        found = []
+        for i, label in enumerate(self.classes):
+            hit, true, said = table[i, i], table[i].sum(), table[:, i].sum()
+            precision, recall = (float(hit / n) if n else math.nan for n in (said, true))
+            f1 = float(2 * hit / (true + said)) if true + said else math.nan
+            found.append({"class": label, "rows": float(true), "precision": precision, "recall": recall, "f1": f1})
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluation as plain data; what has no finite value is null."""
+        return {
+            "how": self.how, "rows": self.rows, "folds": self.folds, "unknown_labels": self.total.unknown,
+            **{name: _finite(getattr(self.total, name)) for name in ("accuracy", "log_loss", "brier", "calibration_error")},
+            "classes": [label if isinstance(label, (str, int, float, bool)) else str(label) for label in self.classes],
+            "confusion": self.confusion.tolist(),
+            "per_class": [{k: _finite(v) if isinstance(v, float) else v for k, v in row.items()} for row in self.per_class],
+            "fold_accuracy": [_finite(part.accuracy) for part in self.parts],
+            "fold_log_loss": [_finite(part.log_loss) for part in self.parts],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.how}, {self.rows:,} rows",
+            f"accuracy           {self.accuracy:.4f}{_spread([part.accuracy for part in self.parts])}",
+            f"log loss           {self.log_loss:.4f}{_spread([part.log_loss for part in self.parts])}",
+            f"Brier score        {self.brier:.4f}",
+            f"calibration error  {self.calibration_error:.4f}",
+        ]
+        return "\n".join(lines)
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"  (folds {min(values):.4f} to {max(values):.4f})" if len(values) > 1 else ""
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,350 @@
+"""The inner loops of counting words: bytes to spans of text, spans to numbers, numbers to bags.
+
+Text lies in flat arrays of bytes. A *window* is the eight bytes from a place on, read as one integer, so seven letters
+are looked at in one step (see `windows`). The *key* of a span is what the tables compare: a span of up to seven bytes is
+its own key (the bytes, and their number above them), so equal keys mean equal spans; a longer one has a mixed key marked
+`LONG`, and its bytes are compared as well. Numbers stay below 2**63, so interpreted and compiled loops agree.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.kernels import Kernel
+from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[Any]
+
+SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
+ONES = 0x01010101010101
+TOPS = 0x80808080808080
+LOWEST = sum(k << 8 * (7 - k) for k in range(8))  # 256**k times this has k in its highest byte
+LONG = 1 << 62
+POSITIVE = 0x7FFFFFFFFFFFFFFF
+MASKS = np.array([(1 << 8 * n) - 1 for n in range(8)], dtype=np.int64)
+WIDTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)  # bytes of a character, by its first
+
+
+def windows(text: Bytes) -> Ints:
+    """The integer that begins at every place of a text; the text ends in eight bytes of padding."""
+    return np.ndarray((text.size - 7,), dtype="<i8", buffer=text.data, strides=(1,))
+
+
+def run(chunk: int) -> int:
+    """How many of seven bytes come before the first zero byte (Mycroft's arithmetic, no branch)."""
+    zero = ((chunk - ONES) & ~chunk & TOPS) >> 7 | 1 << 56
+    return (zero & -zero) * LOWEST >> 56 & 7
+
+
+def mix(key: int, chunk: int, secret: int) -> int:
+    """A key stirred with the next seven bytes; the multiplier is secret, so nobody can prepare words that collide."""
+    key = (key ^ chunk) * secret & LONG - 1
+    return key ^ key >> 31
+
+
+def same(text: Ints, at: int, other: Ints, there: int, size: int) -> bool:
+    """Whether two spans hold the same bytes."""
+    for k in range(0, size, 7):
+        if (text[at + k] ^ other[there + k]) & MASKS[min(7, size - k)]:
+            return False
+    return True
+
+
+@functools.cache
+def _teach_compiler() -> None:
+    from numba.extending import register_jitable
+
+    for function in (run, mix, same):
+        register_jitable(function)
+
+
+class Loop(Kernel):
+    """A kernel that may call the small functions above."""
+
+    def _fast(self) -> Callable[..., Any]:
+        _teach_compiler()
+        return super()._fast()
+
+
+@Loop
+def classify(buffer: Bytes, offsets: Ints, table: Bytes, starts: Ints, text: Bytes, stops: Ints) -> None:
+    """The words of every ASCII document in their final case, with zeros between; other documents are left for `lower`."""
+    for d in range(offsets.size - 1):
+        source = buffer[offsets[d] : offsets[d + 1]]
+        target = text[starts[d] : starts[d] + source.size + 1]
+        every = 0
+        for i in range(source.size):
+            every |= source[i]
+        if every < 0x80:
+            for i in range(source.size):
+                target[i] = table[source[i]]
+            target[source.size] = 0
+            stops[d] = starts[d] + source.size
+
+
+@Loop
+def decode(buffer: Bytes, offsets: Ints, leads: Ints, pad: bool, stops: Ints, points: Ints, bounds: Ints) -> None:
+    """The code points of UTF-8; what is not UTF-8 becomes U+FFFD, as with `bytes.decode(errors="replace")`."""
+    o = 0
+    for d in range(offsets.size - 1):
+        i = offsets[d]
+        end = offsets[d + 1] if stops[d] < 0 else i
+        if pad:
+            points[o] = 0x20
+            o += 1
+        while i < end:
+            byte = int(buffer[i])
+            i += 1
+            more, low, high = leads[byte, 0], leads[byte, 1], leads[byte, 2]
+            point = byte & leads[byte, 3]
+            while more > 0 and i < end and low <= buffer[i] <= high:
+                point = point << 6 | int(buffer[i]) & 0x3F
+                low, high = 0x80, 0xBF
+                more -= 1
+                i += 1
+            points[o] = 0xFFFD if more > 0 else point
+            o += 1
+        if pad:
+            points[o] = 0x20
+            o += 1
+        bounds[d + 1] = o
+
+
+@Loop
+def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, stops: Ints) -> None:
+    """Each code point as its table entry says; runs of blanks become one space; a sigma looks at its neighbours.
+
+    A sigma after a cased letter is written as final and taken back when a cased letter turns out to follow.
+    """
+    for d in range(bounds.size - 1):
+        o = starts[d]
+        cased = 0
+        final = -1
+        blank = -1
+        for i in range(bounds[d], bounds[d + 1]):
+            entry = int(table[points[i]])
+            if not entry & IGNORABLE:
+                if final >= 0 and entry & CASED:
+                    text[final] = 0x83
+                final = o + 1 if entry & SIGMA and cased else -1
+                cased = entry & CASED
+            if entry & BLANK and blank >= 0:
+                o = blank
+                entry = SPACE
+            blank = o if entry & BLANK else -1
+            for k in range(entry >> LENGTH & 7):
+                text[o + k] = entry >> 8 * k & 0xFF
+            if final == o + 1:
+                text[final] = 0x82
+            o += entry >> LENGTH & 7
+        if stops[d] < 0:
+            text[o] = 0
+            stops[d] = o
+
+
+@Loop
+def words(
+    text: Bytes, starts: Ints, stops: Ints, window: Ints, secret: int, begin: Ints, size: Ints, keys: Ints, documents: Ints
+) -> None:
+    """Every run of at least two characters between zeros, and its key, seven bytes at a time.
+
+    A branch per letter would be mispredicted at the end of every word, so the end is found by arithmetic, and a run too
+    short is written all the same and then overwritten.
+    """
+    u = 0
+    for d in range(starts.size):
+        p = starts[d]
+        while p < stops[d]:
+            p &= POSITIVE  # tells the compiler that no index counts from the end
+            u &= POSITIVE
+            begin[u] = p
+            chunk = int(window[p]) & SEVEN
+            width = WIDTHS[chunk & 0xFF]
+            n = run(chunk)
+            total = n
+            key = chunk & MASKS[n] | n << 56
+            while n == 7:
+                chunk = int(window[p + total & POSITIVE]) & SEVEN
+                n = run(chunk)
+                total += n
+                if n > 0:
+                    key = mix(key, chunk & MASKS[n], secret) | LONG
+            size[u] = total
+            keys[u] = key
+            u += total > width
+            p += total + 1
+        documents[d + 1] = u
+
+
+@Loop
+def characters(text: Bytes, starts: Ints, stops: Ints, begin: Ints, size: Ints, documents: Ints) -> None:
+    """Where every character begins, and how many bytes it has."""
+    u = 0
+    for d in range(starts.size):
+        for p in range(starts[d], stops[d]):
+            if text[p] & 0xC0 != 0x80:
+                begin[u] = p
+                size[u] = 0
+                u += 1
+            size[u - 1] += 1
+        documents[d + 1] = u
+
+
+@Loop
+def join(begin: Ints, size: Ints, text: Bytes, joined: Bytes, places: Ints) -> None:
+    """The words one after the other with a space between, so that a run of words is a span of bytes."""
+    o = 0
+    for u in range(begin.size):
+        places[u] = o
+        for p in range(begin[u], begin[u] + size[u]):
+            joined[o] = text[p]
+            o += 1
+        joined[o] = 0x20
+        o += 1
+
+
+@Loop
+def grams(
+    begin: Ints,
+    size: Ints,
+    firsts: Ints,
+    lasts: Ints,
+    groups: Ints,
+    shortest: int,
+    longest: int,
+    whole: bool,
+    out_begin: Ints,
+    out_size: Ints,
+    documents: Ints,
+) -> None:
+    """Every run of `shortest` to `longest` units inside a group; with `whole`, a group too short counts as one run."""
+    o = 0
+    for d in range(groups.size - 1):
+        for g in range(groups[d], groups[d + 1]):
+            first, last = firsts[g], lasts[g]
+            least = min(shortest, last - first) if whole else shortest
+            for n in range(least, min(longest, last - first) + 1):
+                for u in range(first, last - n + 1):
+                    out_begin[o] = begin[u]
+                    out_size[o] = begin[u + n - 1] + size[u + n - 1] - begin[u]
+                    o += 1
+        documents[d + 1] = o
+
+
+@Loop
+def seal(begin: Ints, size: Ints, window: Ints, secret: int, keys: Ints) -> None:
+    """The key of every span."""
+    for u in range(begin.size):
+        p = int(begin[u])
+        n = int(size[u])
+        key = int(window[p]) & MASKS[min(n, 7)] | min(n, 7) << 56
+        for q in range(p + 7, p + n, 7):
+            key = mix(key, int(window[q]) & MASKS[min(p + n - q, 7)], secret) | LONG
+        keys[u] = key
+
+
+@Loop
+def number(
+    keys: Ints,
+    begin: Ints,
+    size: Ints,
+    text: Bytes,
+    window: Ints,
+    at: int,
+    secret: int,
+    shift: int,
+    slots: Ints,
+    known: Ints,
+    ends: Ints,
+    arena: Bytes,
+    letters: Ints,
+    count: int,
+    grow: bool,
+    ids: Ints,
+) -> tuple[int, int]:
+    """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
+
+    Returns how far it came and how many words there are: it stops short when the tables have no room left.
+    A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
+    """
+    mask = slots.size - 1
+    for u in range(at, keys.size):
+        key = int(keys[u])
+        slot = (key * secret & POSITIVE) >> shift
+        while True:
+            w = slots[slot] - 1
+            if w < 0 or w >= count:
+                w = -1
+                break
+            if known[w] == key and (
+                key < LONG
+                or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
+            ):
+                break
+            slot = slot + 1 & mask
+        if w < 0 and grow:
+            stop = ends[count] + size[u]
+            if 2 * count >= slots.size or count >= known.size or stop + 8 > arena.size:
+                return u, count
+            arena[ends[count] : stop] = text[begin[u] : begin[u] + size[u]]
+            known[count] = key
+            ends[count + 1] = stop
+            w = count
+            count += 1
+            slots[slot] = count
+        ids[u] = w
+    return keys.size, count
+
+
+@Loop
+def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> None:
+    """Every word's number at its place in a larger, empty table, the older word first."""
+    mask = slots.size - 1
+    for w in range(count):
+        slot = (int(known[w]) * secret & POSITIVE) >> shift
+        while slots[slot] > 0:
+            slot = slot + 1 & mask
+        slots[slot] = w + 1
+
+
+@Loop
+def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, bagged: Ints, counts: Ints) -> None:
+    """How often each word stands in each document, in the order of first sight."""
+    o = 0
+    for d in range(documents.size - 1):
+        first = o
+        for u in range(documents[d], documents[d + 1]):
+            w = ids[u]
+            if place[w] >= first:
+                counts[place[w]] += 1
+            else:
+                place[w] = o
+                bagged[o] = w
+                counts[o] = 1
+                o += 1
+        indptr[d + 1] = o
+
+
+@Loop
+def rename(ids: Ints, counts: Ints, indptr: Ints, names: Ints, unknown: Ints) -> None:
+    """Words under their new numbers; those without one are taken out and only counted as unknown."""
+    o = 0
+    start = 0
+    for d in range(indptr.size - 1):
+        stop = indptr[d + 1]
+        for i in range(start, stop):
+            name = names[ids[i]]
+            if name < 0:
+                unknown[d] += counts[i]
+            else:
+                ids[o] = name
+                counts[o] = counts[i]
+                o += 1
+        start = stop
+        indptr[d + 1] = o

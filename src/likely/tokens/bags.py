@@ -1,0 +1,193 @@
+"""Bags of words: how often each word stands in each document, counted on all cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.tokens import _loops
+from likely.tokens.spans import Reading, Spans, spans_of_texts, spans_of_tokens
+from likely.tokens.vocabulary import Ids, Table, Vocabulary
+
+SLAB = 1 << 20  # bytes of text that one core reads at a time: what it writes meanwhile fits the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """One bag of words a document: words `ids[indptr[d]:indptr[d + 1]]`, each as often as `counts` says.
+
+    `unknown` has, for each document, how many of its words are not in the vocabulary; they are in no bag.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    ids: Ids
+    counts: npt.NDArray[np.int32]
+    unknown: npt.NDArray[np.int64]
+    vocabulary: Vocabulary
+
+    def __len__(self) -> int:
+        return self.indptr.size - 1
+
+    @property
+    def document_frequency(self) -> npt.NDArray[np.int64]:
+        """How many documents hold each word of the vocabulary."""
+        return np.bincount(self.ids, minlength=len(self.vocabulary))
+
+    def prune(self, limit: int, seen: npt.NDArray[Any] | None = None) -> tuple[Bags, npt.NDArray[np.int64]]:
+        """Only the `limit` words that most documents hold, the earlier learnt among equals; and the old numbers of these.
+
+        `seen` has how many earlier documents held each word known before. The occurrences of a word that is dropped
+        become unknown ones. Whoever keeps counts by word goes on with `counts[kept]`; as many words as the vocabulary
+        had more than `kept` were dropped.
+        """
+        frequency = self.document_frequency
+        if seen is not None:
+            frequency[: seen.size] += seen.astype(np.int64)
+        kept = np.sort(np.argsort(-frequency, kind="stable")[:limit])
+        names = np.full(len(self.vocabulary), -1, dtype=np.int32)
+        names[kept] = np.arange(kept.size, dtype=np.int32)
+        part = _Part(self.indptr.copy(), self.ids.copy(), self.counts.copy(), self.unknown.copy())
+        return _whole([_renamed(part, names)], self.vocabulary.keep(kept)), kept
+
+
+class _Part(NamedTuple):
+    """Bags of some of the documents."""
+
+    indptr: npt.NDArray[np.int64]
+    ids: Ids
+    counts: npt.NDArray[np.int32]
+    unknown: npt.NDArray[np.int64]
+
+
+def encode(
+    buffer: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[Any],
+    vocabulary: Vocabulary | None = None,
+    *,
+    frozen: bool = False,
+    unit: str = "word",
+    ngrams: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    threads: int | None = None,
+) -> Bags:
+    """The bag of words of every document in a run of UTF-8 bytes; document d is `buffer[offsets[d]:offsets[d + 1]]`.
+
+    Words are what `re.findall(r"(?u)\\b\\w\\w+\\b", document.lower())` finds. With `unit` "char" or "char_wb" they are
+    runs of characters, and with `ngrams` runs of words, as scikit-learn's CountVectorizer forms them. New words are
+    added to the vocabulary, or with `frozen` only counted as unknown. Bytes that are not UTF-8 read as U+FFFD, which is
+    part of no word. Slabs of documents are counted apart and numbered in their order: threads change nothing but time.
+    """
+    reading = Reading(unit, ngrams, lowercase).checked()
+    buffer, offsets = _checked(buffer, offsets)
+    slabs = [(buffer[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in pairwise(_cuts(offsets))]
+    known = Vocabulary() if vocabulary is None else vocabulary
+
+    def frozen_part(slab: tuple[Any, Any]) -> _Part:
+        table, part = _counted(spans_of_texts(*slab, reading))
+        return _renamed(part, known.find(table.words(table.size)))
+
+    def part_and_words(slab: tuple[Any, Any]) -> tuple[Table, _Part]:
+        return _counted(spans_of_texts(*slab, reading))
+
+    if frozen:
+        return _whole(list(_mapped(frozen_part, slabs, threads)), known)
+    parts = []
+    for table, part in _mapped(part_and_words, slabs, threads):
+        known, names = known.grow(table.words(table.size))
+        parts.append(_renamed(part, names))
+    return _whole(parts, known)
+
+
+def encode_tokens(
+    documents: Sequence[Sequence[str]],
+    vocabulary: Vocabulary | None = None,
+    *,
+    frozen: bool = False,
+    ngrams: tuple[int, int] = (1, 1),
+) -> Bags:
+    """The bag of words of every document whose words somebody else has found: a pattern or a function of the user's."""
+    reading = Reading("word", ngrams).checked()
+    known = Vocabulary() if vocabulary is None else vocabulary
+    table, part = _counted(spans_of_tokens(documents, reading.ngrams))
+    found = table.words(table.size)
+    known, names = (known, known.find(found)) if frozen else known.grow(found)
+    return _whole([_renamed(part, names)], known)
+
+
+def _checked(buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """The same arrays in the one form that the loops are compiled for; places outside the buffer are refused."""
+    buffer = np.ascontiguousarray(buffer, dtype=np.uint8).view()
+    buffer.flags.writeable = False
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets.size == 0 or offsets[0] < 0 or offsets[-1] > buffer.size or bool((np.diff(offsets) < 0).any()):
+        raise ValueError(f"offsets must rise from 0 or more to at most the {buffer.size:,} bytes of the buffer")
+    return buffer, offsets
+
+
+def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
+    """Where slabs begin: at the last document that ends within so many bytes of the slab's beginning."""
+    cuts = [0]
+    last = offsets.size - 1
+    while cuts[-1] < last:
+        fits = int(np.searchsorted(offsets, offsets[cuts[-1]] + SLAB, side="right")) - 1
+        cuts.append(min(last, max(fits, cuts[-1] + 1)))
+    return cuts
+
+
+def _mapped(work: Any, slabs: list[Any], threads: int | None) -> Iterator[Any]:
+    """What becomes of each slab, in order, with all cores at work."""
+    workers = min(len(slabs), threads or _cores())
+    if workers < 2:
+        yield from map(work, slabs)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, slabs)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _counted(spans: Spans) -> tuple[Table, _Part]:
+    """The bags of a slab, its words numbered among themselves."""
+    table = Table(spans.keys.size // 4)
+    numbers = table.add(spans)
+    place = np.full(table.size, -1, dtype=np.int32)
+    indptr = np.zeros(spans.documents.size, dtype=np.int64)
+    ids, counts = np.empty_like(numbers), np.empty_like(numbers)
+    _loops.bag(numbers, spans.documents, place, indptr, ids, counts)
+    count = int(indptr[-1])
+    return table, _Part(indptr, ids[:count].copy(), counts[:count].copy(), np.zeros(indptr.size - 1, dtype=np.int64))
+
+
+def _renamed(part: _Part, names: Ids) -> _Part:
+    """The same bags with other numbers, without the words that have none."""
+    indptr, ids, counts, unknown = part
+    _loops.rename(ids, counts, indptr, names, unknown)
+    count = int(indptr[-1])
+    return _Part(indptr, ids[:count], counts[:count], unknown)
+
+
+def _whole(parts: list[_Part], vocabulary: Vocabulary) -> Bags:
+    """The documents of all parts, one after the other."""
+    indptr = np.zeros(1 + sum(part.unknown.size for part in parts), dtype=np.int64)
+    at = 0
+    for part in parts:
+        count = part.unknown.size
+        indptr[at + 1 : at + count + 1] = indptr[at] + part.indptr[1:]
+        at += count
+    empty = np.zeros(0, dtype=np.int32)
+    return Bags(
+        indptr,
+        np.concatenate([empty, *(part.ids for part in parts)]),
+        np.concatenate([empty, *(part.counts for part in parts)]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(part.unknown for part in parts)]),
+        vocabulary,
+    )

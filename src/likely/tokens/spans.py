@@ -1,0 +1,189 @@
+"""Where the words are: documents of UTF-8 as spans of normalised text, each span with its key."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.tokens import _loops
+from likely.tokens._unicode import LEADS, ascii_words, entries
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[Any]
+
+UNITS = ("word", "char", "char_wb")
+SECRET = secrets.randbits(61) | 1 << 61 | 1
+PADDING = 8  # bytes after a text, so that a window may begin at its last byte
+_ASCII = {lowercase: ascii_words(lowercase) for lowercase in (False, True)}
+
+
+class Reading(NamedTuple):
+    """How text is read: the unit, how many of them in a row count as one word, and whether case matters."""
+
+    unit: str = "word"
+    ngrams: tuple[int, int] = (1, 1)
+    lowercase: bool = True
+
+    def checked(self) -> Reading:
+        """The same reading, once it is known to have a meaning."""
+        if self.unit not in UNITS:
+            raise ValueError(f"unit {self.unit!r} is not known: choose one of {', '.join(UNITS)}")
+        shortest, longest = self.ngrams
+        if not 1 <= shortest <= longest:
+            raise ValueError(f"ngrams {self.ngrams!r} has no run: pass (shortest, longest) with 1 <= shortest <= longest")
+        return self
+
+
+class Spans(NamedTuple):
+    """Pieces of one text: where each begins, its bytes, its key; `documents` says which belong to which document."""
+
+    text: Bytes
+    begin: Ints
+    size: Ints
+    keys: Ints
+    documents: Ints
+
+
+class _Units(NamedTuple):
+    """Words or characters before they are put together: spans without keys."""
+
+    text: Bytes
+    begin: Ints
+    size: Ints
+    documents: Ints
+
+
+def utf8(texts: Iterable[str | None]) -> tuple[Bytes, Ints]:
+    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
+    known = [text or "" for text in texts]
+    whole = "".join(known)
+    if whole.isascii():
+        lengths = np.fromiter(map(len, known), dtype=np.int64, count=len(known))
+        return np.frombuffer(whole.encode(), dtype=np.uint8), _summed(lengths)
+    # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
+    pieces = [text.encode("utf-8", "surrogatepass") for text in known]
+    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8), _summed(lengths)
+
+
+def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading) -> Spans:
+    """The words, or runs of words or characters, of every document; `offsets` begin at zero."""
+    unit, ngrams, lowercase = reading
+    text, starts, stops = _normalised(buffer, offsets, unit, lowercase)
+    if unit == "word":
+        words = _words(text, starts, stops)
+        return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
+    units = _characters(text, starts, stops)
+    return _sealed(_grams(units, ngrams, whole=unit == "char_wb"))
+
+
+def spans_of_tokens(documents: Sequence[Sequence[str]], ngrams: tuple[int, int]) -> Spans:
+    """The tokens, or runs of tokens, that somebody else found in every document."""
+    flat = [token for tokens in documents for token in tokens]
+    pieces = [token.encode("utf-8", "surrogatepass") for token in flat]
+    ends = _summed(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)))
+    text = np.frombuffer(bytearray(b"".join(pieces) + bytes(PADDING)), dtype=np.uint8)
+    lengths = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
+    units = _Units(text, ends[:-1], np.diff(ends), _summed(lengths))
+    return _sealed(units if ngrams == (1, 1) else _grams(_joined(units), ngrams, whole=False))
+
+
+def _summed(lengths: Ints) -> Ints:
+    """Where each piece begins and the last one ends."""
+    ends = np.zeros(lengths.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _places(room: int) -> npt.DTypeLike:
+    """The integers that can say any place in a text: small ones as long as they do, for the cache's sake."""
+    return np.int32 if room < 2**31 else np.int64
+
+
+def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tuple[Bytes, Ints, Ints]:
+    """Every document in its final case, and where it starts and stops; for words, all else is zero."""
+    count = offsets.size - 1
+    simple = unit == "word" and int(buffer.max(initial=0)) < 0x80
+    # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
+    starts = offsets[:-1] + np.arange(count) if simple else 3 * (offsets[:-1] + np.arange(count))
+    room = int(offsets[-1]) + count if simple else 3 * (int(offsets[-1]) + count)
+    text = np.empty(room + PADDING, dtype=np.uint8)
+    stops = np.full(count, -1, dtype=np.int64)
+    if unit == "word":
+        _loops.classify(buffer, offsets, _ASCII[lowercase], starts, text, stops)
+    if not simple:
+        points = np.empty(int(offsets[-1]) + 2 * count, dtype=np.int32)
+        bounds = np.zeros(count + 1, dtype=np.int64)
+        _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
+        table = entries(unit, lowercase, buffer)
+        _loops.lower(points, bounds, table, starts, text, stops)
+    return text, starts, stops
+
+
+def _words(text: Bytes, starts: Ints, stops: Ints) -> Spans:
+    # A word has two bytes or more and a zero after it; one place is for the run that is written and not kept.
+    most = int((stops - starts).sum() + starts.size) // 3 + 1
+    dtype = _places(text.size)
+    begin, size = np.empty(most, dtype=dtype), np.empty(most, dtype=dtype)
+    keys = np.empty(most, dtype=np.int64)
+    documents = np.zeros(starts.size + 1, dtype=np.int64)
+    _loops.words(text, starts, stops, _loops.windows(text), SECRET, begin, size, keys, documents)
+    count = int(documents[-1])
+    return Spans(text, begin[:count], size[:count], keys[:count], documents)
+
+
+def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
+    most = int((stops - starts).sum())
+    dtype = _places(text.size)
+    begin, size = np.empty(most, dtype=dtype), np.empty(most, dtype=dtype)
+    documents = np.zeros(starts.size + 1, dtype=np.int64)
+    _loops.characters(text, starts, stops, begin, size, documents)
+    count = int(documents[-1])
+    return _Units(text, begin[:count], size[:count], documents)
+
+
+def _joined(units: Spans | _Units) -> _Units:
+    """The same words in a text where one space stands between neighbours."""
+    room = int(units.size.sum(dtype=np.int64)) + units.size.size
+    joined = np.empty(room + PADDING, dtype=np.uint8)
+    places = np.empty(units.begin.size, dtype=_places(room))
+    _loops.join(units.begin, units.size, units.text, joined, places)
+    return _Units(joined, places, units.size, units.documents)
+
+
+def _grams(units: _Units, ngrams: tuple[int, int], whole: bool) -> _Units:
+    """Every run of units that stays inside a document, or with `whole` inside a word with its two blanks."""
+    firsts, lasts, groups = _padded_words(units) if whole else (units.documents[:-1], units.documents[1:], None)
+    if groups is None:
+        groups = np.arange(firsts.size + 1)
+    shortest, longest = ngrams
+    lengths = lasts - firsts
+    longest = min(longest, int(lengths.max(initial=0)))
+    most = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(shortest, longest + 1))
+    most += int((lengths < shortest).sum()) if whole else 0
+    begin, size = np.empty(most, dtype=units.begin.dtype), np.empty(most, dtype=units.size.dtype)
+    documents = np.zeros(units.documents.size, dtype=np.int64)
+    _loops.grams(
+        units.begin, units.size, firsts, lasts, groups, shortest, longest, whole, begin, size, documents
+    )
+    return _Units(units.text, begin, size, documents)
+
+
+def _padded_words(units: _Units) -> tuple[Ints, Ints, Ints]:
+    """From each blank to the next one of the same document: a word and its two blanks."""
+    blanks = np.flatnonzero(units.text[units.begin] == 0x20)
+    owner = np.searchsorted(units.documents, blanks, side="right") - 1
+    inside = owner[1:] == owner[:-1]
+    firsts, lasts = blanks[:-1][inside], blanks[1:][inside] + 1
+    groups = np.searchsorted(owner[:-1][inside], np.arange(units.documents.size))
+    return firsts, lasts, groups
+
+
+def _sealed(units: _Units) -> Spans:
+    keys = np.empty(units.begin.size, dtype=np.int64)
+    _loops.seal(units.begin, units.size, _loops.windows(units.text), SECRET, keys)
+    return Spans(units.text, units.begin, units.size, keys, units.documents)

@@ -1,0 +1,194 @@
+"""The words that are known, each with a number, in the order of first sight."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.tokens import _loops
+from likely.tokens.spans import PADDING, SECRET, Spans, spans_of_tokens
+
+Ids = npt.NDArray[np.int32]
+
+
+class Table:
+    """Words in flat arrays: their bytes end to end, where each ends, their keys, and the slots that find them.
+
+    Words are only ever added, and a slot once taken stays taken, so whoever knows how many words there were at some
+    moment goes on seeing the table of that moment.
+    """
+
+    def __init__(self, room: int = 16) -> None:
+        slots = 1 << max(room, 16).bit_length()
+        self.size = 0
+        self.lock = threading.Lock()
+        # One tuple, so that a reader never mixes the arrays of two moments.
+        self.arrays = (
+            np.zeros(2 * slots, dtype=np.int32),
+            np.empty(slots, dtype=np.int64),
+            np.zeros(slots + 1, dtype=np.int64),
+            np.empty(8 * slots + PADDING, dtype=np.uint8),
+        )
+
+    def add(self, spans: Spans) -> Ids:
+        """The number of every span's word, new ones being given the next."""
+        ids = np.empty(spans.keys.size, dtype=np.int32)
+        at = 0
+        while at < ids.size:
+            at, self.size = self._number(spans, at, self.size, True, ids)
+            if at < ids.size:
+                self._enlarge(int(spans.size[at]))
+        return ids
+
+    def find(self, spans: Spans, size: int) -> Ids:
+        """The number of every span's word among the first `size`, or -1."""
+        ids = np.empty(spans.keys.size, dtype=np.int32)
+        self._number(spans, 0, size, False, ids)
+        return ids
+
+    def words(self, size: int) -> Spans:
+        """The first `size` words themselves."""
+        _, keys, ends, arena = self.arrays
+        return Spans(arena, ends[:size], np.diff(ends[: size + 1]), keys[:size], np.array([0, size]))
+
+    def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
+        text, begin, sizes, keys, _ = spans
+        slots, known, ends, arena = self.arrays
+        window, letters = _loops.windows(text), _loops.windows(arena)
+        found: tuple[int, int] = _loops.number(
+            keys, begin, sizes, text, window, at, SECRET, _shift(slots), slots, known, ends, arena, letters, size, grow, ids
+        )
+        return found
+
+    def _enlarge(self, size: int) -> None:
+        """Room for more words, and for one of this size."""
+        slots, known, ends, arena = self.arrays
+        if 2 * self.size >= slots.size or self.size >= known.size:
+            slots = np.zeros(4 * slots.size, dtype=np.int32)
+            _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
+            known, ends = _longer(known, slots.size // 2), _longer(ends, slots.size // 2 + 1)
+        used = int(ends[self.size])
+        if used + size + PADDING > arena.size:
+            arena = _longer(arena, max(2 * arena.size, used + size + PADDING))
+        self.arrays = (slots, known, ends, arena)
+
+
+def _shift(slots: npt.NDArray[np.int32]) -> int:
+    """How many low bits of a 63-bit product are not part of a slot's number: the high ones are mixed best."""
+    return 64 - int(slots.size).bit_length()
+
+
+def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    longer = np.empty(size, dtype=array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+class Vocabulary:
+    """A frozen list of distinct words that knows each word's number.
+
+    Growing gives a new vocabulary that begins with the old one; both look at the same table, so one more word costs
+    one word, however many there are.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        """The distinct words of a list in their order."""
+        self._table = Table()
+        self._table.add(spans_of_tokens([list(words)], (1, 1)))
+        self._size = self._table.size
+
+    @classmethod
+    def from_bytes(cls, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Vocabulary:
+        """The vocabulary whose words lie end to end in a buffer, as `buffer` and `offsets` give them."""
+        data, ends = bytes(buffer), offsets.tolist()
+        words = [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(ends, ends[1:], strict=False)]
+        vocabulary = cls(words)
+        if len(vocabulary) != len(words):
+            raise ValueError(f"{len(words) - len(vocabulary)} words stand twice in this vocabulary: the data is damaged")
+        return vocabulary
+
+    @classmethod
+    def _of(cls, table: Table, size: int) -> Vocabulary:
+        vocabulary = cls.__new__(cls)
+        vocabulary._table, vocabulary._size = table, size
+        return vocabulary
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.lookup(word) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        if len(self) != len(other) or self._table is other._table:
+            return len(self) == len(other)
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.buffer, other.buffer)
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {len(self):,} words>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the words travel: keys are secret to a process."""
+        return Vocabulary.from_bytes, (self.buffer.copy(), self.offsets.copy())
+
+    @property
+    def buffer(self) -> npt.NDArray[np.uint8]:
+        """The words end to end, as UTF-8."""
+        return self._table.arrays[3][: int(self.offsets[-1])]
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each word begins in `buffer`, and where the last one ends."""
+        return self._table.arrays[2][: self._size + 1]
+
+    def words(self) -> list[str]:
+        """The words, each at its number."""
+        data, ends = self.buffer.tobytes(), self.offsets.tolist()
+        if data.isascii():
+            text = data.decode()
+            return [text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(ends, ends[1:], strict=False)]
+
+    def lookup(self, word: str) -> int:
+        """The number of a word, or -1."""
+        return int(self.find(spans_of_tokens([[word]], (1, 1)))[0])
+
+    def find(self, spans: Spans) -> Ids:
+        """The number of every span's word, or -1."""
+        return self._table.find(spans, self._size)
+
+    def grow(self, spans: Spans) -> tuple[Vocabulary, Ids]:
+        """The vocabulary that also has the words of these spans, and the number of each."""
+        table = self._table
+        with table.lock:
+            if table.size == self._size:
+                ids = table.add(spans)
+                return Vocabulary._of(table, table.size), ids
+        copy = Table(self._size)  # somebody else has grown this table in another direction
+        copy.add(table.words(self._size))
+        ids = copy.add(spans)
+        return Vocabulary._of(copy, copy.size), ids
+
+    def union(self, other: Vocabulary) -> tuple[Vocabulary, tuple[Ids, Ids]]:
+        """The words of both, this one's first, and the number there of each word here and of each word of the other."""
+        mine = np.arange(self._size, dtype=np.int32)
+        if self._table is other._table:
+            longer = self if self._size >= other._size else other
+            return longer, (mine, np.arange(other._size, dtype=np.int32))
+        grown, theirs = self.grow(other._table.words(other._size))
+        return grown, (mine, theirs)
+
+    def keep(self, ids: npt.NDArray[Any]) -> Vocabulary:
+        """Only the words with these numbers, in this order."""
+        text, begin, size, keys, _ = self._table.words(self._size)
+        table = Table(ids.size)
+        table.add(Spans(text, begin[ids], size[ids], keys[ids], np.array([0, ids.size])))
+        return Vocabulary._of(table, table.size)
