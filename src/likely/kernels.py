@@ -17,10 +17,6 @@ import numpy as np
 LARGE = 100_000
 # A call this small is quicker interpreted than dispatched with a signature that may not be compiled yet.
 TINY = 512
-CHUNK = 512  # rows whose cells stay in the cache between the two passes over them
-
-ANNOUNCE_AFTER = 0.5  # seconds
-
 
 def announce(message: str) -> None:
     """Tell the person who waits what they wait for; doors may replace it."""
@@ -56,23 +52,21 @@ class Kernel:
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba import njit
+    from numba.core import event
 
-    dispatcher = njit(nogil=True, cache=True, error_model="numpy")(function)
-    lock = threading.Lock()
+    class Teller(event.Listener):  # type: ignore[misc]
+        """Says so when something is really compiled; what an earlier run compiled is loaded without a word."""
 
-    def call(*args: Any) -> Any:
-        if dispatcher.signatures:
-            return dispatcher(*args)
-        with lock:  # the first call compiles, or loads what an earlier run compiled
-            timer = threading.Timer(ANNOUNCE_AFTER, announce, [f"compiling {function.__name__} (once on this machine)"])
-            timer.daemon = True
-            timer.start()
-            try:
-                return dispatcher(*args)
-            finally:
-                timer.cancel()
+        def on_start(self, event: Any) -> None:
+            if event.data["dispatcher"].py_func is function:
+                announce(f"compiling {function.__name__} (once on this machine)")
 
-    return call
+        def on_end(self, event: Any) -> None:
+            """Nothing to say."""
+
+    event.register("numba:compile", Teller())
+    compiled: Callable[..., Any] = njit(nogil=True, cache=True, error_model="numpy")(function)
+    return compiled
 
 
 @Kernel

@@ -29,7 +29,8 @@ from likely.families import (
 from likely.model import Model
 from likely.prior import priors
 from likely.schema import CATEGORY, NUMBER, Column, ordered
-from likely.sources import Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source, require_rows
+from likely.sources import EMPTY, Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source, require_rows
+from likely.tally import Tally
 
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
 FEWEST_ROWS_FOR_ID = 8
@@ -73,7 +74,7 @@ def learn(
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
     say_what_happened(counted, tally.schema.target.name, reading)
-    model = Model(_declare(tally, classes), priors(smoothing, class_prior, ordered({*tally.schema.classes, *classes})),
+    model = Model(declare(tally, classes), priors(smoothing, class_prior, ordered({*tally.schema.classes, *classes})),
                   reading.missing, weight_name if weight_name != WEIGHT_COLUMN else None, tuple(classes))  # fmt: skip
     if len(model.classes) < 2:
         raise DataError(
@@ -86,7 +87,8 @@ def learn(
     return model
 
 
-def _declare(tally: Any, classes: Sequence[Any]) -> Any:
+def declare(tally: Tally, classes: Sequence[Any]) -> Tally:
+    """The tally with room for classes that no row has shown yet."""
     if not classes:
         return tally
     column = tally.schema.target
@@ -171,21 +173,32 @@ def plan_for(
     for wanted in (target, *ignore, *([weights] if weights else [])):
         if wanted not in names:
             raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
-    given = _given(families, joint, [n for n in names if n != target and n not in ignore])
+    plan = plan_columns(first, [n for n in names if n != target and n not in ignore], target, families, joint)
+    asked = tuple((name, "asked for") for name in ignore if name != weights)
+    plan = replace(plan, weights=weights, ignored=(*asked, *plan.ignored))
+    if not plan.blocks:
+        raise DataError(f"{source.label} has no column to learn from besides {target!r}: {dict(plan.ignored)}")
+    return plan
+
+
+def plan_columns(
+    batch: Batch, names: Sequence[str], target: str, families: Any, joint: Sequence[Sequence[str]], keep_all: bool = False
+) -> Plan:
+    """Every column with its family: the one asked for, else the one that its nature calls for.
+
+    Columns that only name their rows are left out, unless `keep_all` says that every column is meant.
+    """
+    given = _given(families, joint, list(names))
     columns: list[Column] = []
-    ignored = [(name, "asked for") for name in ignore if name != weights]
+    ignored: list[tuple[str, str]] = []
     for name in names:
-        if name != target and name not in ignore:
-            column, reason = _column(first, name, given.get(name))
-            if column is None:
-                ignored.append((name, reason))
-            else:
-                columns.append(column)
-    blocks = _blocks(columns, given)
-    if not blocks:
-        raise DataError(f"{source.label} has no column to learn from besides {target!r}: {dict(ignored)}")
-    droppable = frozenset(c.name for c in columns if c.name not in given)
-    return Plan(target, blocks, tuple(columns), weights, tuple(ignored), droppable)
+        column, reason = _column(batch, name, given.get(name), keep_all)
+        if column is None:
+            ignored.append((name, reason))
+        else:
+            columns.append(column)
+    droppable = frozenset() if keep_all else frozenset(c.name for c in columns if c.name not in given)
+    return Plan(target, _blocks(columns, given), tuple(columns), None, tuple(ignored), droppable)
 
 
 def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
@@ -193,8 +206,10 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
     if families is None or families == "auto":
         families = {}
     if not isinstance(families, Mapping):
-        one = family(families)
-        families = dict.fromkeys(names, one) if one.single else {tuple(names): one}
+        one, apart = family(families), joint_names(joint)
+        rest = [name for name in names if name not in apart]
+        each = one.single or (isinstance(one, Binomial) and isinstance(one.trials, int))
+        families = dict.fromkeys(rest, one) if each else {tuple(rest): one}
     wanted: dict[str, Block] = {}
     for key, value in chain(families.items(), ((tuple(block), Joint()) for block in joint)):
         made = _sized(family(value), key)
@@ -227,7 +242,7 @@ def _sized(made: Family, key: Any) -> Block:
     return Block(made, columns)
 
 
-def _column(batch: Batch, name: str, block: Block | None) -> tuple[Column | None, str]:
+def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[Column | None, str]:
     """What a column is taken for, and why; None where it is left out."""
     kind, nature = batch.kind(name)
     if block is not None:
@@ -238,10 +253,12 @@ def _column(batch: Batch, name: str, block: Block | None) -> tuple[Column | None
         if kind is None:
             raise DataError(f"cannot be used: {nature}", column=name)
         return Column(name, kind, reason=f"{nature}, {block.family.name} as asked for"), ""
-    if kind is None:
-        return None, nature
-    why_not = _name_like(batch, name, kind)
-    return (None, why_not) if why_not else (Column(name, kind, reason=nature), "")
+    if keep and kind is None:
+        if nature != EMPTY:
+            raise DataError(f"cannot be used: {nature}", column=name)
+        kind = CATEGORY  # of no values yet: it says nothing until some are seen
+    why_not = nature if kind is None else "" if keep else _name_like(batch, name, kind)
+    return (None, why_not) if kind is None or why_not else (Column(name, kind, reason=nature), "")
 
 
 def _name_like(batch: Batch, name: str, kind: str) -> str:
@@ -250,7 +267,7 @@ def _name_like(batch: Batch, name: str, kind: str) -> str:
         x = batch.numbers([name], 0, batch.rows)[:, 0]
         x = x[~np.isnan(x)]
         if not len(x):
-            return "every cell is missing"
+            return EMPTY
         if len(x) < FEWEST_ROWS_FOR_ID or not np.array_equal(x, np.floor(x)) or len(np.unique(x)) < len(x):
             return ""
         in_a_row = x.max() - x.min() == len(x) - 1
@@ -262,7 +279,7 @@ def _name_like(batch: Batch, name: str, kind: str) -> str:
     coded = batch.coded(name)
     seen = int(((coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values))).sum())
     if not seen:
-        return "every cell is missing"
+        return EMPTY
     many = len(coded.values) == seen if seen < 100 else len(coded.values) > seen / 2
     return (
         f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows"

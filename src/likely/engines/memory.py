@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import queue
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -62,10 +66,46 @@ def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
     return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
 
 
+def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
+    """The same batches, the next ones being read while one is worked on; never more than a few are held."""
+    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
+    left = threading.Event()
+
+    def put(item: Batch | BaseException | None) -> None:
+        while not left.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                put(batch)
+                if left.is_set():
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are used
+            put(error)
+
+    first = list(itertools.islice(batches := iter(batches), 2))
+    yield from first[:1]
+    if len(first) < 2:
+        return  # one batch in all: no thread is needed
+    yield from first[1:]
+    threading.Thread(target=read, name="likely-read", daemon=True).start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        left.set()
+
+
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """Everything a source holds, counted: one tally a batch, added up."""
     total: Tally | None = None
-    for batch in batches:
+    for batch in ahead(batches):
         part = tally_batch(batch, plan)
         total = part if total is None else total + part
         for name in too_many(total, plan.droppable):

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from likely.errors import DataError, UsageError
-from likely.sources.batch import MISSING, Batch, Coded, Frame, Matrix
+from likely.sources.batch import EMPTY, MISSING, Batch, Coded, Frame, Matrix
 from likely.sources.memory import InMemory, from_memory
 
-__all__ = ["MISSING", "Batch", "Coded", "Frame", "InMemory", "Matrix", "Reading", "Source", "open_source"]
+__all__ = ["EMPTY", "MISSING", "Batch", "Coded", "Frame", "InMemory", "Matrix", "Reading", "Source", "open_source"]
 
 
 @dataclass(frozen=True)

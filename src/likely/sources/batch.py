@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 # The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
 MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
+EMPTY = "every cell is missing"
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,8 @@ def arrow_kind(kind: Any) -> tuple[str | None, str]:
     from pyarrow import types as t
 
     if t.is_dictionary(kind):
-        return arrow_kind(kind.value_type) if not t.is_integer(kind.value_type) else (CATEGORY, "declared categories")
+        inner = arrow_kind(kind.value_type)
+        return (CATEGORY, "declared categories") if inner[0] == NUMBER else inner
     if t.is_boolean(kind):
         return CATEGORY, "true or false"
     if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
@@ -217,7 +219,7 @@ def arrow_kind(kind: Any) -> tuple[str | None, str]:
     if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
         return CATEGORY, "text"
     if t.is_null(kind):
-        return None, "every cell is missing"
+        return None, EMPTY
     return None, f"{kind} is neither text nor number"
 
 

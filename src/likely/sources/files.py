@@ -16,8 +16,10 @@ from likely.sources.memory import rows_to_frame
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
-BATCH_ROWS = 131_072
+BATCH_ROWS = 65_536
 JSON_ROWS = 20_000
+PAGE = 1 << 18  # bytes read ahead a column: whole column chunks would double the memory
+MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other counts
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json", ".jsonl": "jsonl",
@@ -95,9 +97,9 @@ class ParquetFile:
                 schema = file.schema_arrow
                 _refuse_twins(schema.names, self.label)
                 text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-            with pq.ParquetFile(self.label, read_dictionary=text, pre_buffer=False) as file:
+            with pq.ParquetFile(self.label, read_dictionary=text, pre_buffer=False, buffer_size=PAGE) as file:
                 names = schema.names if kinds is None else [name for name in schema.names if name in kinds]
-                for start, batch in _counted(file.iter_batches(BATCH_ROWS, columns=names)):
+                for start, batch in _counted(file.iter_batches(BATCH_ROWS, columns=names, use_threads=MANY_CORES)):
                     yield _frame(batch, start, self.reading.missing)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.label!r} is no whole Parquet file: {_first_line(error)}") from None

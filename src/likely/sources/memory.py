@@ -104,7 +104,7 @@ def _from_frame(data: Any, missing: tuple[str, ...]) -> InMemory:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"column {twice[0]!r} stands twice in the table: rename one of them", column=twice[0])
-    columns = {str(name): _series(frame[name], str(name)) for name in frame.columns}
+    columns = {name: _series(series, name) for name, series in zip(names, frame.iter_columns(), strict=True)}
     return InMemory(Frame(columns, len(frame), 0, missing))
 
 

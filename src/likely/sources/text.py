@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from likely.sources import Reading
 
 DELIMITERS = (",", ";", "\t", "|")
-BATCH_ROWS = 131_072
+BATCH_ROWS = 65_536
 BLOCK = 1 << 22
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 LONGEST_HEADER = 1 << 26

@@ -67,7 +67,9 @@ def entries(unit: str, lowercase: bool, buffer: npt.NDArray[np.uint8]) -> Entrie
     top = int(buffer.max(initial=0))
     needed = [0xEF] + [lead for lead in range(0xF0, min(top, 0xF4) + 1) if bool((buffer == lead).any())]
     with _lock:
-        table = _tables.setdefault((unit, lowercase), np.zeros(0x110000, dtype=np.int64))
+        if (unit, lowercase) not in _tables:
+            _tables[unit, lowercase] = np.zeros(0x110000, dtype=np.int64)
+        table = _tables[unit, lowercase]
         for lead in needed:
             if (unit, lowercase, lead) not in _filled:
                 first, stop = _BLOCKS[lead]

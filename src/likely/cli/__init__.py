@@ -1,0 +1,23 @@
+"""The shell's door: each command is a verb of the library."""
+
+from __future__ import annotations
+
+import click
+
+from likely import __version__
+from likely.cli.asking import evaluate, explain, predict
+from likely.cli.door import Door
+from likely.cli.learning import forget, learn, merge, update
+from likely.cli.showing import completion, examples, inspect
+
+__all__ = ["main"]
+
+
+@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="likely", message="%(prog)s %(version)s")
+def main() -> None:
+    """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""
+
+
+for command in (learn, predict, explain, evaluate, update, forget, merge, inspect, examples, completion):
+    main.add_command(command)

@@ -1,0 +1,136 @@
+"""Commands that ask a model: predict, explain, evaluate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from likely.cli import describe, export, options
+from likely.cli.options import FILE, absent_option, json_option, reading_options
+from likely.cli.terminal import Terminal, shown
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.ledger import Ledger
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@click.option("-o", "--output", type=FILE, default="-", metavar="OUT",
+              help="Where the answers go: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).")  # fmt: skip
+@click.option("--probabilities", is_flag=True, help="Add a column p_<class> with the probability of each class.")
+@click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
+@absent_option
+@reading_options
+@json_option
+@click.pass_obj
+def predict(
+    terminal: Terminal, model: str, data: str, output: str, probabilities: bool, prefix: str, absent: str,
+    encoding: str | None, on_bad_rows: str,
+) -> None:  # fmt: skip
+    """Predict the label of every row of DATA.
+
+    All columns of DATA are written, then `label` and, if asked for, `p_<class>` for each class. A file appears when it is
+    whole. In CSV and TSV, text that a spreadsheet would run as a formula (it starts with = + - @, tab or carriage return
+    and is no number) gets an apostrophe in front; .jsonl and .parquet hold it as it is.
+    """
+    from likely.model import load
+
+    as_written = export.format_of(output) in ("csv", "tsv")
+    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+        known = load(model_path)
+        source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+        answers = export.predictions(known, source, absent, as_written=as_written)
+        if output == "-" and terminal.json:
+            said = export.print_json(answers, sys.stdout.write)
+        else:
+            with export.writer(output) as out:
+                said = export.write_predictions(answers, out, prefix, probabilities)
+        terminal.list_rejects(reading.rejects)
+    labels = export.counted(said, known.classes)
+    if output == "-":
+        terminal.say(f"{said.total():,} rows predicted: {', '.join(f'{name} {n:,}' for name, n in labels.items())}")
+        return
+
+    def show() -> None:
+        terminal.table([known.schema.target.name, "rows"], [[name, n] for name, n in labels.items()])
+        terminal.line()
+        terminal.line(f"{said.total():,} rows written to {output}")
+
+    terminal.result({"output": output, "rows": said.total(), "labels": labels}, show)
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE, required=False)
+@click.option("--row", type=click.IntRange(min=1), metavar="N", help="Which row of DATA, counted from 1 (the default).")
+@click.option("--set", "cells", multiple=True, metavar="COL=VALUE", help="A cell of a row typed in, instead of DATA.")
+@absent_option
+@reading_options
+@json_option
+@click.pass_obj
+def explain(
+    terminal: Terminal, model: str, data: str | None, row: int | None, cells: Sequence[str], absent: str,
+    encoding: str | None, on_bad_rows: str,
+) -> None:  # fmt: skip
+    """Explain the prediction for one row: what each column says for each class, and what it adds up to.
+
+    Every line is a natural logarithm; the prior and the columns add up to the sum. Name DATA, or type the row in with --set,
+    where columns left out are missing.
+    """
+    from likely.model import load
+
+    if (data is None) == (not cells):
+        raise UsageError("name DATA, or type a row in with --set COLUMN=VALUE, one of the two")
+    if cells and row is not None:
+        raise UsageError("--row picks a row of DATA: it has no meaning with --set")
+    with options.as_file(model, terminal, model=True) as model_path:
+        known = load(model_path)
+        if data is None:
+            typed = options.assignments(cells, [column.name for column in known.schema.columns])
+            ledger, of = known.explain(typed), "the row typed in"
+        else:
+            with options.as_file(data, terminal) as path:
+                source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+                ledger, of = known.explain(source, number=row or 1, absent=absent), f"row {row or 1} of {data}"
+                terminal.list_rejects(reading.rejects)
+    terminal.result(ledger.to_dict(), lambda: show_ledger(terminal, ledger, of))
+
+
+def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
+    """The account of one row, and its verdict."""
+    best = ledger.posterior[ledger.label]
+    terminal.line(f"{ledger.target} of {of}: {shown(ledger.label)}, with probability {best:.4f}")
+    terminal.line()
+    head = [ledger.target, "value", *(f"log P(·|{shown(label)})" for label in ledger.classes), "flags"]
+    terminal.table(head, ledger.lines(), right=range(2, len(head) - 1))
+    for note in ledger.notes:
+        terminal.line(f"note: {note}")
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@reading_options
+@json_option
+@click.pass_obj
+def evaluate(terminal: Terminal, model: str, data: str, encoding: str | None, on_bad_rows: str) -> None:
+    """Judge MODEL on DATA, rows with known labels that it has not learned from.
+
+    Prints accuracy, log loss, Brier score, calibration error, the figures of each class and who was taken for whom. To
+    judge by cross-validation instead, learn with --folds.
+    """
+    from likely.evaluate import evaluate as judge
+    from likely.model import load
+
+    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+        known = load(model_path)
+        source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+        with terminal.progress("judging") as progress:
+            figures = judge(known, source, progress=progress)
+        terminal.list_rejects(reading.rejects)
+    terminal.result(figures.to_dict(), lambda: describe.show_evaluation(terminal, figures))

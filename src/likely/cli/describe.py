@@ -1,0 +1,100 @@
+"""A model in words and tables: the same dictionary for JSON and for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from likely.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from likely.evaluate import Evaluation
+    from likely.model import Model
+
+
+def model(known: Model) -> dict[str, Any]:
+    """What a model has counted, of what, and what it makes of each column."""
+    families = {name: block for block in known.blocks for name in block.columns}
+    columns = [
+        {
+            "column": column.name, "kind": column.kind, "family": _family(families[column.name]),
+            "values": len(column.values) if column.kind == "category" else None, "reason": column.reason,
+        }
+        for column in known.schema.columns
+    ]  # fmt: skip
+    counts = known.parameter_count
+    return {
+        "target": known.schema.target.name,
+        "rows": known.tally.rows,
+        "classes": known.parameters[known.schema.target.name],
+        "columns": columns,
+        "left_out": [{"column": name, "reason": reason} for name, reason in known.schema.ignored],
+        "parameters": {
+            "table_entries": counts.table_entries, "free": counts.free,
+            "free_without_independence": counts.free_without_independence,
+        },
+    }  # fmt: skip
+
+
+def _family(block: Any) -> str:
+    """The family's name with its settings, and who stands in the block."""
+    settings = ", ".join(f"{name} {value}" for name, value in block.family.settings().items() if value is not None)
+    text = f"{block.family.name} ({settings})" if settings else str(block.family.name)
+    return text if len(block.columns) == 1 else f"{text} [{', '.join(block.columns)}]"
+
+
+def priors(known: Model) -> dict[str, Any]:
+    """What is imagined of values and classes."""
+    prior = known.prior
+    return {
+        "values": str(prior.default),
+        "columns": {name: str(own) for name, own in prior.columns.items()},
+        "classes": "as counted" if prior.classes is None else str(prior.classes),
+    }
+
+
+def show_classes(terminal: Terminal, report: dict[str, Any]) -> None:
+    """The classes with their rows and shares."""
+    rows = [[row["class"], row["count"], row["probability"]] for row in report["classes"]]
+    terminal.table(["class", "rows", "share"], rows)
+    terminal.line()
+
+
+def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
+    """Every column with its kind, its family and the reason, then those left out."""
+    rows = [[c["column"], c["kind"], c["family"], _why(c)] for c in report["columns"]]
+    terminal.table(["column", "kind", "family", "why"], rows)
+    terminal.line()
+    if report["left_out"]:
+        terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
+        terminal.line()
+
+
+def _why(column: dict[str, Any]) -> str:
+    values = f", {column['values']:,} values" if column["values"] is not None else ""
+    return f"{column['reason']}{values}"
+
+
+def show_parameters(terminal: Terminal, name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """The table of what is believed of one column or block."""
+    head = list(rows[0]) if rows else ["column"]
+    wanted = [key for key in head if key != "column" or len({row["column"] for row in rows}) > 1]
+    terminal.table(wanted, [[_cell(row.get(key)) for key in wanted] for row in rows], title=name)
+    terminal.line()
+
+
+def _cell(value: Any) -> Any:
+    """Numbers, and lists of numbers as they are; a label or a value as text, so that it is not counted as a number."""
+    return value if isinstance(value, (float, list, tuple)) else str(value)
+
+
+def show_evaluation(terminal: Terminal, figures: Evaluation) -> None:
+    """The figures, the figures of each class, and who was taken for whom."""
+    terminal.line(str(figures))
+    terminal.line()
+    rows = [[row["class"], row["rows"], row["precision"], row["recall"], row["f1"]] for row in figures.per_class]
+    terminal.table(["class", "rows", "precision", "recall", "F1"], rows)
+    terminal.line()
+    head = ["true class", *(f"said {label}" for label in figures.classes)]
+    table = [[str(label), *map(float, line)] for label, line in zip(figures.classes, figures.confusion, strict=True)]
+    terminal.table(head, table)

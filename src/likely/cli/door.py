@@ -1,0 +1,158 @@
+"""The door itself: every way out of a command has its exit code, and no way out is a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from likely.cli.terminal import Terminal, to_json
+from likely.errors import LikelyError
+
+INTERRUPTED, TERMINATED = 130, 143
+GRACE = 1.5  # seconds that a stopped command has to clean up
+CODES = {1: "failed", 2: "usage", 3: "bad_data", 4: "bad_model", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+DETAILS = ("column", "value", "row", "remedy")
+
+
+class Terminated(BaseException):
+    """Someone asked the process to end."""
+
+
+class Door(click.Group):
+    """A group of commands that always leaves by an exit code."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        """Run a command, and leave with its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        terminal = Terminal(json="--json" in words)
+        _speak_utf8()
+        with _ends_on_request():
+            try:
+                with terminal.warnings_as_notes():
+                    code = self._run(words, prog_name or "likely", terminal, extra)
+                _flush()
+            except BaseException as error:
+                code = _leave(error, terminal)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def _run(self, words: list[str], prog_name: str, terminal: Terminal, extra: dict[str, Any]) -> int:
+        found = super().main(words, prog_name, standalone_mode=False, obj=terminal, **extra)
+        return found if isinstance(found, int) else 0
+
+
+def _leave(error: BaseException, terminal: Terminal) -> int:
+    """The exit code of an error, once it has been said."""
+    if isinstance(error, SystemExit) and not isinstance(error.__context__, OSError):
+        return error.code if isinstance(error.code, int) else 1
+    if _is_closed_pipe(error) or _is_closed_pipe(error.__context__):
+        _let_go_of_stdout()
+        return 0  # the reader has seen enough, as in `likely predict ... | head`
+    code, message = _fault(error, terminal)
+    with contextlib.suppress(OSError):
+        if message:
+            terminal.say(f"error: {message}")
+            if terminal.json:
+                said: dict[str, Any] = {"code": CODES.get(code, "failed"), "message": terminal.own_words(message)}
+                details = {name: getattr(error, name, None) for name in DETAILS}
+                if any(value is not None for value in details.values()):
+                    said["details"] = {name: value for name, value in details.items() if value is not None}
+                click.echo(to_json({"error": said}), err=True)
+        elif isinstance(error, click.ClickException):
+            error.show()
+    with contextlib.suppress(OSError):
+        _flush()
+    return code
+
+
+def _fault(error: BaseException, terminal: Terminal) -> tuple[int, str]:
+    """Exit code and message; an empty message where click itself has more to show."""
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return INTERRUPTED, "interrupted: nothing was changed"
+    if isinstance(error, Terminated):
+        return TERMINATED, "told to end: nothing was changed"
+    if isinstance(error, LikelyError):
+        return error.exit_code, _one_line(str(error))
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return 2, ""
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "likely"
+        return 2, f"{_one_line(error.format_message())} (see {path} --help)"
+    if isinstance(error, click.ClickException):
+        return error.exit_code, _one_line(error.format_message())
+    if isinstance(error, OSError):
+        where = f"{error.filename!r}: " if error.filename else ""
+        return 1, f"{where}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return 1, f"out of memory: {error}" if str(error) else "out of memory"
+    if os.environ.get("LIKELY_TRACEBACK"):
+        terminal.say("".join(traceback.format_exception(error)))
+    said = _one_line(f"{type(error).__name__}: {error}")
+    return 1, f"{said} (a fault of Likely: LIKELY_TRACEBACK=1 shows where; please report it)"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _speak_utf8() -> None:
+    """UTF-8 out, whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _is_closed_pipe(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EPIPE
+
+
+def _let_go_of_stdout() -> None:
+    """Nothing more is written, not even by the interpreter when it flushes at its end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
+def _ends_on_request() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: files are cleaned up, and soon."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        interrupted = number == signal.SIGINT
+        last_resort = threading.Timer(GRACE, os._exit, [INTERRUPTED if interrupted else TERMINATED])
+        last_resort.daemon = True
+        last_resort.start()
+        raise KeyboardInterrupt if interrupted else Terminated
+
+    caught = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores Ctrl-C: leave it so
+        caught.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in caught}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

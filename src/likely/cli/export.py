@@ -1,0 +1,276 @@
+"""Predictions beside the rows they are for, written batch by batch: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from likely.cli.terminal import is_terminal, plain, to_json
+from likely.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from likely.bayes import Posterior
+    from likely.model import Model
+    from likely.sources import Batch, Source
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Columns = dict[str, Any]
+
+
+class Writer(Protocol):
+    """A table that grows at its end."""
+
+    def write(self, columns: Columns) -> None:
+        """Some more rows, as columns of equal length."""
+
+    def close(self) -> None:
+        """The table is whole."""
+
+
+def format_of(path: str) -> str:
+    """What the ending of a path asks for; standard output gets CSV."""
+    if path == "-":
+        return "csv"
+    kind = FORMATS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise UsageError(f"-o {path!r} has an ending that is not known: use one of {', '.join(FORMATS)}")
+    return kind
+
+
+def predictions(
+    model: Model, source: Source, absent: str, *, as_written: bool
+) -> Iterator[tuple[Batch, Posterior]]:  # fmt: skip
+    """Each batch with all of its columns, and the posterior of its rows.
+
+    As written, every cell of a text file keeps its spelling (007 stays 007); else columns that the model takes for numbers
+    come as numbers.
+    """
+    from likely.schema import CATEGORY
+    from likely.sources import require_rows
+    from likely.sources.rows import complete
+
+    first = next(iter(source.batches()), None)
+    require_rows(first.rows if first else 0, source.label)
+    assert first is not None
+    known = {} if as_written else {column.name: column.kind for column in model.schema.columns}
+    kinds = {name: known.get(name, CATEGORY) for name in first.names}
+    for batch in source.batches(kinds):
+        yield batch, model.posterior_of(complete(batch, model.schema.columns, source, absent))
+
+
+def with_answers(batch: Batch, posterior: Posterior, prefix: str, probabilities: bool) -> Columns:
+    """The columns of a batch, then its label and, if asked for, the probability of each class."""
+    columns: Columns = {name: batch.columns[name] for name in batch.names}  # type: ignore[attr-defined]
+    answers: Columns = {f"{prefix}label": posterior.labels.tolist()}
+    if probabilities:
+        shares = posterior.probabilities
+        answers |= {f"{prefix}p_{label}": shares[:, k].tolist() for k, label in enumerate(posterior.classes)}
+    twice = sorted(answers.keys() & columns.keys())
+    if twice:
+        raise UsageError(f"the data have a column {twice[0]!r} already: name the new ones apart with --prefix TEXT")
+    return columns | answers
+
+
+@contextlib.contextmanager
+def writer(path: str) -> Iterator[Writer]:
+    """A table at a path, which appears there when it is whole, or on standard output as it comes."""
+    kind = format_of(path)
+    if path == "-":
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
+        yield DelimitedWriter(sys.stdout, ",", for_a_person=is_terminal(sys.stdout))
+        return
+    with whole_file(path) as temporary:
+        if kind == "parquet":
+            made: Writer = ParquetWriter(temporary)
+            yield made
+            made.close()
+            return
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            yield JsonLinesWriter(file) if kind == "jsonl" else DelimitedWriter(file, "\t" if kind == "tsv" else ",")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[str]:
+    """A temporary file beside the wanted one, renamed to it at the end: it is there whole, or not at all."""
+    target = Path(os.path.realpath(path))
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
+    os.close(descriptor)
+    try:
+        yield temporary
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_mask())
+        os.replace(temporary, target)
+    except BaseException:  # Ctrl-C too: what was there stays
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _mask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class DelimitedWriter:
+    """CSV or TSV. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+
+    def __init__(self, stream: Any, delimiter: str, *, for_a_person: bool = False) -> None:
+        self.rows = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        self.for_a_person, self.started = for_a_person, False
+
+    def write(self, columns: Columns) -> None:
+        """Some more rows."""
+        if not self.started:
+            self.rows.writerow(self._safe([*columns]))
+            self.started = True
+        self.rows.writerows(zip(*(self._safe(values(column)) for column in columns.values()), strict=True))
+
+    def _safe(self, cells: list[Any]) -> list[Any]:
+        safe = [guarded(cell) if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
+        if self.for_a_person:
+            from likely.ledger import clean
+
+            safe = [clean(cell) if isinstance(cell, str) else cell for cell in safe]
+        return safe
+
+    def close(self) -> None:
+        """Nothing is left to be done."""
+
+
+def guarded(cell: str) -> str:
+    """The cell with an apostrophe in front, unless it is a plain number."""
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell if cell[0] not in "\t\r" else f"'{cell}"
+
+
+class JsonLinesWriter:
+    """One JSON object a line."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, columns: Columns) -> None:
+        """Some more rows."""
+        cells = zip(*(values(column) for column in columns.values()), strict=True)
+        for row in cells:
+            record = dict(zip(columns, map(plain, row), strict=True))
+            self.stream.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def close(self) -> None:
+        """Nothing is left to be done."""
+
+
+class ParquetWriter:
+    """A Parquet file with the column types of its first rows."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.file = path, None
+
+    def write(self, columns: Columns) -> None:
+        """Some more rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        arrays = {name: _arrow(column) for name, column in columns.items()}
+        if self.file is None:
+            schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
+            self.file: Any = pq.ParquetWriter(self.path, schema)
+        typed = [_cast(array, field) for array, field in zip(arrays.values(), self.file.schema, strict=True)]
+        self.file.write_batch(pa.record_batch(typed, schema=self.file.schema))
+
+    def close(self) -> None:
+        """The footer is written: the file can be read."""
+        if self.file is not None:
+            self.file.close()
+
+
+def _arrow(column: Any) -> Any:
+    import pyarrow as pa
+
+    if not isinstance(column, list):
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    try:
+        return pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
+        return pa.array([None if value is None else str(value) for value in column])
+
+
+def _kind(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
+def _cast(array: Any, field: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return array.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(
+            f"holds {array.type} after rows of {field.type}", column=field.name, remedy="write .csv or .jsonl instead"
+        ) from None
+
+
+def values(column: Any) -> list[Any]:
+    """The cells of a column as plain values."""
+    return column if isinstance(column, list) else column.to_pylist()
+
+
+def write_predictions(
+    batches: Iterator[tuple[Batch, Posterior]], out: Writer, prefix: str, probabilities: bool
+) -> Counter[Any]:
+    """All batches through a writer, and how often each label was said."""
+    said: Counter[Any] = Counter()
+    first: list[str] = []
+    for batch, posterior in batches:
+        columns = with_answers(batch, posterior, prefix, probabilities)
+        first = first or list(columns)
+        out.write(_like(first, columns, batch))
+        said.update(posterior.labels.tolist())
+    return said
+
+
+def _like(first: list[str], columns: Columns, batch: Batch) -> Columns:
+    """The columns in the order of the first rows; JSON lines may lack some later on, but none may be new."""
+    new = [name for name in columns if name not in first]
+    if new:
+        raise DataError(
+            f"column {new[0]!r} first occurs after row {batch.start}: give it to an earlier row too, if only as null",
+            column=new[0],
+        )
+    return {name: columns[name] if name in columns else [None] * batch.rows for name in first}
+
+
+def print_json(batches: Iterator[tuple[Batch, Posterior]], write: Callable[[str], Any]) -> Counter[Any]:
+    """One JSON document, printed row by row as the answers come."""
+    said: Counter[Any] = Counter()
+    write('{"predictions": [')
+    gap = "\n"
+    for _, posterior in batches:
+        for record in posterior.to_dicts():
+            write(gap + to_json(record))
+            said[record["label"]] += 1
+            gap = ",\n"
+    write(f'\n], "rows": {said.total()}, "labels": {to_json(counted(said))}}}\n')
+    return said
+
+
+def counted(said: Mapping[Any, int], classes: Sequence[Any] = ()) -> dict[str, int]:
+    """How often each label was said, the labels as text."""
+    return {str(label): said.get(label, 0) for label in (classes or sorted(said, key=str))}

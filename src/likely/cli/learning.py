@@ -1,0 +1,238 @@
+"""Commands that make models: learn, update, forget, merge."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likely.cli import describe, options
+from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.evaluate import Evaluation
+    from likely.model import Model
+    from likely.sources import Reading, Source
+
+
+@click.command()
+@click.argument("data", type=FILE)
+@click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
+@click.option("-o", "--output", type=FILE, metavar="MODEL",
+              help="Where the model goes: by default the data's name with the ending .likely, in the current folder "
+                   "(model.likely for standard input and globs); - is standard output.")  # fmt: skip
+@click.option("--family", "family", multiple=True, metavar="COL=FAMILY",
+              help="Family of a column: categorical, bernoulli, poisson, gaussian[:class|column|both], "
+                   "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
+                   "column. What is not named is chosen from the data.")  # fmt: skip
+@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
+@click.option("--smoothing", multiple=True, metavar="N|COL=N",
+              help="Imagined rows for each value: 0, 1/3, 1/2, 1 (the default), any; for one column as COL=N.")  # fmt: skip
+@click.option("--class-prior", multiple=True, metavar="LABEL=P|N",
+              help="Share of a class, once for every class; or one number, the imagined rows of each class.")  # fmt: skip
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@click.option("--missing", multiple=True, metavar="TOKEN",
+              help="A text that stands for a missing cell, instead of the usual ones (?, NA, null and the like).")  # fmt: skip
+@click.option("--classes", metavar="A,B", help="Labels that exist even if no row has them.")
+@click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
+@click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
+@click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
+@click.option("--unlabelled", type=click.Choice(["ignore", "error"]), default="ignore", show_default=True,
+              help="What happens to rows without a label.")  # fmt: skip
+@reading_options
+@json_option
+@click.pass_obj
+def learn(terminal: Terminal, data: str, output: str | None, folds: int | None, class_prior: Sequence[str], **given: Any) -> None:
+    """Learn a model of one column of DATA and write it to a file.
+
+    DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input. The report says
+    how many rows were counted, what each column was taken for and why, and which columns were left out.
+    """
+    to_stdout = _stdout_is_taken(output, terminal)
+    with options.as_file(data, terminal) as path:
+        source, reading = options.opened(path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows"))
+        model, figures = _learned(terminal, source, reading, class_prior, folds, given)
+        destination = output or default_output(data)
+        digest = _save(model, destination, to_stdout)
+        terminal.list_rejects(reading.rejects)
+    report = describe.model(model) | {"data": data, "model": destination, "digest": digest}
+    if figures:
+        report["evaluation"] = figures.to_dict()
+    terminal.result(report, lambda: _show_learned(terminal, model, report, figures))
+
+
+def _learned(
+    terminal: Terminal, source: Source, reading: Reading, class_prior: Sequence[str], folds: int | None, given: dict[str, Any]
+) -> tuple[Model, Evaluation | None]:
+    from likely.evaluate import evaluate
+    from likely.learn import learn as learn_from
+
+    target = given.pop("target")
+    unjudged = {"engine", "unlabelled", "classes"}
+    settings = given | {
+        "families": options.families(given.pop("family")),
+        "joint": [options.names(block) for block in given["joint"]],
+        "smoothing": options.smoothing(given["smoothing"]),
+        "missing": reading.missing,
+        "classes": options.names(given["classes"]) if given["classes"] else (),
+    }
+    settings.pop("family", None)
+    with terminal.progress("learning") as progress:
+        model = learn_from(source, target, **settings, progress=progress)
+    if class_prior:  # labels are typed as text: the model knows what type they are
+        settings["class_prior"] = options.class_prior(class_prior, model)
+        model = model.relearn(class_prior=settings["class_prior"])
+    if folds is None:
+        return model, None
+    with terminal.progress("judging") as progress:
+        judged = {name: value for name, value in settings.items() if name not in unjudged}
+        return model, evaluate(judged, source, target=target, folds=folds, progress=progress)
+
+
+def default_output(data: str) -> str:
+    """The data's own name as a model file in the current folder."""
+    stem = Path(data).stem
+    return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
+
+
+def _stdout_is_taken(output: str | None, terminal: Terminal) -> bool:
+    """Whether the model goes to standard output, so that the report must not."""
+    if output != "-":
+        return False
+    if terminal.json:
+        raise UsageError("-o - and --json both want standard output: name a file for the model")
+    terminal.report_on_stderr = True
+    return True
+
+
+def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
+    """The model in its file, or on standard output, and the digest of it."""
+    if not to_stdout:
+        return model.save(destination, replacing=replacing)
+    with tempfile.TemporaryDirectory(prefix="likely-") as folder:
+        path = Path(folder, "model.likely")
+        digest = model.save(path)
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    return digest
+
+
+def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], figures: Evaluation | None) -> None:
+    terminal.line(f"Learned {model.schema.target.name!r} from {model.tally.rows:,} rows of {report['data']}")
+    terminal.line()
+    describe.show_classes(terminal, report)
+    describe.show_columns(terminal, report)
+    if figures:
+        terminal.line(str(figures))
+        terminal.line()
+    name = "standard output" if report["model"] == "-" else report["model"]
+    terminal.line(f"Model written to {name} (sha256 {report['digest'][:12]}…)")
+
+
+def _change(
+    terminal: Terminal, model: str, data: str, output: str | None, weights: str | None, encoding: str | None, on_bad_rows: str,
+    verb: str,
+) -> None:  # fmt: skip
+    """Read a model, let it see or forget rows, and write it back if nobody else has meanwhile."""
+    from likely.model import load_with_digest
+
+    destination = output or model
+    to_stdout = _stdout_is_taken(destination, terminal)
+    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+        before, digest = load_with_digest(model_path)
+        source, reading = options.opened(path, before.missing, encoding, on_bad_rows)
+        after = getattr(before, verb)(source, weights=weights)
+        replacing = digest if destination == model and model != "-" else None
+        new_digest = _save(after, destination, to_stdout, replacing)
+        terminal.list_rejects(reading.rejects)
+    changed = after.tally.rows - before.tally.rows
+    document = {
+        "model": destination, "rows_before": before.tally.rows, "rows_after": after.tally.rows, "digest": new_digest,
+        "classes": list(after.classes), "new_classes": [c for c in after.classes if c not in before.classes],
+    }  # fmt: skip
+
+    def show() -> None:
+        name = "standard output" if destination == "-" else destination
+        done = "Counted" if verb == "update" else "Forgot"
+        terminal.line(f"{done} {abs(changed):,} rows of {data}; {after.tally.rows:,} rows are in {name} now")
+        for label in document["new_classes"]:
+            terminal.line(f"New class: {label}")
+
+    terminal.result(document, show)
+
+
+def _changing(command: Callable[..., None]) -> Callable[..., None]:
+    """The arguments that update and forget share."""
+    for decorate in reversed((
+        click.argument("model", type=FILE),
+        click.argument("data", type=FILE),
+        click.option("-o", "--output", type=FILE, metavar="MODEL",
+                     help="Where the changed model goes: by default the file it came from; - is standard output."),
+        click.option("--weights", metavar="COLUMN", help="The column of weights, if not the one the model was learned with."),
+        reading_options,
+        json_option,
+        click.pass_obj,
+    )):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.command()
+@_changing
+def update(terminal: Terminal, **given: Any) -> None:
+    """Let MODEL see the rows of DATA as well; unseen values and unseen classes are welcome.
+
+    The result equals a model learned from all rows at once. If another process has changed the file meanwhile, nothing is
+    written.
+    """
+    _change(terminal, **given, verb="update")
+
+
+@click.command()
+@_changing
+def forget(terminal: Terminal, **given: Any) -> None:
+    """Let MODEL forget the rows of DATA, which it must have seen.
+
+    Refused where a row was never counted, or where digits would be lost. If another process has changed the file meanwhile,
+    nothing is written.
+    """
+    _change(terminal, **given, verb="forget")
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, metavar="MODEL", help="Where the sum goes; - is standard output.")
+@json_option
+@click.pass_obj
+def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
+    """Add up MODELS, as if one model had been learned from all their rows at once.
+
+    All must have the same target and the same columns. The prior of the first is kept.
+    """
+    from likely.model import load
+
+    if len(models) < 2:
+        raise UsageError("merge needs two models or more")
+    to_stdout = _stdout_is_taken(output, terminal)
+    parts = []
+    for name in models:
+        with options.as_file(name, terminal, model=True) as path:
+            parts.append(load(path))
+    if any(part.prior != parts[0].prior for part in parts):
+        terminal.note(f"the priors differ: that of {models[0]} is kept")
+    whole = reduce(lambda a, b: a + b, parts)
+    digest = _save(whole, output, to_stdout)
+    document = {"model": output, "merged": list(models), "rows": whole.tally.rows, "classes": list(whole.classes), "digest": digest}
+    terminal.result(
+        document, lambda: terminal.line(f"Merged {len(models)} models into {output}: {whole.tally.rows:,} rows, {len(whole.classes)} classes")
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""Options as people type them, turned into the library's own words."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.model import Model
+    from likely.sources import Reading, Source
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+SNIFFED = 1 << 20
+
+
+def _ask_for_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(Terminal).json = True
+
+
+json_option = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_ask_for_json, help="Print the result as one JSON document."
+)
+FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
+
+
+def reading_options(command: Command) -> Command:
+    """How a data file is read."""
+    bad_rows = click.option(
+        "--on-bad-rows", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+        help="What happens to a row with too few or too many cells; skipped ones are counted and listed.",
+    )  # fmt: skip
+    encoding = click.option("--encoding", metavar="NAME", help="Encoding of a text file; UTF-8 if nothing is said.")
+    return encoding(bad_rows(command))
+
+
+absent_option = click.option(
+    "--absent", type=click.Choice(["error", "missing"]), default="error", show_default=True,
+    help="What to do when the data lack a column of the model: refuse, or take its cells for missing.",
+)  # fmt: skip
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names parted by commas; one that holds a comma itself stands in double quotes."""
+    found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not all(found):
+        raise UsageError(f"{text!r} has an empty name: write names parted by commas, such as a,b")
+    return tuple(found)
+
+
+def pair(text: str, option: str, example: str) -> tuple[str, str]:
+    """What stands before and after the last equals sign."""
+    name, sign, value = text.rpartition("=")
+    if not sign or not name or not value:
+        raise UsageError(f"{option} {text!r} is not understood: write it as {example}")
+    return name, value
+
+
+def families(given: Sequence[str]) -> Any:
+    """`age=gaussian`, `a,b=joint:class`, `hits=binomial:shots`; a family alone is for every column."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    chosen: dict[Any, str] = {}
+    for text in given:
+        columns, family = pair(text, "--family", "COLUMN=gaussian, or A,B=joint")
+        key = names(columns)
+        chosen[key if len(key) > 1 else key[0]] = family
+    return chosen or None
+
+
+def number(text: str, option: str) -> float:
+    """A decimal or a fraction such as 1/3."""
+    try:
+        return float(Fraction(text.strip()))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise UsageError(f"{option} {text!r} is no number: write it as 1, 0.5 or 1/3") from None
+
+
+def smoothing(given: Sequence[str]) -> Any:
+    """One pseudocount for all columns, others for the columns named."""
+    if not given:
+        return 1.0
+    own = dict(pair(text, "--smoothing", "1/3, or COLUMN=1/3") for text in given if "=" in text)
+    general = [number(text, "--smoothing") for text in given if "=" not in text]
+    if len(general) > 1:
+        raise UsageError("--smoothing is given twice for all columns: give it once, or name a column (COLUMN=1)")
+    if not own:
+        return general[0]
+    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": (general or [1.0])[0]}
+
+
+def class_prior(given: Sequence[str], model: Model) -> Any:
+    """`yes=0.5 no=0.5` with the labels in their own type, or one pseudocount for every class."""
+    if len(given) == 1 and "=" not in given[0]:
+        return number(given[0], "--class-prior")
+    found = [pair(text, "--class-prior", "LABEL=0.5 for every class, or one pseudocount") for text in given]
+    target = model.schema.target
+    return {target.canonical(label): number(share, "--class-prior") for label, share in found}
+
+
+def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """A row as typed in: `Outlook=Sunny`."""
+    row = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"--set {text!r} is not understood: write it as COLUMN=VALUE")
+        if name not in known:
+            longest = next((k for k in sorted(known, key=len, reverse=True) if text.startswith(f"{k}=")), None)
+            if longest is None:
+                raise UsageError(f"the model has no column {name!r}: it has {', '.join(known[:20])}")
+            name, value = longest, text[len(longest) + 1 :]
+        row[name] = value
+    return row
+
+
+@contextmanager
+def as_file(path: str, terminal: Terminal, *, model: bool = False) -> Iterator[str]:
+    """The path itself; for `-`, a temporary file with what comes on standard input."""
+    if path != "-":
+        yield path
+        return
+    if terminal.stand_ins:
+        raise UsageError("standard input (-) can be read only once: name a file for the other")
+    with tempfile.TemporaryDirectory(prefix="likely-") as folder:
+        copy = Path(folder, "stdin")
+        with copy.open("wb") as file:
+            if sys.stdin is not None:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        copy = copy.rename(copy.with_suffix(".likely" if model else _ending(copy)))
+        terminal.stand_ins[str(copy)] = "standard input"
+        yield str(copy)
+
+
+def _ending(path: Path) -> str:
+    """What the first bytes look like: JSON, JSON lines, Parquet, Arrow, else delimited text."""
+    with path.open("rb") as file:
+        start = file.read(SNIFFED)
+    if start.startswith(b"PAR1"):
+        return ".parquet"
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return ".arrow"
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"["):
+        return ".json"
+    if text.startswith(b"{"):
+        return ".jsonl" if _is_row(text) else ".json"
+    return ".csv"
+
+
+def _is_row(text: bytes) -> bool:
+    """Whether the first line is a whole object of cells, and not one of columns or the start of one."""
+    import json
+
+    try:
+        row = json.loads(text.split(b"\n", 1)[0])
+    except ValueError:
+        return b"\n" not in text  # a first line longer than what was looked at
+    return not any(isinstance(cell, list) for cell in row.values())
+
+
+def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:
+    """The source behind a path, and the reading that collects its rejects."""
+    from likely.sources import Reading, as_tokens, open_source
+
+    if encoding is not None:
+        _check_encoding(encoding)
+    reading = Reading(as_tokens(missing), encoding, on_bad_rows)
+    return open_source(path, reading), reading
+
+
+def _check_encoding(name: str) -> None:
+    import codecs
+
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise UsageError(f"--encoding {name!r} is not known: try utf-8, latin-1, cp1252 or utf-16") from None

@@ -1,0 +1,216 @@
+"""What is said and where: data on standard output, messages on standard error, colour and motion only for a person."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+
+PATIENCE = 0.5  # seconds before progress is shown: a short job needs none
+MOST_REJECTS_LISTED = 20
+
+
+class Terminal:
+    """The two streams of one command, and what has been said on them."""
+
+    def __init__(self, *, json: bool = False) -> None:
+        self.json = json
+        self.notes: list[str] = []
+        self.rejects: list[str] = []
+        self.stand_ins: dict[str, str] = {}  # temporary file: what the person called it
+        self.report_on_stderr = False  # when standard output carries a file
+
+    def line(self, text: str = "") -> None:
+        """A line of data."""
+        click.echo(clean_lines(self.own_words(text)), err=self.report_on_stderr)
+
+    def say(self, text: str) -> None:
+        """A message."""
+        click.echo(clean_lines(self.own_words(text)), err=True)
+
+    def note(self, text: str) -> None:
+        """Something that deserves a look, said once."""
+        text = clean_lines(self.own_words(text)).replace("\n", " ")
+        if text not in self.notes:
+            self.notes.append(text)
+            click.echo(f"note: {text}", err=True)
+
+    def own_words(self, text: str) -> str:
+        """The text with temporary files under the names that the person gave them."""
+        for path, name in self.stand_ins.items():
+            text = text.replace(repr(path), name).replace(path, name)
+        return text
+
+    def list_rejects(self, rejects: Sequence[str]) -> None:
+        """Every row that was skipped, or the first ones and how many more."""
+        if not rejects:
+            return
+        self.rejects += rejects
+        self.say(f"{len(rejects):,} bad rows were skipped:")
+        for reject in rejects[:MOST_REJECTS_LISTED]:
+            self.say(f"  {reject}")
+        if len(rejects) > MOST_REJECTS_LISTED:
+            self.say(f"  and {len(rejects) - MOST_REJECTS_LISTED:,} more")
+
+    def result(self, document: dict[str, Any], show: Callable[[], None]) -> None:
+        """What a command found: a JSON document if that was asked for, else as a person reads it."""
+        if not self.json:
+            show()
+            return
+        extra: dict[str, Any] = {"rejects": self.rejects} if self.rejects else {}
+        extra |= {"notes": self.notes} if self.notes else {}
+        click.echo(to_json(document | extra, indent=2))
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
+        """Rows under a heading: framed by rich on a terminal, aligned text otherwise."""
+        stream = sys.stderr if self.report_on_stderr else sys.stdout
+        cells = [[shown(cell) for cell in row] for row in rows]
+        right = [i for i in range(len(head)) if rows and all(_is_number(row[i]) for row in rows)]
+        if title:
+            self.line(title)
+        if is_terminal(stream):
+            _rich_table(stream, [shown(name) for name in head], cells, right)
+        else:
+            for text in aligned([[shown(name) for name in head], *cells], right):
+                self.line(text)
+
+    @contextlib.contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Python's warnings, each as one tidy line."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            for quiet in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+                warnings.simplefilter("ignore", quiet)
+            warnings.showwarning = lambda message, *_, **__: self.note(str(message))
+            yield
+
+    @contextlib.contextmanager
+    def progress(self, doing: str) -> Iterator[Callable[[int], None] | None]:
+        """How many rows are done, shown on standard error if a person is there and has waited a moment."""
+        if not is_terminal(sys.stderr):
+            yield None
+            return
+        meter = _Meter(doing)
+        try:
+            yield meter.advance
+        finally:
+            meter.stop()
+
+
+class _Meter:
+    """A line that moves while rows are counted."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing, self.rows, self.began = doing, 0, time.monotonic()
+        self.bar: Any = None
+
+    def advance(self, rows: int) -> None:
+        self.rows += rows
+        if self.bar is None and time.monotonic() - self.began > PATIENCE:
+            self.bar = self._start()
+        if self.bar is not None:
+            self.bar.update(0, completed=self.rows)
+
+    def _start(self) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        count = TextColumn("{task.completed:,.0f} rows")
+        bar = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), count, TimeElapsedColumn(),
+            console=Console(file=sys.stderr), transient=True,
+        )  # fmt: skip
+        bar.add_task(self.doing, total=None)
+        bar.start()
+        return bar
+
+    def stop(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a person sees the stream as it is written."""
+    return bool(stream is not None and stream.isatty())
+
+
+def aligned(table: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """The table as lines of plain text, a rule under its head."""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def _rich_table(stream: Any, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(head):
+        table.add_column(Text(name), justify="right" if i in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # Text, so that brackets in the data are no markup
+    Console(file=stream).print(table)
+
+
+def shown(value: Any) -> str:
+    """A value for the eye: short numbers, no control characters."""
+    from likely.ledger import clean
+
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(part) for part in value)
+    return clean(str(value))
+
+
+def clean_lines(text: str) -> str:
+    """Text whose only control characters are line breaks."""
+    from likely.ledger import clean
+
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
+def to_json(document: Any, indent: int | None = None) -> str:
+    """Strict JSON in plain ASCII: no NaN, and nothing that could drive a terminal."""
+    return json.dumps(plain(document), allow_nan=False, indent=indent)
+
+
+def plain(value: Any) -> Any:
+    """Anything as what JSON has words for; what is not finite is null."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

@@ -1,0 +1,283 @@
+"""The scikit-learn door: counting behind fit and predict. scikit-learn is imported here and nowhere else."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from likely.bayes import Posterior
+from likely.bayes.rule import labels_array
+from likely.engines import Plan
+from likely.engines.memory import tally_batch
+from likely.errors import DataError, LikelyWarning
+from likely.learn import declare, plan_columns
+from likely.ledger import Ledger
+from likely.model import Model
+from likely.prior import priors
+from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix, from_memory
+from likely.sources.batch import code_arrow, code_list, to_arrow
+
+Array = NDArray[np.float64]
+NOTES_SHOWN = 3
+
+
+class NaiveBayes(ClassifierMixin, BaseEstimator):
+    """Each class as likely as its share of the rows times what every column says of it.
+
+    Parameters
+    ----------
+    families : "auto", name, family, or dict of them, default="auto"
+        What the columns are. "auto": numbers are Gaussian, text and true/false categorical. A name ("categorical",
+        "gaussian:class", "joint:class", ...) or a family speaks of all columns, a dict of columns by name or position.
+        One joint Gaussian over all columns is quadratic discriminant analysis, with "joint:class" linear.
+    smoothing : float, prior, or dict of them, default=1.0
+        Imagined rows for each value.
+    class_prior : array, dict, float, prior or None, default=None
+        The shares of the classes (in the order of `classes_`), imagined rows for each, or None to count them.
+    joint : sequence of tuples of columns, default=()
+        Columns that are modelled together.
+    plain : bool, default=False
+        The textbook's model, nothing but counting. So far it always is.
+
+    Attributes
+    ----------
+    model_ : likely.Model
+        What was counted; it merges, forgets, explains itself and can be saved.
+    classes_, n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    """
+
+    def __init__(
+        self,
+        families: Any = "auto",
+        smoothing: Any = 1.0,
+        class_prior: Any = None,
+        joint: Any = (),
+        plain: bool = False,
+    ) -> None:
+        self.families = families
+        self.smoothing = smoothing
+        self.class_prior = class_prior
+        self.joint = joint
+        self.plain = plain
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count these rows, and none from before."""
+        tally, dtype = self._count(X, y, sample_weight, None)
+        if len(tally.schema.classes) < 2:
+            raise DataError(
+                f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
+                "needs two classes; partial_fit takes them one by one"
+            )
+        self._believe(Model(tally, self._priors(tally.schema.classes)), dtype)
+        _warn(self.model_)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
+        before = getattr(self, "model_", None)
+        tally, dtype = self._count(X, y, sample_weight, before)
+        declared = list(np.asarray(classes).tolist()) if classes is not None else []
+        if before is not None:
+            tally = before.tally + tally
+            declared = [*before.declared, *declared]
+            dtype = _common(self.classes_.dtype, dtype)
+        tally = declare(tally, declared)
+        self._believe(Model(tally, self._priors(tally.schema.classes), declared=tuple(dict.fromkeys(declared))), dtype)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row."""
+        return self._posterior(X).labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, in the order of `classes_`."""
+        return self._posterior(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The log probability of each class."""
+        return self._posterior(X).log_probabilities
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """log P(class) + log P(row | class), which is not yet shared out among the classes."""
+        return self._posterior(X).log_joint
+
+    def explain(self, X: Any) -> Ledger:
+        """The account of one row: prior, what each column says for each class, and what it adds up to."""
+        check_is_fitted(self)
+        if hasattr(X, "to_dict") and getattr(X, "ndim", None) == 1:  # a row of a pandas frame
+            X = X.to_dict() if hasattr(self, "feature_names_in_") else X.to_numpy()
+        if isinstance(X, Mapping):
+            return self.model_.explain(X)
+        if not _is_frame(X):
+            X = _as_array(X)
+            X = X.reshape(1, -1) if X.ndim == 1 else X
+        batch = self._rows(X, reset=False)
+        if batch.rows != 1:
+            raise ValueError(f"explain takes one row, not {batch.rows}: pass X[i]")
+        return self.model_.explain(InMemory(batch, "the row"))
+
+    def _count(self, X: Any, y: Any, sample_weight: Any, before: Model | None) -> tuple[Any, np.dtype[Any]]:
+        """The tally of these rows, in the columns of the model that was learned before, if there was one."""
+        if y is None:
+            validate_data(self, X, y, reset=before is None, skip_check_array=True)  # says that y is required
+        batch = self._rows(X, reset=before is None)
+        labels, dtype = encode_labels(y)
+        check_consistent_length(labels.codes, range(batch.rows))
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, labels.codes, dtype=np.float64, ensure_non_negative=True)
+            if not weights.any():
+                raise ValueError("the sample weights are all zero: nothing would be counted")
+        plan = self._plan(batch) if before is None else _plan_of(before)
+        return tally_batch(batch, plan, labels, weights), dtype
+
+    def _plan(self, batch: Batch) -> Plan:
+        names = list(batch.names)
+        target = "y"
+        while target in names:
+            target += "_"
+        families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
+        joint = [_name(block, names) for block in self.joint]
+        return plan_columns(batch, names, target, families, joint, keep_all=True)
+
+    def _priors(self, classes: Sequence[Any]) -> Any:
+        names = _names(self)
+        smoothing = _by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
+        return priors(smoothing, self.class_prior, classes)
+
+    def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
+        self.model_ = model
+        self.classes_ = labels_array(model.classes).astype(dtype, copy=False)
+
+    def _rows(self, X: Any, reset: bool) -> Batch:
+        """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
+        if not _is_frame(X):
+            X = validate_data(self, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
+            batch = from_memory(X, MISSING).batch
+        else:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            batch = from_memory(X, MISSING).batch
+            _refuse_nothing(batch.rows, len(batch.names), self)
+        names = _names(self)
+        if isinstance(batch, Matrix):
+            return replace(batch, columns=tuple(names))
+        assert isinstance(batch, Frame)
+        return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+
+    def _posterior(self, X: Any) -> Posterior:
+        check_is_fitted(self)
+        scorer = self.model_.scorer
+        return Posterior(self.classes_, scorer.log_joint(self._rows(X, reset=False)), scorer.log_prior)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
+    """The labels as codes without a sort, and the type they return in; an absent label is refused."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "biuf":
+        assert_all_finite(y, input_name="y")
+        return _whole_labels(y), y.dtype
+    column = to_arrow(y, "y")
+    coded = code_list(column) if isinstance(column, list) else code_arrow(column)
+    absent = coded.codes < 0
+    if absent.any():
+        raise ValueError(f"Input y contains NaN: row {int(absent.argmax())} has no label; leave such rows out")
+    if any(isinstance(value, float) and not value.is_integer() for value in coded.values):
+        raise ValueError(CONTINUOUS)
+    return coded, y.dtype
+
+
+CONTINUOUS = (
+    "Unknown label type: continuous. A classifier expects discrete classes, and y looks like a regression target: "
+    "bin it, or turn it into text"
+)
+
+
+def _whole_labels(y: NDArray[Any]) -> Coded:
+    """Whole numbers are their own codes, once the gaps between them are closed."""
+    whole = y.astype(np.int64, copy=False)
+    if y.dtype.kind == "f" and not np.array_equal(whole, y):
+        raise ValueError(CONTINUOUS)
+    coded = Matrix(whole[:, None], ("y",)).coded("y")
+    seen = np.flatnonzero(np.bincount(coded.codes - coded.low, minlength=len(coded.values)))
+    if len(seen) < len(coded.values):
+        place = np.zeros(len(coded.values), np.int64)
+        place[seen] = np.arange(len(seen))
+        coded = Coded(place[coded.codes - coded.low], [coded.values[i] for i in seen])
+    return replace(coded, values=np.array(coded.values).astype(y.dtype).tolist())
+
+
+def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that keeps the labels of both: numbers with numbers, text with text, else whatever they are."""
+    both = {a.kind, b.kind}
+    return np.promote_types(a, b) if both <= set("iuf") or both in ({"b"}, {"U"}) else np.dtype(object)
+
+
+def _plan_of(model: Model) -> Plan:
+    return Plan(model.schema.target.name, model.blocks, model.schema.columns)
+
+
+def _is_frame(X: Any) -> bool:
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def _as_array(X: Any) -> Any:
+    """Nested lists as an array that keeps numbers beside text; anything else as it is."""
+    if not isinstance(X, (list, tuple)):
+        return X
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _names(estimator: Any) -> list[str]:
+    given = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(name) for name in given]
+
+
+def _name(key: Any, names: Sequence[str]) -> Any:
+    """A column by its name, which a position may stand for; several of them in a tuple."""
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        if not -len(names) <= key < len(names):
+            raise DataError(f"there is no column {int(key)}: there are {len(names)}")
+        return names[int(key)]
+    return key if isinstance(key, str) else tuple(_name(part, names) for part in key)
+
+
+def _by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
+    return {_name(key, names): value for key, value in given.items()}
+
+
+def _refuse_nothing(rows: int, columns: int, estimator: Any) -> None:
+    """Words as scikit-learn uses for arrays."""
+    for count, what in ((rows, "sample"), (columns, "feature")):
+        if not count:
+            raise ValueError(
+                f"Found a frame with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 is required by "
+                f"{type(estimator).__name__}."
+            )
+
+
+def _warn(model: Model) -> None:
+    """Say once what was peculiar, however many columns it concerns."""
+    notes = [note for parameters in model.block_parameters for note in parameters.notes]
+    if notes:
+        more = f"; and {len(notes) - NOTES_SHOWN} more like these" if len(notes) > NOTES_SHOWN else ""
+        warnings.warn("; ".join(notes[:NOTES_SHOWN]) + more, LikelyWarning, stacklevel=3)

@@ -1,0 +1,38 @@
+"""What all tests share: Hypothesis without a stop-watch, and the way to the real data sets."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Counting small tables is fast, but the first call on a busy machine may load a compiler: no test is timed.
+settings.register_profile("likely", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("likely")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+ABSENT = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config):
+    config.stash[ABSENT] = []
+
+
+@pytest.fixture(scope="session")
+def shared_data(request):
+    """The path of a real data set beside the repository; the test is skipped, and says so at the end, without it."""
+
+    def find(name):
+        path = SHARED / "data" / name
+        if not path.exists():
+            request.config.stash[ABSENT].append(name)
+            pytest.skip(f"NOT TESTED: the real data set {name!r} is not in ../shared/data")
+        return path
+
+    return find
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    absent = sorted(set(config.stash[ABSENT]))
+    if absent:
+        terminalreporter.section("REAL DATA NOT TESTED", red=True)
+        terminalreporter.line(f"../shared/data lacks {', '.join(absent)}: the tests on real tables were skipped")
