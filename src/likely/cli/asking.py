@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from likely.ledger import Ledger
 
 
-@click.command()
+@click.command(short_help="Predict the label of every row.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
 @click.option("-o", "--output", type=FILE, default="-", metavar="OUT",
@@ -41,7 +41,7 @@ def predict(
     from likely.model import load
 
     as_written = export.format_of(output) in ("csv", "tsv")
-    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+    with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
         source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
         answers = export.predictions(known, source, absent, as_written=as_written)
@@ -64,7 +64,7 @@ def predict(
     terminal.result({"output": output, "rows": said.total(), "labels": labels}, show)
 
 
-@click.command()
+@click.command(short_help="Show the sum behind one prediction.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE, required=False)
 @click.option("--row", type=click.IntRange(min=1), metavar="N", help="Which row of DATA, counted from 1 (the default).")
@@ -88,7 +88,7 @@ def explain(
         raise UsageError("name DATA, or type a row in with --set COLUMN=VALUE, one of the two")
     if cells and row is not None:
         raise UsageError("--row picks a row of DATA: it has no meaning with --set")
-    with options.as_file(model, terminal, model=True) as model_path:
+    with options.as_file(model, terminal) as model_path:
         known = load(model_path)
         if data is None:
             typed = options.assignments(cells, [column.name for column in known.schema.columns])
@@ -112,7 +112,7 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
         terminal.line(f"note: {note}")
 
 
-@click.command()
+@click.command(short_help="Judge a model on rows with known labels.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
 @reading_options
@@ -127,7 +127,7 @@ def evaluate(terminal: Terminal, model: str, data: str, encoding: str | None, on
     from likely.evaluate import evaluate as judge
     from likely.model import load
 
-    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+    with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
         source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
         with terminal.progress("judging") as progress:

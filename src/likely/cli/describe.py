@@ -55,7 +55,7 @@ def priors(known: Model) -> dict[str, Any]:
 
 def show_classes(terminal: Terminal, report: dict[str, Any]) -> None:
     """The classes with their rows and shares."""
-    rows = [[row["class"], row["count"], row["probability"]] for row in report["classes"]]
+    rows = [[str(row["class"]), row["count"], row["probability"]] for row in report["classes"]]
     terminal.table(["class", "rows", "share"], rows)
     terminal.line()
 
@@ -79,20 +79,23 @@ def show_parameters(terminal: Terminal, name: str, rows: Sequence[dict[str, Any]
     """The table of what is believed of one column or block."""
     head = list(rows[0]) if rows else ["column"]
     wanted = [key for key in head if key != "column" or len({row["column"] for row in rows}) > 1]
-    terminal.table(wanted, [[_cell(row.get(key)) for key in wanted] for row in rows], title=name)
+    terminal.line(name)
+    terminal.table(wanted, [[_cell(key, row.get(key)) for key in wanted] for row in rows])
     terminal.line()
 
 
-def _cell(value: Any) -> Any:
-    """Numbers, and lists of numbers as they are; a label or a value as text, so that it is not counted as a number."""
-    return value if isinstance(value, (float, list, tuple)) else str(value)
+def _cell(key: str, value: Any) -> Any:
+    """A label or a value is text, even if it looks like a number."""
+    if key not in ("class", "value"):
+        return value
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def show_evaluation(terminal: Terminal, figures: Evaluation) -> None:
     """The figures, the figures of each class, and who was taken for whom."""
     terminal.line(str(figures))
     terminal.line()
-    rows = [[row["class"], row["rows"], row["precision"], row["recall"], row["f1"]] for row in figures.per_class]
+    rows = [[str(row["class"]), row["rows"], row["precision"], row["recall"], row["f1"]] for row in figures.per_class]
     terminal.table(["class", "rows", "precision", "recall", "F1"], rows)
     terminal.line()
     head = ["true class", *(f"said {label}" for label in figures.classes)]

@@ -49,6 +49,10 @@ class Door(click.Group):
             sys.exit(code)
         return code
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        """The commands in the order of a day's work."""
+        return list(self.commands)
+
     def _run(self, words: list[str], prog_name: str, terminal: Terminal, extra: dict[str, Any]) -> int:
         found = super().main(words, prog_name, standalone_mode=False, obj=terminal, **extra)
         return found if isinstance(found, int) else 0

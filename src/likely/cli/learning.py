@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
 
-@click.command()
+@click.command(short_help="Learn a model from a table.")
 @click.argument("data", type=FILE)
 @click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
 @click.option("-o", "--output", type=FILE, metavar="MODEL",
@@ -73,19 +73,18 @@ def learn(terminal: Terminal, data: str, output: str | None, folds: int | None, 
 def _learned(
     terminal: Terminal, source: Source, reading: Reading, class_prior: Sequence[str], folds: int | None, given: dict[str, Any]
 ) -> tuple[Model, Evaluation | None]:
-    from likely.evaluate import evaluate
+    from likely.evaluate import SETTINGS, evaluate
     from likely.learn import learn as learn_from
 
     target = given.pop("target")
-    unjudged = {"engine", "unlabelled", "classes"}
-    settings = given | {
+    settings = {
         "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given["joint"]],
-        "smoothing": options.smoothing(given["smoothing"]),
+        "joint": [options.names(block) for block in given.pop("joint")],
+        "smoothing": options.smoothing(given.pop("smoothing")),
         "missing": reading.missing,
         "classes": options.names(given["classes"]) if given["classes"] else (),
     }
-    settings.pop("family", None)
+    settings = given | settings
     with terminal.progress("learning") as progress:
         model = learn_from(source, target, **settings, progress=progress)
     if class_prior:  # labels are typed as text: the model knows what type they are
@@ -94,7 +93,7 @@ def _learned(
     if folds is None:
         return model, None
     with terminal.progress("judging") as progress:
-        judged = {name: value for name, value in settings.items() if name not in unjudged}
+        judged = {name: value for name, value in settings.items() if name in SETTINGS}
         return model, evaluate(judged, source, target=target, folds=folds, progress=progress)
 
 
@@ -148,7 +147,7 @@ def _change(
 
     destination = output or model
     to_stdout = _stdout_is_taken(destination, terminal)
-    with options.as_file(model, terminal, model=True) as model_path, options.as_file(data, terminal) as path:
+    with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         before, digest = load_with_digest(model_path)
         source, reading = options.opened(path, before.missing, encoding, on_bad_rows)
         after = getattr(before, verb)(source, weights=weights)
@@ -187,7 +186,7 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(short_help="Let a model see more rows.")
 @_changing
 def update(terminal: Terminal, **given: Any) -> None:
     """Let MODEL see the rows of DATA as well; unseen values and unseen classes are welcome.
@@ -198,7 +197,7 @@ def update(terminal: Terminal, **given: Any) -> None:
     _change(terminal, **given, verb="update")
 
 
-@click.command()
+@click.command(short_help="Let a model forget rows.")
 @_changing
 def forget(terminal: Terminal, **given: Any) -> None:
     """Let MODEL forget the rows of DATA, which it must have seen.
@@ -209,7 +208,7 @@ def forget(terminal: Terminal, **given: Any) -> None:
     _change(terminal, **given, verb="forget")
 
 
-@click.command()
+@click.command(short_help="Add models up.")
 @click.argument("models", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", required=True, type=FILE, metavar="MODEL", help="Where the sum goes; - is standard output.")
 @json_option
@@ -226,7 +225,7 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
     to_stdout = _stdout_is_taken(output, terminal)
     parts = []
     for name in models:
-        with options.as_file(name, terminal, model=True) as path:
+        with options.as_file(name, terminal) as path:
             parts.append(load(path))
     if any(part.prior != parts[0].prior for part in parts):
         terminal.note(f"the priors differ: that of {models[0]} is kept")

@@ -127,7 +127,7 @@ def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def as_file(path: str, terminal: Terminal, *, model: bool = False) -> Iterator[str]:
+def as_file(path: str, terminal: Terminal) -> Iterator[str]:
     """The path itself; for `-`, a temporary file with what comes on standard input."""
     if path != "-":
         yield path
@@ -139,15 +139,17 @@ def as_file(path: str, terminal: Terminal, *, model: bool = False) -> Iterator[s
         with copy.open("wb") as file:
             if sys.stdin is not None:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-        copy = copy.rename(copy.with_suffix(".likely" if model else _ending(copy)))
+        copy = copy.rename(copy.with_suffix(_ending(copy)))
         terminal.stand_ins[str(copy)] = "standard input"
         yield str(copy)
 
 
 def _ending(path: Path) -> str:
-    """What the first bytes look like: JSON, JSON lines, Parquet, Arrow, else delimited text."""
+    """What the first bytes look like: a model, Parquet, Arrow, JSON, JSON lines, else delimited text."""
     with path.open("rb") as file:
         start = file.read(SNIFFED)
+    if start.startswith(b"LIKELY\r\n"):
+        return ".likely"
     if start.startswith(b"PAR1"):
         return ".parquet"
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):

@@ -14,7 +14,7 @@ from likely.cli.terminal import Terminal, to_json
 from likely.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Show what a model or a table holds.")
 @click.argument("file", metavar="MODEL|DATA", type=FILE)
 @click.option("--column", "columns", multiple=True, metavar="COLUMN", help="Print the parameters of a column (models).")
 @click.option("--tables", is_flag=True, help="Print the parameters of every column (models).")
@@ -110,7 +110,7 @@ def _inspect_data(terminal: Terminal, opened: tuple[Any, Any], name: str, target
     terminal.result({"data": name, "rows": rows, "columns": found}, show)
 
 
-@click.command()
+@click.command(short_help="Worked examples, step by step.")
 @click.argument("name", required=False)
 @json_option
 @click.pass_obj
@@ -127,7 +127,7 @@ def examples(terminal: Terminal, name: str | None) -> None:
         terminal.line(worked.run(name))
 
 
-@click.command()
+@click.command(short_help="Completion script for a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @json_option
 @click.pass_context

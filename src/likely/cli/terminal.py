@@ -50,6 +50,7 @@ class Terminal:
 
     def list_rejects(self, rejects: Sequence[str]) -> None:
         """Every row that was skipped, or the first ones and how many more."""
+        rejects = list(dict.fromkeys(rejects))  # a file may have been read more than once
         if not rejects:
             return
         self.rejects += rejects
@@ -68,13 +69,12 @@ class Terminal:
         extra |= {"notes": self.notes} if self.notes else {}
         click.echo(to_json(document | extra, indent=2))
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:
-        """Rows under a heading: framed by rich on a terminal, aligned text otherwise."""
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] | None = None) -> None:
+        """Rows under a heading: framed by rich on a terminal, aligned text otherwise; numbers stand on the right."""
         stream = sys.stderr if self.report_on_stderr else sys.stdout
         cells = [[shown(cell) for cell in row] for row in rows]
-        right = [i for i in range(len(head)) if rows and all(_is_number(row[i]) for row in rows)]
-        if title:
-            self.line(title)
+        if right is None:
+            right = [i for i in range(len(head)) if rows and all(_is_number(row[i]) for row in rows)]
         if is_terminal(stream):
             _rich_table(stream, [shown(name) for name in head], cells, right)
         else:
@@ -177,7 +177,9 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+        if value.is_integer() and abs(value) < 1e15:
+            return f"{value:,.0f}"
+        return f"{value:.4f}" if 1e-3 <= abs(value) < 1 else f"{value:.6g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, (list, tuple)):

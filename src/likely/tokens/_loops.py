@@ -74,18 +74,23 @@ class Loop(Kernel):
 
 @Loop
 def classify(buffer: Bytes, offsets: Ints, table: Bytes, starts: Ints, text: Bytes, stops: Ints) -> None:
-    """The words of every ASCII document in their final case, with zeros between; other documents are left for `lower`."""
+    """The words of every ASCII document in their final case, one zero between; other documents are left for `lower`."""
     for d in range(offsets.size - 1):
         source = buffer[offsets[d] : offsets[d + 1]]
-        target = text[starts[d] : starts[d] + source.size + 1]
         every = 0
         for i in range(source.size):
             every |= source[i]
         if every < 0x80:
+            o = starts[d]
+            last = 0
             for i in range(source.size):
-                target[i] = table[source[i]]
-            target[source.size] = 0
-            stops[d] = starts[d] + source.size
+                byte = int(table[source[i]])
+                o &= POSITIVE  # tells the compiler that no index counts from the end
+                text[o] = byte
+                o += byte | last != 0  # no branch: it would be mispredicted at every word
+                last = byte
+            text[o] = 0
+            stops[d] = o
 
 
 @Loop
@@ -161,24 +166,28 @@ def words(
     for d in range(starts.size):
         p = starts[d]
         while p < stops[d]:
-            p &= POSITIVE  # tells the compiler that no index counts from the end
+            p &= POSITIVE
             u &= POSITIVE
             begin[u] = p
             chunk = int(window[p]) & SEVEN
             width = WIDTHS[chunk & 0xFF]
-            n = run(chunk)
-            total = n
-            key = chunk & MASKS[n] | n << 56
-            while n == 7:
-                chunk = int(window[p + total & POSITIVE]) & SEVEN
-                n = run(chunk)
-                total += n
-                if n > 0:
-                    key = mix(key, chunk & MASKS[n], secret) | LONG
-            size[u] = total
+            zero = ((chunk - ONES) & ~chunk & TOPS) >> 7
+            if zero:
+                first = zero & -zero
+                n = first * LOWEST >> 56 & 7
+                key = chunk & first - 1 | n << 56
+            else:
+                n, key, more = 7, chunk | 7 << 56, 7
+                while more == 7:
+                    chunk = int(window[p + n & POSITIVE]) & SEVEN
+                    more = run(chunk)
+                    n += more
+                    if more > 0:
+                        key = mix(key, chunk & MASKS[more], secret) | LONG
+            size[u] = n
             keys[u] = key
-            u += total > width
-            p += total + 1
+            u += n > width
+            p += n + 1
         documents[d + 1] = u
 
 

@@ -1,0 +1,177 @@
+"""THEORY section 5: bell curves, their four tyings and their priors, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import likely
+
+INSURANCE = {
+    "age": [23, 17, 43, 68, 32, 20],
+    "car": ["Family", "Sports", "Sports", "Family", "Truck", "Family"],
+    "risk": ["High", "High", "High", "Low", "Low", "High"],
+}
+WIDE = {
+    "a": [1.0, 2.0, 4.0, 9.0, 3.0, 8.0, 10.0],
+    "b": [0.5, -1.0, 2.5, 7.0, 6.0, 4.5, None],
+    "y": ["p", "p", "p", "q", "q", "q", "q"],
+}
+
+
+def density(x, mean, deviation):
+    return math.exp(-(((x - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
+
+
+def insurance(smoothing):
+    return likely.learn(INSURANCE, "risk", smoothing=smoothing, families={"age": likely.Gaussian()})
+
+
+def odds(model, row):
+    high, low = model.posterior(row).log_joint[0]
+    return math.exp(high - low)
+
+
+def test_age_has_the_means_and_deviations_with_divisor_n():
+    high, low = insurance(0).parameters["age"]
+    assert (high["class"], low["class"]) == ("High", "Low")
+    assert (high["mean"], low["mean"]) == (25.75, 50.0)
+    assert high["deviation"] == pytest.approx(10.182706, abs=5e-7)
+    assert high["deviation"] == pytest.approx(math.sqrt((2.75**2 + 8.75**2 + 17.25**2 + 5.75**2) / 4), rel=1e-12)
+    assert low["deviation"] == pytest.approx(18.0, rel=1e-12)
+
+
+def test_the_densities_at_thirty_are_the_published_ones():
+    entry = next(e for e in insurance(0).explain({"age": 30, "car": "Family"}).entries if e.name == "age")
+    np.testing.assert_allclose(np.exp(entry.evidence), [0.0359103, 0.0119551], rtol=1e-5)
+    deviation = math.sqrt((2.75**2 + 8.75**2 + 17.25**2 + 5.75**2) / 4)
+    exact = [density(30, 25.75, deviation), density(30, 50, 18)]
+    np.testing.assert_allclose(np.exp(entry.evidence), exact, rtol=1e-12)
+
+
+def test_a_thirty_year_old_with_a_family_car_is_six_to_one_a_high_risk():
+    assert odds(insurance(0), {"age": 30, "car": "Family"}) == pytest.approx(6.007517, abs=5e-7)
+
+
+def test_a_truck_rules_out_high_risk_unless_laplace_imagines_one():
+    truck = {"age": 30, "car": "Truck"}
+    assert odds(insurance(0), truck) == 0.0
+    assert odds(insurance(1), truck) == pytest.approx(2.145542, abs=5e-7)
+
+
+def tied(tie):
+    """Variances by hand: squared deviations from each cell's own class mean, over the cells that share."""
+    cells = {
+        (name, label): [x for x, y in zip(WIDE[name], WIDE["y"], strict=True) if y == label and x is not None]
+        for name in "ab"
+        for label in "pq"
+    }
+    mean = {key: sum(xs) / len(xs) for key, xs in cells.items()}
+    spread = {key: sum((x - mean[key]) ** 2 for x in xs) for key, xs in cells.items()}
+
+    def shared(key):
+        same = {None: (0, 1), "class": (0,), "column": (1,), "both": ()}[tie]
+        group = [k for k in cells if all(k[i] == key[i] for i in same)]
+        return sum(spread[k] for k in group) / sum(len(cells[k]) for k in group)
+
+    return {key: (mean[key], shared(key)) for key in cells}
+
+
+@pytest.mark.parametrize("tie", [None, "class", "column", "both"])
+def test_the_four_tyings_pool_the_squared_deviations_of_the_cells_that_share(tie):
+    model = likely.learn(WIDE, "y", families=likely.Gaussian(tie=tie))
+    expected = tied(tie)
+    for name in "ab":
+        for row in model.parameters[name]:
+            mean, variance = expected[name, row["class"]]
+            assert row["mean"] == pytest.approx(mean, rel=1e-12)
+            assert row["deviation"] ** 2 == pytest.approx(variance, rel=1e-12)
+    row = {"a": 5.0, "b": 1.0}
+    joint = [
+        math.log(n / 7) + sum(math.log(density(row[c], expected[c, k][0], math.sqrt(expected[c, k][1]))) for c in "ab")
+        for k, n in (("p", 3), ("q", 4))
+    ]
+    np.testing.assert_allclose(model.posterior(row).log_joint[0], joint, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tie", [None, "class", "column", "both"])
+@pytest.mark.parametrize(("columns", "classes"), [(1, 2), (3, 2), (2, 4), (5, 3)])
+def test_gaussian_parameters_are_counted_for_every_tying(tie, columns, classes):
+    rng = np.random.default_rng(columns * 10 + classes)
+    data = {f"x{j}": rng.normal(size=6 * classes) for j in range(columns)} | {"y": list(range(classes)) * 6}
+    variances = {None: columns * classes, "class": columns, "column": classes, "both": 1}[tie]
+    count = likely.learn(data, "y", families=likely.Gaussian(tie=tie)).parameter_count
+    assert count.free == columns * classes + variances + (classes - 1)
+    if tie is None:
+        assert count.free == 2 * columns * classes + (classes - 1)
+
+
+def test_a_table_of_mixed_columns_counts_the_parameters_of_each():
+    count = insurance(1).parameter_count
+    assert count.free == 2 * (3 - 1) + 2 * 2 + 1
+    assert count.table_entries == 2 * 3 + 2 * 2 + 2
+    assert count.free_without_independence is None
+
+
+def test_timestamps_keep_their_variance_where_raw_sums_of_squares_lose_it():
+    first = [1.7e9 + d for d in (0.0, 1.0, 2.0, 3.0, 1.5)]
+    true = float(np.var([0.0, 1.0, 2.0, 3.0, 1.5]))
+    raw = sum(t * t for t in first) / 5 - (sum(first) / 5) ** 2
+    assert abs(raw - true) > 0.5
+    model = likely.learn({"t": [*first, *(t + 10 for t in first)], "y": ["a"] * 5 + ["b"] * 5}, "y", families="gaussian")
+    for row in model.parameters["t"]:
+        assert row["deviation"] ** 2 == pytest.approx(true, rel=1e-6)
+
+
+def test_a_variance_of_1_09_survives_where_raw_sums_give_nothing():
+    offsets = np.array([-1.0, 0.0, 1.0, 2.0, 0.0, -1.0, 1.0, 1.0, -1.0, 0.0, 2.0, 0.0])
+    offsets *= math.sqrt(1.09 / np.var(offsets))
+    stamps = 1.7e9 + offsets
+    assert (stamps**2).sum() / 12 - stamps.mean() ** 2 in (0.0, 512.0, -512.0)
+    model = likely.learn({"t": np.tile(stamps, 2), "y": ["a", "b"] * 12}, "y", families="gaussian")
+    both = likely.learn({"t": stamps, "y": ["a"] * 12}, "y", families="gaussian", classes=["a", "b"])
+    for part in range(1, 12):
+        halves = [
+            likely.learn({"t": stamps[cut], "y": ["a"] * len(stamps[cut])}, "y", families="gaussian", classes=["a", "b"])
+            for cut in (slice(None, part), slice(part, None))
+        ]
+        merged = (halves[0] + halves[1]).parameters["t"][0]["deviation"] ** 2
+        assert merged == pytest.approx(1.09, rel=1e-5)
+    assert both.parameters["t"][0]["deviation"] ** 2 == pytest.approx(1.09, rel=1e-6)
+    assert model.parameters["t"][0]["deviation"] ** 2 == pytest.approx(1.09, rel=0.3)
+
+
+PRIORS = [
+    likely.NormalInverseGamma(mean=1.0, strength=2.0, shape=1.5, scale=3.0),
+    likely.NormalInverseGamma(mean=-4.0, strength=0.25, shape=0.5, scale=0.1),
+    likely.NormalInverseGamma(mean=0.0, strength=30.0, shape=12.0, scale=40.0),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("values", [[2.0], [1.0, 4.0], [0.3, 0.1, 5.0, -2.0, 7.5]])
+def test_the_normal_inverse_gamma_mode_is_the_top_of_the_posterior_density(prior, values):
+    """The posterior density is written down from its definition and climbed by a general optimiser."""
+    data = {"x": [*values, 10.0, 12.0], "y": ["a"] * len(values) + ["b"] * 2}
+    row = likely.learn(data, "y", families="gaussian", smoothing=prior).parameters["x"][0]
+
+    def minus_log_posterior(point):
+        mean, variance = point[0], math.exp(point[1])
+        log_prior = stats.invgamma.logpdf(variance, prior.shape, scale=prior.scale) + stats.norm.logpdf(
+            mean, prior.mean, math.sqrt(variance / prior.strength)
+        )
+        return -(log_prior + stats.norm.logpdf(values, mean, math.sqrt(variance)).sum())
+
+    start = [float(np.mean(values)), 0.0]
+    top = optimize.minimize(minus_log_posterior, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13})
+    assert row["mean"] == pytest.approx(top.x[0], abs=1e-6)
+    assert row["deviation"] ** 2 == pytest.approx(math.exp(top.x[1]), rel=1e-6)
+
+
+def test_a_prior_on_the_bell_curve_speaks_alone_for_a_class_without_numbers():
+    prior = likely.NormalInverseGamma(mean=5.0, strength=3.0, shape=2.0, scale=14.0)
+    data = {"x": [1.0, 2.0, None, None], "y": ["a", "a", "b", "b"]}
+    row = likely.learn(data, "y", families="gaussian", smoothing=prior).parameters["x"][1]
+    assert row["mean"] == 5.0
+    assert row["deviation"] ** 2 == pytest.approx(14.0 / (2.0 + 1.5), rel=1e-12)
