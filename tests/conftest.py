@@ -3,10 +3,18 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Counting small tables is fast, but the first call on a busy machine may load a compiler: no test is timed.
-settings.register_profile("likely", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A hunt for rarer cases: pytest --hypothesis-profile=deep
+COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    "phases": [phase for phase in Phase if phase is not Phase.explain],
+}
+settings.register_profile("likely", max_examples=50, **COMMON)
+settings.register_profile("quick", max_examples=10, **COMMON)
+settings.register_profile("deep", max_examples=2000, **COMMON)
 settings.load_profile("likely")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -31,6 +31,7 @@ _HOMES = {
     "Poisson": "families",
     "Gaussian": "families",
     "Joint": "families",
+    "Text": "families",
     "Pseudocount": "prior",
     "MEstimate": "prior",
     "Dirichlet": "prior",

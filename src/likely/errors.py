@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 LONGEST_VALUE_SHOWN = 80
+LONGEST_MESSAGE = 1_000  # a column name may be a page long; the remedy must still be in sight
 
 
 class LikelyError(Exception):
@@ -45,6 +46,10 @@ class ModelFileError(LikelyError, ValueError):
     exit_code = 4
 
 
+class SaveError(LikelyError, OSError):
+    """The model could not be written: nothing was, and what stood there before still does."""
+
+
 class UsageError(LikelyError, ValueError):
     """A setting that has no meaning, or none together with the others."""
 
@@ -56,12 +61,19 @@ class LikelyWarning(UserWarning):
 
 
 def _sentence(message: str, column: Any, value: Any, row: int | None, remedy: str | None) -> str:
-    """Column, value and row first, then the fault, then the remedy; what the message says already is not repeated."""
+    """Column, value and row, then the fault, then the remedy; what the message says already is not repeated.
+
+    With a value the message goes on about it: "column 'age' has 'n/a' in row 17, which is not a number". Without one it
+    is what is said of the column: "column 'risk' has no label in row 3".
+    """
+    message = message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "..."
     subject = f"column {_shown(column)}" if column is not None and _shown(column) not in message else ""
-    if value is not None and _shown(value) not in message:
-        subject = f"{subject} has {_shown(value)}" if subject else f"value {_shown(value)}"
     place = f" in row {row}" if row is not None and f"row {row}" not in message else ""
-    fault = f"{subject}{place}, {message}" if subject and message else f"{subject or message}{place}"
+    if value is not None and _shown(value) not in message:
+        found = f"{subject} has {_shown(value)}{place}" if subject else f"value {_shown(value)}{place}"
+        fault = f"{found}, {message}" if message else found
+    else:
+        fault = " ".join(part for part in (subject, message) if part) + place
     return ": ".join(part for part in (fault, remedy) if part)
 
 

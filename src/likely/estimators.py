@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import narwhals as nw
@@ -18,14 +17,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
-from likely.engines.memory import tally_batch
+from likely.engines.memory import in_parallel, slabs, tally_batch
 from likely.errors import DataError, LikelyWarning
-from likely.learn import declare, plan_columns
+from likely.learn import declare
+from likely.planning import plan_columns
 from likely.ledger import Ledger
 from likely.model import Model
 from likely.prior import priors
-from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix, from_memory
+from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
+from likely.sources.memory import from_memory
 
 Array = NDArray[np.float64]
 NOTES_SHOWN = 3
@@ -99,19 +100,19 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""
-        return self._posterior(X).labels
+        return self._read_off(X, "labels")
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, in the order of `classes_`."""
-        return self._posterior(X).probabilities
+        return self._read_off(X, "probabilities")
 
     def predict_log_proba(self, X: Any) -> Array:
         """The log probability of each class."""
-        return self._posterior(X).log_probabilities
+        return self._read_off(X, "log_probabilities")
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """log P(class) + log P(row | class), which is not yet shared out among the classes."""
-        return self._posterior(X).log_joint
+        return self._read_off(X, "log_joint")
 
     def explain(self, X: Any) -> Ledger:
         """The account of one row: prior, what each column says for each class, and what it adds up to."""
@@ -176,10 +177,20 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         assert isinstance(batch, Frame)
         return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
 
-    def _posterior(self, X: Any) -> Posterior:
+    def _read_off(self, X: Any, what: str) -> NDArray[Any]:
+        """Something of the posterior, each stretch of rows on a core of its own."""
         check_is_fitted(self)
         scorer = self.model_.scorer
-        return Posterior(self.classes_, scorer.log_joint(self._rows(X, reset=False)), scorer.log_prior)
+        joint = scorer.log_joint(self._rows(X, reset=False))
+        out = joint if what != "labels" else np.empty(len(joint), self.classes_.dtype)
+
+        def read(part: tuple[int, int]) -> None:
+            a, b = part
+            out[a:b] = getattr(Posterior(self.classes_, joint[a:b], scorer.log_prior), what)
+
+        if what != "log_joint":
+            in_parallel(read, slabs(len(joint), 16 * len(self.classes_)))
+        return out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -221,7 +232,7 @@ def _whole_labels(y: NDArray[Any]) -> Coded:
     if len(seen) < len(coded.values):
         place = np.zeros(len(coded.values), np.int64)
         place[seen] = np.arange(len(seen))
-        coded = Coded(place[coded.codes - coded.low], [coded.values[i] for i in seen])
+        coded = Coded(place[coded.codes - coded.low], [coded.values[i] for i in seen.tolist()])
     return replace(coded, values=np.array(coded.values).astype(y.dtype).tolist())
 
 
@@ -254,7 +265,7 @@ def _names(estimator: Any) -> list[str]:
 
 def _name(key: Any, names: Sequence[str]) -> Any:
     """A column by its name, which a position may stand for; several of them in a tuple."""
-    if isinstance(key, Integral) and not isinstance(key, bool):
+    if isinstance(key, (int, np.integer)):
         if not -len(names) <= key < len(names):
             raise DataError(f"there is no column {int(key)}: there are {len(names)}")
         return names[int(key)]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from likely.engines.memory import in_order, tally_batch
 from likely.errors import DataError, UsageError
 from likely.figures import Evaluation, Figures, figures
-from likely.learn import plan_for, with_weights
+from likely.learn import with_weights
+from likely.planning import plan_for
 from likely.model import Model
 from likely.prior import priors
 from likely.sources import Batch, Coded, Reading, as_tokens, open_source
@@ -174,7 +175,7 @@ def _cross_validate(data: Any, target: str, given: Mapping[str, Any], split: Spl
     reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
-    plan = plan_for(source, target, given.get("families"), given.get("joint", ()), ignore, weights)
+    plan = plan_for(source, target, given.get("families"), given.get("joint", ()), ignore, weights, given.get("plain", False))
     dealt: list[Groups] = []
     seen: dict[Any, int] = {}
     total: Tally | None = None
@@ -229,7 +230,7 @@ def _models(total: Tally, split: Split, given: Mapping[str, Any], classes: Seque
     for pile in split.tries:
         tally = (before[pile] + after[split.piles - 1 - pile]).pruned()
         prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
-        found[pile] = Model(in_order(tally), prior)
+        found[pile] = Model(in_order(tally), prior).recalibrate()
     return found
 
 

@@ -9,17 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families import FAMILIES, Block
-from likely.families.statistics import STATISTICS
+from likely.families.curve import Curve
+from likely.families.statistics import STATISTICS, Statistic
+from likely.families.words import Words
 from likely.prior import PRIORS, Prior, Priors
 from likely.schema import Column, Schema
 from likely.store import from_json, to_json
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
-Parts = tuple[Tally, Priors, dict[str, Any]]
+Parts = tuple[Tally, Priors, dict[str, Any], dict[str, Curve]]
 
 
-def to_file(tally: Tally, prior: Priors, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
+def to_file(
+    tally: Tally, prior: Priors, settings: Mapping[str, Any], stages: Mapping[str, Curve]
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of a model."""
     schema = tally.schema
     header = {
@@ -46,6 +50,9 @@ def to_file(tally: Tally, prior: Priors, settings: Mapping[str, Any]) -> tuple[d
     arrays = {"classes": tally.classes}
     for i, statistic in enumerate(tally.statistics):
         arrays.update({f"{i}.{name}": array for name, array in statistic.arrays().items()})
+    for name, stage in stages.items():
+        i = [block.name for block in tally.blocks].index(name)
+        arrays.update({f"stage{i}.{part}": array for part, array in stage.arrays().items()})
     return header, arrays
 
 
@@ -59,14 +66,26 @@ def from_file(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
     blocks, statistics = [], []
     for i, written in enumerate(header["blocks"]):
         blocks.append(Block(FAMILIES[written["family"]](**written["settings"]), tuple(written["columns"])))
-        parts = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{i}.")}
-        statistics.append(STATISTICS[written["statistic"]](**parts))
+        statistics.append(_statistic(written["statistic"], _part(arrays, f"{i}.")))
     tally = Tally(schema, tuple(blocks), arrays["classes"], tuple(statistics), int(header["rows"]))
     _check(tally)
     written = header["prior"]
     own = {name: _prior_in(one) for name, one in written["columns"].items()}
     prior = Priors(_prior_in(written["default"]), own, _class_prior_in(written["classes"]))
-    return tally, prior, {name: _setting_in(value) for name, value in header["settings"].items()}
+    found = {block.name: _part(arrays, f"stage{i}.") for i, block in enumerate(blocks)}
+    stages = {name: Curve.of(parts) for name, parts in found.items() if parts}
+    if any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
+        raise ValueError("the second stage does not fit the classes")
+    return tally, prior, {name: _setting_in(value) for name, value in header["settings"].items()}, stages
+
+
+def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _statistic(name: str, parts: Mapping[str, Any]) -> Statistic:
+    made: Statistic = Words.of(parts) if name == "Words" else STATISTICS[name](**parts)
+    return made
 
 
 def _check(tally: Tally) -> None:

@@ -119,7 +119,10 @@ def count_moments(x, y, w, n, mean, spread):  # type: ignore[no-untyped-def]
 
 @Kernel
 def count_codes(codes, low, size, first, y, w, out):  # type: ignore[no-untyped-def]
-    """How much weight each value of every column has in each class; returns how many cells lay outside the tables."""
+    """How much weight each value of every column has in each class; returns how many cells lay outside the tables.
+
+    `out` has a line a class, with the values of column j from place first[j] on.
+    """
     rows, width = codes.shape
     outside = 0
     for i in range(rows):
@@ -129,24 +132,32 @@ def count_codes(codes, low, size, first, y, w, out):  # type: ignore[no-untyped-
             for j in range(width):
                 v = codes[i, j] - low[j]
                 if 0 <= v < size[j]:
-                    out[first[j] + c * size[j] + v] += weight
+                    out[c, first[j] + v] += weight
                 else:
                     outside += 1
     return outside
 
 
 @Kernel
-def score_lookup(codes, table, first, out):  # type: ignore[no-untyped-def]
-    """Add to each class the log probability of the value in every column; a negative code is a missing cell."""
+def score_lookup(codes, low, size, start, place, outside, table, out):  # type: ignore[no-untyped-def]
+    """Add to each class the log probability of the value in every column.
+
+    The line of a value is place[start[j] + code - low[j]]; codes beyond the places have the line outside[j]. The last
+    line of the table is zero.
+    """
     rows, width = codes.shape
     classes = out.shape[1]
+    line = np.empty(width + 1, np.int64)
+    line[width] = table.shape[0] - 1
     for i in range(rows):
         for j in range(width):
-            v = codes[i, j]
-            if v >= 0:
-                r = first[j] + v
-                for c in range(classes):
-                    out[i, c] += table[r, c]
+            v = codes[i, j] - low[j]
+            line[j] = place[start[j] + v] if 0 <= v < size[j] else outside[j]
+        for j in range(0, width, 2):  # two columns at a time, or half the work is fetching and storing the sums
+            one = line[j]
+            two = line[j + 1]
+            for c in range(classes):
+                out[i, c] = out[i, c] + table[one, c] + table[two, c]
 
 
 @Kernel
@@ -154,13 +165,26 @@ def score_parabola(x, mean, curve, peak, out):  # type: ignore[no-untyped-def]
     """Add to each class the log density of the number in every column: peak + curve * (x - mean)**2."""
     rows, width = x.shape
     classes = out.shape[1]
-    for i in range(rows):
-        for j in range(width):
-            v = x[i, j]
-            if v == v:
-                for c in range(classes):
-                    d = v - mean[j, c]
-                    out[i, c] += peak[j, c] + curve[j, c] * (d * d)
+    turned = np.empty((width, 128))  # some rows on their side: the innermost loop then runs along them
+    total = np.empty(128)
+    for start in range(0, rows, 128):
+        some = min(128, rows - start)
+        for i in range(some):
+            for j in range(width):
+                turned[j, i] = x[start + i, j]
+        for c in range(classes):
+            for i in range(some):
+                total[i] = out[start + i, c]
+            for j in range(width):
+                level = mean[j, c]
+                bend = curve[j, c]
+                top = peak[j, c]
+                for i in range(some):
+                    v = turned[j, i]
+                    d = v - level
+                    total[i] += top + bend * (d * d) if v == v else 0.0
+            for i in range(some):
+                out[start + i, c] = total[i]
 
 
 @Kernel

@@ -20,6 +20,15 @@ FLAGS = {
 
 
 @dataclass(frozen=True)
+class Word:
+    """What one word of a text says: how often it stands there, and what it adds to each class."""
+
+    word: str
+    count: float
+    evidence: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Entry:
     """What one column or block says: log P(cells | class) for every class."""
 
@@ -27,6 +36,7 @@ class Entry:
     values: tuple[Any, ...]
     evidence: tuple[float, ...]
     flags: tuple[str, ...] = ()
+    words: tuple[Word, ...] = ()  # of a text: those first that speak most for one class and against another
 
     @property
     def name(self) -> str:

@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import store
-from likely.bayes import Posterior, normalise
+from likely.bayes import Posterior
 from likely.engines import Plan, Scorer, groups, tally_source
 from likely.engines.score import bernoulli_blocks
 from likely.errors import DataError, ModelFileError, SchemaError, UsageError
 from likely.families import Block, Parameters, family
 from likely.families.base import log
+from likely.families.curve import Curve, fit_curve
 from likely.families.forms import Parabola
+from likely.families.words import Words
 from likely.filing import from_file, to_file
-from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, merged_flags
+from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
 from likely.prior import Priors, priors
 from likely.schema import CATEGORY, Schema
 from likely.sources import Batch, Reading, as_tokens, open_source
@@ -50,6 +52,7 @@ class Model:
     missing: tuple[str, ...] = field(default_factory=lambda: as_tokens(None))
     weights: str | None = None
     declared: tuple[Any, ...] = ()  # classes that exist even where no row has them
+    stages: Mapping[str, Curve] = field(default_factory=dict)  # what was fitted on top of the tally, block by block
 
     @property
     def schema(self) -> Schema:
@@ -83,6 +86,10 @@ class Model:
             tallied = [statistics[block] for block in group]
             derived = group[0].family.derive(columns, tallied, imagined, self.classes)
             found.update(zip(group, derived, strict=True))
+        for block in self.blocks:
+            if block.name in self.stages:
+                form = self.stages[block.name].form(block.family, statistics[block], log(self.class_prior))
+                found[block] = replace(found[block], form=form)
         return tuple(found[block] for block in self.blocks)
 
     @cached_property
@@ -145,7 +152,7 @@ class Model:
     def _ledger(self, batch: Batch) -> Ledger:
         scorer = self.scorer
         joint = scorer.log_joint(batch)
-        probabilities, evidence = normalise(joint, scorer.log_prior)
+        posterior = Posterior(self.classes, joint, scorer.log_prior)
         entries = []
         for i in scorer.order:
             term = scorer.term(batch, i)[0]
@@ -158,7 +165,7 @@ class Model:
             notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
         return Ledger(
             self.schema.target.name, self.classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
-            float(evidence[0]), tuple(np.exp(probabilities[0]).tolist()), tuple(notes),
+            float(posterior.log_evidence[0]), tuple(posterior.probabilities[0].tolist()), tuple(notes),
         )  # fmt: skip
 
     def _entry(self, batch: Batch, i: int, term: Array) -> Entry:
@@ -177,7 +184,33 @@ class Model:
             deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
             flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
         flags[ZERO] = bool(np.isneginf(term).any())
-        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags))
+        words: tuple[Word, ...] = ()
+        if i in self.scorer.texts:
+            bags, missing = self.scorer.bags(batch, i)
+            form: Any = parameters.form
+            words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in form.details(bags))
+            flags[UNSEEN] = not missing[0] and not words
+        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words)
+
+    def recalibrate(self) -> Model:
+        """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
+        stages = {}
+        for block, statistic in zip(self.blocks, self.tally.statistics, strict=True):
+            curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
+            if curve:
+                stages[block.name] = curve
+        return replace(self, stages=stages)
+
+    @property
+    def stale(self) -> bool:
+        """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
+        named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
+        return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
+
+    def _recounted(self, tally: Tally) -> Model:
+        """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
+        other = replace(self, tally=tally)
+        return other.recalibrate() if self.stages and tally.schema.classes != self.classes else other
 
     def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
         """The same tally under another prior or tying: no data needed."""
@@ -210,7 +243,8 @@ class Model:
         """Counting together: equals learning from both tables at once."""
         if not isinstance(other, Model):
             return NotImplemented
-        return replace(self, tally=self.tally + other.tally, declared=tuple({*self.declared, *other.declared}))
+        both = replace(self, tally=self.tally + other.tally, declared=tuple({*self.declared, *other.declared}))
+        return both.recalibrate() if self.stages or other.stages else both
 
     def count(self, rows: Any, reading: Reading | None = None, weights: str | None = None) -> Tally:
         """Other rows, counted as this model counts."""
@@ -231,16 +265,16 @@ class Model:
 
     def update(self, rows: Any, **options: Any) -> Model:
         """A new model that has also seen these rows; unseen values and unseen classes are welcome."""
-        return replace(self, tally=self.tally + self.count(rows, **options))
+        return self._recounted(self.tally + self.count(rows, **options))
 
     def forget(self, rows: Any, **options: Any) -> Model:
         """A new model that has not seen these rows; refused where they were never counted or digits would be lost."""
-        return replace(self, tally=(self.tally - self.count(rows, **options)).pruned(self.declared))
+        return self._recounted((self.tally - self.count(rows, **options)).pruned(self.declared))
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""
         settings = {"missing": self.missing, "weights": self.weights, "declared": self.declared}
-        return store.write(path, *to_file(self.tally, self.prior, settings), replacing=replacing)
+        return store.write(path, *to_file(self.tally, self.prior, settings, self.stages), replacing=replacing)
 
     def __repr__(self) -> str:
         columns = len(self.schema.columns)
@@ -256,7 +290,7 @@ def load_with_digest(path: str | Path) -> tuple[Model, str]:
     """A model and the digest of the file it came from."""
     header, arrays, digest = store.read(path)
     try:
-        tally, prior, settings = from_file(header, arrays)
-        return Model(tally, prior, **settings), digest
+        tally, prior, settings, stages = from_file(header, arrays)
+        return Model(tally, prior, **settings, stages=stages), digest
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(f"{str(path)!r} is no model: {error}") from None

@@ -18,8 +18,22 @@ Array = NDArray[np.float64]
 Normal = tuple[float, float, float, float]
 
 
+class _OfCounts:
+    """What priors of counts have in common: nothing is imagined of a mean or a variance, nor after the data."""
+
+    @property
+    def normal(self) -> Normal | None:
+        """Nothing is imagined of a mean or a variance."""
+        return None
+
+    @property
+    def background(self) -> float:
+        """No rows are imagined in proportion to how often each value occurs overall."""
+        return 0.0
+
+
 @dataclass(frozen=True)
-class Pseudocount:
+class Pseudocount(_OfCounts):
     """The same number of imagined rows for every value: 0 is maximum likelihood, 1 Laplace, 1/2 Krichevsky–Trofimov."""
 
     count: float = 1.0
@@ -40,22 +54,23 @@ class Pseudocount:
         """How many rows are imagined where there is no list of values."""
         return self.count
 
-    @property
-    def normal(self) -> Normal | None:
-        """Nothing is imagined of a mean or a variance."""
-        return None
-
 
 @dataclass(frozen=True)
-class MEstimate:
-    """m imagined rows, spread over the values as p says; uniformly where p says nothing."""
+class MEstimate(_OfCounts):
+    """m imagined rows, spread over the values as p says; uniformly where p says nothing.
+
+    p="background" spreads them as the values occur in all classes together.
+    """
 
     m: float
-    p: Mapping[Any, float] | None = None
+    p: Mapping[Any, float] | str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "m", _number(self.m, "m"))
-        if self.p is not None:
+        if isinstance(self.p, str):
+            if self.p != "background":
+                raise UsageError(f"MEstimate: p={self.p!r} is not known: pass shares, 'background' or nothing")
+        elif self.p is not None:
             shares = {value: _number(share, f"p[{value!r}]") for value, share in self.p.items()}
             if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):
                 raise UsageError(f"MEstimate: p sums to {math.fsum(shares.values()):g}: it must sum to 1")
@@ -65,7 +80,8 @@ class MEstimate:
         """How many rows are imagined for each value."""
         if self.p is None:
             return np.full(len(values), self.m / max(len(values), 1))
-        return np.array([self.m * self.p.get(value, 0.0) for value in values])
+        shares = {} if isinstance(self.p, str) else self.p
+        return np.array([self.m * shares.get(value, 0.0) for value in values])
 
     def unseen(self, value_count: int) -> float:
         """A value never seen has a uniform share, or what p leaves for it: nothing."""
@@ -77,13 +93,13 @@ class MEstimate:
         return self.m
 
     @property
-    def normal(self) -> Normal | None:
-        """Nothing is imagined of a mean or a variance."""
-        return None
+    def background(self) -> float:
+        """How many rows are imagined in proportion to how often each value occurs overall."""
+        return self.m if self.p == "background" else 0.0
 
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(_OfCounts):
     """A Dirichlet (for two values: Beta) prior, read at its mode: beta - 1 imagined rows for each value."""
 
     beta: float | Mapping[Any, float] = 1.0
@@ -113,11 +129,6 @@ class Dirichlet:
         """How many rows are imagined where there is no list of values."""
         return self.unseen(0)
 
-    @property
-    def normal(self) -> Normal | None:
-        """Nothing is imagined of a mean or a variance."""
-        return None
-
 
 @dataclass(frozen=True)
 class NormalInverseGamma:
@@ -145,6 +156,11 @@ class NormalInverseGamma:
     @property
     def rows(self) -> float:
         """No rows are imagined of counts."""
+        return 0.0
+
+    @property
+    def background(self) -> float:
+        """No rows are imagined of categories."""
         return 0.0
 
     @property

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 from likely.errors import DataError
 
-CATEGORY, NUMBER = "category", "number"
+CATEGORY, NUMBER, TEXT = "category", "number", "text"
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,19 @@ class Column:
         return [self.code.get(self.canonical(value), unseen) for value in values]
 
     def canonical(self, value: Any) -> Any:
-        """The same value as this column writes it: 1, "1", 1.0 and True find each other, "01" and "1" do not."""
+        """The same value as this column writes it: 1, "1", 1.0 and True find each other, the texts "01" and "1" do not.
+
+        A new text is a whole number where the column holds nothing else, so that classes read from a file keep one type.
+        """
         if value in self.code or not self.values:
             return value
-        return next((form for form in _forms(value, self.values[0]) if form in self.code), value)
+        forms = _readings(value.strip()) if isinstance(value, str) else _spellings(value)
+        new = next((form for form in forms if self._whole and type(form) is int and str(form) == value), value)
+        return next((form for form in forms if form in self.code), new)
+
+    @cached_property
+    def _whole(self) -> bool:
+        return all(type(value) is int for value in self.values)
 
     def union(self, other: Column) -> Column:
         """The column that knows every value which either of the two knows."""
@@ -87,12 +97,18 @@ class Schema:
 
 
 def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values sorted in their own order, or by type and spelling where they have none."""
+    """The values sorted in their own order; where they have none, numbers first, then text, then by type and spelling."""
     distinct = list(values)
     try:
         return tuple(sorted(distinct))
     except TypeError:
-        return tuple(sorted(distinct, key=lambda value: (type(value).__name__, repr(value))))
+        return tuple(sorted(distinct, key=_rank))
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Real):  # 1, 1.0 and True are one value: they must stand in one place
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (2, type(value).__name__, repr(value))
 
 
 def is_missing(value: Any) -> bool:
@@ -105,31 +121,27 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def _forms(value: Any, like: Any) -> list[Any]:
-    """How a value of another type could be written in a column of values like this one."""
-    if isinstance(like, str):
-        return [] if isinstance(value, str) else _spellings(value)
-    if isinstance(value, str):
-        return _readings(value.strip())
-    return []
-
-
 def _spellings(value: Any) -> list[str]:
+    """How a value that is no text could be written in a column of text."""
     if isinstance(value, bool):
-        return [str(value), str(value).lower(), str(value).upper(), str(int(value))]
+        return [str(value), str(value).lower(), str(value).upper(), str(int(value)), str(float(value))]
+    if isinstance(value, int):
+        return [str(value), f"{value}.0"]
     if isinstance(value, float) and value.is_integer():
         return [str(int(value)), str(value)]
     return [str(value)]
 
 
 def _readings(text: str) -> list[Any]:
+    """What a text could stand for in a column of numbers or truths."""
     if text.lower() in ("true", "false"):
         return [text.lower() == "true"]
-    try:
-        number = float(text)
-    except ValueError:
-        return []
-    return [int(number), number] if number.is_integer() else [number]
+    for read in (int, float):  # a whole number is read digit by digit: as a float it could become its neighbour
+        try:
+            return [read(text)]
+        except ValueError:
+            continue
+    return []
 
 
 def _plural(kind: str) -> str:

@@ -1,7 +1,7 @@
 """The model file: data only, checked by SHA-256, versioned, written whole or not at all.
 
 Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of everything else (32 bytes), header (JSON), arrays.
-All numbers are little-endian; arrays are float64 in C order, one after the other as the header lists them.
+All numbers are little-endian; arrays are in C order, one after the other as the header lists them with type and shape.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from likely.errors import LikelyError, ModelFileError, UsageError
 
 MAGIC = b"LIKELY\r\n"
 VERSION = 1
+TYPES = ("<f8", "<i8", "<i4", "|u1")
 _FIXED = struct.Struct("<8sIQ32s")
 
 Array = NDArray[np.float64]
@@ -35,14 +36,15 @@ def write(
     path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Array], replacing: str | None = None
 ) -> str:
     """Write a model file atomically and return its digest; `replacing` is the digest the old file must still have."""
-    listed = {name: list(array.shape) for name, array in arrays.items()}
+    arrays = {name: np.ascontiguousarray(array, dtype=_type(array)) for name, array in arrays.items()}
+    listed = {name: [_type(array), *array.shape] for name, array in arrays.items()}
     try:
         text = json.dumps(
             {"arrays": listed, **header}, ensure_ascii=True, allow_nan=False, separators=(",", ":")
         ).encode()
     except ValueError as error:
         raise UsageError(f"the model cannot be written: {error}") from None
-    blobs = [np.ascontiguousarray(array, dtype="<f8").tobytes() for array in arrays.values()]
+    blobs = [array.tobytes() for array in arrays.values()]
     digest = _digest(VERSION, text, blobs)
     target = Path(os.path.realpath(path))
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
@@ -104,22 +106,28 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
 
 def _arrays(listed: Mapping[str, Any], body: bytes) -> dict[str, Array]:
     arrays, at = {}, 0
-    for name, shape in listed.items():
-        if not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise ValueError(f"array {name!r} has the shape {shape}")
+    for name, (kind, *shape) in listed.items():
+        if kind not in TYPES or not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise ValueError(f"array {name!r} has the type {kind} and the shape {shape}")
         cells = 1
         for n in shape:
             cells *= n
-        if at + 8 * cells > len(body):
+        size = np.dtype(kind).itemsize * cells
+        if at + size > len(body):
             raise ValueError(f"array {name!r} is longer than the file")
-        array = np.frombuffer(body, "<f8", cells, at).reshape(shape).astype(np.float64)
+        array = np.frombuffer(body, kind, cells, at).reshape(shape).astype(np.dtype(kind).newbyteorder("="))
         if not np.isfinite(array).all():
             raise ValueError(f"array {name!r} holds numbers that are not finite")
         arrays[name] = array
-        at += 8 * cells
+        at += size
     if at != len(body):
         raise ValueError("there is more in the file than its header lists")
     return arrays
+
+
+def _type(array: NDArray[Any]) -> str:
+    """How an array is written: numbers of eight bytes, or of the one or four bytes that they already have."""
+    return {"u1": "|u1", "i4": "<i4", "i8": "<i8"}.get(array.dtype.str[1:], "<f8")
 
 
 def _digest(version: int, text: bytes, blobs: list[bytes]) -> bytes:

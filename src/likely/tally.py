@@ -51,6 +51,8 @@ class Tally:
 
     def __sub__(self, other: Tally) -> Tally:
         """Taking back what was counted; refused where it was never counted or digits would be lost."""
+        if not isinstance(other, Tally):
+            return NotImplemented
         a, b = self._aligned(other)
         statistics = []
         for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
@@ -66,7 +68,8 @@ class Tally:
         if not (factor >= 0 and np.isfinite(factor)):
             raise UsageError(f"a tally cannot be multiplied by {factor!r}: use a number of zero or more")
         statistics = tuple(statistic * factor for statistic in self.statistics)
-        return replace(self, classes=self.classes * factor, statistics=statistics)
+        rows = round(self.rows * factor)
+        return replace(self, classes=self.classes * factor, statistics=statistics, rows=rows)
 
     __rmul__ = __mul__
 

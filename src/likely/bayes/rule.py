@@ -23,15 +23,31 @@ def normalise(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
 
     An infinite score is certain, and several share. A score that is not a number is refused.
     """
-    # One class a line: NumPy's reductions over the short axis are then vectorised along the rows.
+    shares, peak = _below_peak(log_joint, log_prior)
+    with np.errstate(over="ignore", under="ignore"):
+        log_total = np.log(np.exp(shares).sum(axis=0))
+        shares -= log_total
+        return shares.T, peak + log_total
+
+
+def share_out(log_joint: Floats, log_prior: Floats) -> Floats:
+    """Each row shared out among its classes: the same as `normalise` without the logs, for half the price."""
+    shares, _ = _below_peak(log_joint, log_prior)
+    with np.errstate(over="ignore", under="ignore"):
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=0)
+        return shares.T
+
+
+def _below_peak(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
+    """Every score less the best of its row, and that best one; one class a line."""
+    # NumPy's reductions over the short axis are then vectorised along the rows.
     shares = np.array(np.transpose(log_joint), dtype=np.float64, order="C")
     peak = shares.max(axis=0)
     base = peak if np.isfinite(peak).all() else _settle_extremes(shares, peak, log_prior)
     with np.errstate(over="ignore", under="ignore"):  # scores 1e308 apart: the lesser is 0, as it should be
         shares -= base
-        log_total = np.log(np.exp(shares).sum(axis=0))
-        shares -= log_total
-        return shares.T, peak + log_total
+    return shares, peak
 
 
 def _settle_extremes(shares: Floats, peak: Floats, log_prior: Floats) -> Floats:
@@ -100,7 +116,7 @@ class Posterior:
     @cached_property
     def probabilities(self) -> Floats:
         """Each class's share, rows by classes; every row sums to one."""
-        return np.exp(self.log_probabilities)
+        return share_out(self.log_joint, self.log_prior)
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:

@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 @click.command(short_help="Predict the label of every row.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@click.option("-o", "--output", type=FILE, default="-", metavar="OUT",
-              help="Where the answers go: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    default="-",
+    metavar="OUT",
+    help="Where the answers go: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).",
+)
 @click.option("--probabilities", is_flag=True, help="Add a column p_<class> with the probability of each class.")
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
 @absent_option
@@ -29,17 +35,25 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def predict(
-    terminal: Terminal, model: str, data: str, output: str, probabilities: bool, prefix: str, absent: str,
-    encoding: str | None, on_bad_rows: str,
-) -> None:  # fmt: skip
+    terminal: Terminal,
+    model: str,
+    data: str,
+    output: str,
+    probabilities: bool,
+    prefix: str,
+    absent: str,
+    encoding: str | None,
+    on_bad_rows: str,
+) -> None:
     """Predict the label of every row of DATA.
 
-    All columns of DATA are written, then `label` and, if asked for, `p_<class>` for each class. A file appears when it is
-    whole. In CSV and TSV, text that a spreadsheet would run as a formula (it starts with = + - @, tab or carriage return
-    and is no number) gets an apostrophe in front; .jsonl and .parquet hold it as it is.
+    All columns of DATA are written, then `label` and, if asked for, `p_<class>` for each class. A file appears when it
+    is whole. In CSV and TSV, text that a spreadsheet would run as a formula (it starts with = + - @, tab or carriage
+    return and is no number) gets an apostrophe in front; .jsonl and .parquet hold it as it is.
     """
     from likely.model import load
 
+    options.check_destination(output)
     as_written = export.format_of(output) in ("csv", "tsv")
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
@@ -74,13 +88,19 @@ def predict(
 @json_option
 @click.pass_obj
 def explain(
-    terminal: Terminal, model: str, data: str | None, row: int | None, cells: Sequence[str], absent: str,
-    encoding: str | None, on_bad_rows: str,
-) -> None:  # fmt: skip
+    terminal: Terminal,
+    model: str,
+    data: str | None,
+    row: int | None,
+    cells: Sequence[str],
+    absent: str,
+    encoding: str | None,
+    on_bad_rows: str,
+) -> None:
     """Explain the prediction for one row: what each column says for each class, and what it adds up to.
 
-    Every line is a natural logarithm; the prior and the columns add up to the sum. Name DATA, or type the row in with --set,
-    where columns left out are missing.
+    Every line is a natural logarithm; the prior and the columns add up to the sum. Name DATA, or type the row in with
+    --set, where columns left out are missing.
     """
     from likely.model import load
 

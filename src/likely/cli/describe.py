@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from likely.evaluate import Evaluation
+    from likely.figures import Evaluation
     from likely.model import Model
 
 
@@ -17,11 +17,14 @@ def model(known: Model) -> dict[str, Any]:
     families = {name: block for block in known.blocks for name in block.columns}
     columns = [
         {
-            "column": column.name, "kind": column.kind, "family": _family(families[column.name]),
-            "values": len(column.values) if column.kind == "category" else None, "reason": column.reason,
+            "column": column.name,
+            "kind": column.kind,
+            "family": _family(families[column.name]),
+            "values": len(column.values) if column.kind == "category" else None,
+            "reason": column.reason,
         }
         for column in known.schema.columns
-    ]  # fmt: skip
+    ]
     counts = known.parameter_count
     return {
         "target": known.schema.target.name,
@@ -30,10 +33,11 @@ def model(known: Model) -> dict[str, Any]:
         "columns": columns,
         "left_out": [{"column": name, "reason": reason} for name, reason in known.schema.ignored],
         "parameters": {
-            "table_entries": counts.table_entries, "free": counts.free,
+            "table_entries": counts.table_entries,
+            "free": counts.free,
             "free_without_independence": counts.free_without_independence,
         },
-    }  # fmt: skip
+    }
 
 
 def _family(block: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import signal
 import sys
@@ -15,11 +16,11 @@ from typing import Any, NoReturn
 
 import click
 
-from likely.cli.terminal import Terminal, to_json
+from likely.cli.terminal import Terminal, is_terminal, to_json
 from likely.errors import LikelyError
 
 INTERRUPTED, TERMINATED = 130, 143
-GRACE = 1.5  # seconds that a stopped command has to clean up
+GRACE = 1.0  # seconds that a stopped command has to clean up
 CODES = {1: "failed", 2: "usage", 3: "bad_data", 4: "bad_model", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 DETAILS = ("column", "value", "row", "remedy")
 
@@ -32,19 +33,28 @@ class Door(click.Group):
     """A group of commands that always leaves by an exit code."""
 
     def main(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, prog_name: str | None = None, *, standalone_mode: bool = True, **extra: Any
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *,
+        standalone_mode: bool = True,
+        **extra: Any,
     ) -> Any:
         """Run a command, and leave with its exit code."""
         words = list(sys.argv[1:] if args is None else args)
         terminal = Terminal(json="--json" in words)
         _speak_utf8()
-        with _ends_on_request():
+        with _ends_on_request() as request:
             try:
                 with terminal.warnings_as_notes():
                     code = self._run(words, prog_name or "likely", terminal, extra)
                 _flush()
             except BaseException as error:
-                code = _leave(error, terminal)
+                # A library may have swallowed the request and raised an error of its own: the request counts.
+                code = _leave(request.error or error, terminal)
+        if request.error:
+            gc.collect()  # temporary files go with their owners
+            os._exit(code)  # libraries stopped in the middle complain at an ordinary end
         if standalone_mode:
             sys.exit(code)
         return code
@@ -54,20 +64,28 @@ class Door(click.Group):
         return list(self.commands)
 
     def _run(self, words: list[str], prog_name: str, terminal: Terminal, extra: dict[str, Any]) -> int:
-        found = super().main(words, prog_name, standalone_mode=False, obj=terminal, **extra)
-        return found if isinstance(found, int) else 0
+        # click's own main would turn a closed pipe into exit code 1, and no longer say that it was one.
+        self._main_shell_completion(extra, prog_name, extra.pop("complete_var", None))
+        try:
+            with self.make_context(prog_name, words, obj=terminal, **extra) as context:
+                self.invoke(context)
+        except click.exceptions.Exit as way_out:
+            return way_out.exit_code
+        return 0
 
 
 def _leave(error: BaseException, terminal: Terminal) -> int:
     """The exit code of an error, once it has been said."""
-    if isinstance(error, SystemExit) and not isinstance(error.__context__, OSError):
+    if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if _is_closed_pipe(error) or _is_closed_pipe(error.__context__):
+    if _is_closed_pipe(error):
         _let_go_of_stdout()
         return 0  # the reader has seen enough, as in `likely predict ... | head`
     code, message = _fault(error, terminal)
     with contextlib.suppress(OSError):
         if message:
+            if isinstance(error, KeyboardInterrupt) and is_terminal(sys.stderr):
+                click.echo(err=True)  # the line of the ^C
             terminal.say(f"error: {message}")
             if terminal.json:
                 said: dict[str, Any] = {"code": CODES.get(code, "failed"), "message": terminal.own_words(message)}
@@ -85,9 +103,9 @@ def _leave(error: BaseException, terminal: Terminal) -> int:
 def _fault(error: BaseException, terminal: Terminal) -> tuple[int, str]:
     """Exit code and message; an empty message where click itself has more to show."""
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return INTERRUPTED, "interrupted: nothing was changed"
+        return INTERRUPTED, CODES[INTERRUPTED]
     if isinstance(error, Terminated):
-        return TERMINATED, "told to end: nothing was changed"
+        return TERMINATED, CODES[TERMINATED]
     if isinstance(error, LikelyError):
         return error.exit_code, _one_line(str(error))
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -125,7 +143,7 @@ def _flush() -> None:
             stream.flush()
 
 
-def _is_closed_pipe(error: BaseException | None) -> bool:
+def _is_closed_pipe(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EPIPE
 
 
@@ -137,26 +155,40 @@ def _let_go_of_stdout() -> None:
         os.close(nowhere)
 
 
-@contextlib.contextmanager
-def _ends_on_request() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: files are cleaned up, and soon."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+class Request:
+    """The wish, by Ctrl-C or SIGTERM, that the command should end; at first there is none."""
 
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        interrupted = number == signal.SIGINT
-        last_resort = threading.Timer(GRACE, os._exit, [INTERRUPTED if interrupted else TERMINATED])
+    error: BaseException | None = None
+
+    def __call__(self, number: int, _: FrameType | None) -> NoReturn:
+        """End now, by unwinding; and after a moment of grace in any case."""
+        self.error = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
+        last_resort = threading.Timer(GRACE, self._end)
         last_resort.daemon = True
         last_resort.start()
-        raise KeyboardInterrupt if interrupted else Terminated
+        raise self.error
 
-    caught = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores Ctrl-C: leave it so
-        caught.append(signal.SIGINT)
-    before = {number: signal.signal(number, stop) for number in caught}
+    def _end(self) -> NoReturn:
+        code = INTERRUPTED if isinstance(self.error, KeyboardInterrupt) else TERMINATED
+        with contextlib.suppress(OSError):
+            os.write(2, f"error: {CODES[code]}\n".encode())
+        os._exit(code)
+
+
+@contextlib.contextmanager
+def _ends_on_request() -> Iterator[Request]:
+    """SIGTERM ends a command as Ctrl-C does: files are cleaned up, and soon."""
+    request = Request()
+    caught = []
+    if threading.current_thread() is threading.main_thread():
+        caught.append(signal.SIGTERM)
+        if (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):  # a background job ignores Ctrl-C: leave it so
+            caught.append(signal.SIGINT)
+    before = {number: signal.signal(number, request) for number in caught}
     try:
-        yield
+        yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

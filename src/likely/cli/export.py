@@ -46,13 +46,11 @@ def format_of(path: str) -> str:
     return kind
 
 
-def predictions(
-    model: Model, source: Source, absent: str, *, as_written: bool
-) -> Iterator[tuple[Batch, Posterior]]:  # fmt: skip
+def predictions(model: Model, source: Source, absent: str, *, as_written: bool) -> Iterator[tuple[Batch, Posterior]]:
     """Each batch with all of its columns, and the posterior of its rows.
 
-    As written, every cell of a text file keeps its spelling (007 stays 007); else columns that the model takes for numbers
-    come as numbers.
+    As written, every cell of a text file keeps its spelling (007 stays 007); else columns that the model takes for
+    numbers come as numbers.
     """
     from likely.schema import CATEGORY
     from likely.sources import require_rows
@@ -70,10 +68,12 @@ def predictions(
 def with_answers(batch: Batch, posterior: Posterior, prefix: str, probabilities: bool) -> Columns:
     """The columns of a batch, then its label and, if asked for, the probability of each class."""
     columns: Columns = {name: batch.columns[name] for name in batch.names}  # type: ignore[attr-defined]
-    answers: Columns = {f"{prefix}label": posterior.labels.tolist()}
+    answers: Columns = {f"{prefix}label": _arrow_or_list(posterior.labels.tolist())}
     if probabilities:
+        import pyarrow as pa
+
         shares = posterior.probabilities
-        answers |= {f"{prefix}p_{label}": shares[:, k].tolist() for k, label in enumerate(posterior.classes)}
+        answers |= {f"{prefix}p_{label}": pa.array(shares[:, k]) for k, label in enumerate(posterior.classes)}
     twice = sorted(answers.keys() & columns.keys())
     if twice:
         raise UsageError(f"the data have a column {twice[0]!r} already: name the new ones apart with --prefix TEXT")
@@ -135,10 +135,12 @@ class DelimitedWriter:
         if not self.started:
             self.rows.writerow(self._safe([*columns]))
             self.started = True
-        self.rows.writerows(zip(*(self._safe(values(column)) for column in columns.values()), strict=True))
+        self.rows.writerows(zip(*map(self._safe, columns.values()), strict=True))
 
-    def _safe(self, cells: list[Any]) -> list[Any]:
-        safe = [guarded(cell) if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
+    def _safe(self, column: Any) -> list[Any]:
+        safe = values(column)
+        if _may_hold_formulas(column):
+            safe = [guarded(cell) if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in safe]
         if self.for_a_person:
             from likely.ledger import clean
 
@@ -147,6 +149,25 @@ class DelimitedWriter:
 
     def close(self) -> None:
         """Nothing is left to be done."""
+
+
+def _may_hold_formulas(column: Any) -> bool:
+    """Whether it is worth looking at every cell: one look at the whole column is much faster."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, list):
+        return True
+    text = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if not _is_text(text.type):
+        return False
+    return bool(pc.any(pc.match_substring_regex(text, r"^[=+\-@\t\r]")).as_py())
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def guarded(cell: str) -> str:
@@ -179,7 +200,8 @@ class ParquetWriter:
     """A Parquet file with the column types of its first rows."""
 
     def __init__(self, path: str) -> None:
-        self.path, self.file = path, None
+        self.path = path
+        self.file: Any = None
 
     def write(self, columns: Columns) -> None:
         """Some more rows."""
@@ -189,7 +211,7 @@ class ParquetWriter:
         arrays = {name: _arrow(column) for name, column in columns.items()}
         if self.file is None:
             schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
-            self.file: Any = pq.ParquetWriter(self.path, schema)
+            self.file = pq.ParquetWriter(self.path, schema)
         typed = [_cast(array, field) for array, field in zip(arrays.values(), self.file.schema, strict=True)]
         self.file.write_batch(pa.record_batch(typed, schema=self.file.schema))
 
@@ -202,12 +224,21 @@ class ParquetWriter:
 def _arrow(column: Any) -> Any:
     import pyarrow as pa
 
+    column = _arrow_or_list(column)
+    if isinstance(column, list):  # values of several types
+        return pa.array([None if value is None else str(value) for value in column])
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _arrow_or_list(column: Any) -> Any:
+    import pyarrow as pa
+
     if not isinstance(column, list):
-        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        return column
     try:
         return pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # values of several types
-        return pa.array([None if value is None else str(value) for value in column])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return column
 
 
 def _kind(kind: Any) -> Any:
@@ -229,7 +260,18 @@ def _cast(array: Any, field: Any) -> Any:
 
 def values(column: Any) -> list[Any]:
     """The cells of a column as plain values."""
-    return column if isinstance(column, list) else column.to_pylist()
+    if isinstance(column, list):
+        return column
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    whole = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    if whole or _is_text(kind):  # by far the most columns, and by far the faster way
+        found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return found
+    return list(column.to_pylist())
 
 
 def write_predictions(

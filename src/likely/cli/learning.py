@@ -18,7 +18,7 @@ from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
-    from likely.evaluate import Evaluation
+    from likely.figures import Evaluation
     from likely.model import Model
     from likely.sources import Reading, Source
 
@@ -26,42 +26,73 @@ if TYPE_CHECKING:
 @click.command(short_help="Learn a model from a table.")
 @click.argument("data", type=FILE)
 @click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
-@click.option("-o", "--output", type=FILE, metavar="MODEL",
-              help="Where the model goes: by default the data's name with the ending .likely, in the current folder "
-                   "(model.likely for standard input and globs); - is standard output.")  # fmt: skip
-@click.option("--family", "family", multiple=True, metavar="COL=FAMILY",
-              help="Family of a column: categorical, bernoulli, poisson, gaussian[:class|column|both], "
-                   "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
-                   "column. What is not named is chosen from the data.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="MODEL",
+    help="Where the model goes: by default the data's name with the ending .likely, in the current folder "
+    "(model.likely for standard input and globs); - is standard output.",
+)
+@click.option(
+    "--family",
+    "family",
+    multiple=True,
+    metavar="COL=FAMILY",
+    help="Family of a column: categorical, bernoulli, poisson, gaussian[:class|column|both], "
+    "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
+    "column. What is not named is chosen from the data.",
+)
 @click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option("--smoothing", multiple=True, metavar="N|COL=N",
-              help="Imagined rows for each value: 0, 1/3, 1/2, 1 (the default), any; for one column as COL=N.")  # fmt: skip
-@click.option("--class-prior", multiple=True, metavar="LABEL=P|N",
-              help="Share of a class, once for every class; or one number, the imagined rows of each class.")  # fmt: skip
+@click.option(
+    "--smoothing",
+    multiple=True,
+    metavar="N|COL=N",
+    help="Imagined rows for each value: 0, 1/3, 1/2, 1 (the default), any; for one column as COL=N.",
+)
+@click.option(
+    "--class-prior",
+    multiple=True,
+    metavar="LABEL=P|N",
+    help="Share of a class, once for every class; or one number, the imagined rows of each class.",
+)
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
 @click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
-@click.option("--missing", multiple=True, metavar="TOKEN",
-              help="A text that stands for a missing cell, instead of the usual ones (?, NA, null and the like).")  # fmt: skip
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="TOKEN",
+    help="A text that stands for a missing cell, instead of the usual ones (?, NA, null and the like).",
+)
 @click.option("--classes", metavar="A,B", help="Labels that exist even if no row has them.")
 @click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
 @click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
-@click.option("--unlabelled", type=click.Choice(["ignore", "error"]), default="ignore", show_default=True,
-              help="What happens to rows without a label.")  # fmt: skip
+@click.option(
+    "--unlabelled",
+    type=click.Choice(["ignore", "error"]),
+    default="ignore",
+    show_default=True,
+    help="What happens to rows without a label.",
+)
 @reading_options
 @json_option
 @click.pass_obj
-def learn(terminal: Terminal, data: str, output: str | None, folds: int | None, class_prior: Sequence[str], **given: Any) -> None:
+def learn(
+    terminal: Terminal, /, data: str, output: str | None, folds: int | None, class_prior: Sequence[str], **given: Any
+) -> None:
     """Learn a model of one column of DATA and write it to a file.
 
-    DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input. The report says
-    how many rows were counted, what each column was taken for and why, and which columns were left out.
+    DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input. The report
+    says how many rows were counted, what each column was taken for and why, and which columns were left out.
     """
-    to_stdout = _stdout_is_taken(output, terminal)
+    destination = output or default_output(data)
+    to_stdout = _stdout_is_taken(destination, terminal)
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows"))
+        source, reading = options.opened(
+            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
+        )
         model, figures = _learned(terminal, source, reading, class_prior, folds, given)
-        destination = output or default_output(data)
         digest = _save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
     report = describe.model(model) | {"data": data, "model": destination, "digest": digest}
@@ -71,7 +102,12 @@ def learn(terminal: Terminal, data: str, output: str | None, folds: int | None, 
 
 
 def _learned(
-    terminal: Terminal, source: Source, reading: Reading, class_prior: Sequence[str], folds: int | None, given: dict[str, Any]
+    terminal: Terminal,
+    source: Source,
+    reading: Reading,
+    class_prior: Sequence[str],
+    folds: int | None,
+    given: dict[str, Any],
 ) -> tuple[Model, Evaluation | None]:
     from likely.evaluate import SETTINGS, evaluate
     from likely.learn import learn as learn_from
@@ -103,8 +139,9 @@ def default_output(data: str) -> str:
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
 
 
-def _stdout_is_taken(output: str | None, terminal: Terminal) -> bool:
+def _stdout_is_taken(output: str, terminal: Terminal) -> bool:
     """Whether the model goes to standard output, so that the report must not."""
+    options.check_destination(output)
     if output != "-":
         return False
     if terminal.json:
@@ -139,9 +176,15 @@ def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], figu
 
 
 def _change(
-    terminal: Terminal, model: str, data: str, output: str | None, weights: str | None, encoding: str | None, on_bad_rows: str,
+    terminal: Terminal,
+    model: str,
+    data: str,
+    output: str | None,
+    weights: str | None,
+    encoding: str | None,
+    on_bad_rows: str,
     verb: str,
-) -> None:  # fmt: skip
+) -> None:
     """Read a model, let it see or forget rows, and write it back if nobody else has meanwhile."""
     from likely.model import load_with_digest
 
@@ -156,9 +199,13 @@ def _change(
         terminal.list_rejects(reading.rejects)
     changed = after.tally.rows - before.tally.rows
     document = {
-        "model": destination, "rows_before": before.tally.rows, "rows_after": after.tally.rows, "digest": new_digest,
-        "classes": list(after.classes), "new_classes": [c for c in after.classes if c not in before.classes],
-    }  # fmt: skip
+        "model": destination,
+        "rows_before": before.tally.rows,
+        "rows_after": after.tally.rows,
+        "digest": new_digest,
+        "classes": list(after.classes),
+        "new_classes": [c for c in after.classes if c not in before.classes],
+    }
 
     def show() -> None:
         name = "standard output" if destination == "-" else destination
@@ -172,16 +219,25 @@ def _change(
 
 def _changing(command: Callable[..., None]) -> Callable[..., None]:
     """The arguments that update and forget share."""
-    for decorate in reversed((
-        click.argument("model", type=FILE),
-        click.argument("data", type=FILE),
-        click.option("-o", "--output", type=FILE, metavar="MODEL",
-                     help="Where the changed model goes: by default the file it came from; - is standard output."),
-        click.option("--weights", metavar="COLUMN", help="The column of weights, if not the one the model was learned with."),
-        reading_options,
-        json_option,
-        click.pass_obj,
-    )):  # fmt: skip
+    for decorate in reversed(
+        (
+            click.argument("model", type=FILE),
+            click.argument("data", type=FILE),
+            click.option(
+                "-o",
+                "--output",
+                type=FILE,
+                metavar="MODEL",
+                help="Where the changed model goes: by default the file it came from; - is standard output.",
+            ),
+            click.option(
+                "--weights", metavar="COLUMN", help="The column of weights, if not the one the model was learned with."
+            ),
+            reading_options,
+            json_option,
+            click.pass_obj,
+        )
+    ):
         command = decorate(command)
     return command
 
@@ -191,8 +247,8 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
 def update(terminal: Terminal, **given: Any) -> None:
     """Let MODEL see the rows of DATA as well; unseen values and unseen classes are welcome.
 
-    The result equals a model learned from all rows at once. If another process has changed the file meanwhile, nothing is
-    written.
+    The result equals a model learned from all rows at once. If another process has changed the file meanwhile, nothing
+    is written.
     """
     _change(terminal, **given, verb="update")
 
@@ -202,15 +258,17 @@ def update(terminal: Terminal, **given: Any) -> None:
 def forget(terminal: Terminal, **given: Any) -> None:
     """Let MODEL forget the rows of DATA, which it must have seen.
 
-    Refused where a row was never counted, or where digits would be lost. If another process has changed the file meanwhile,
-    nothing is written.
+    Refused where a row was never counted, or where digits would be lost. If another process has changed the file
+    meanwhile, nothing is written.
     """
     _change(terminal, **given, verb="forget")
 
 
 @click.command(short_help="Add models up.")
 @click.argument("models", nargs=-1, required=True, type=FILE)
-@click.option("-o", "--output", required=True, type=FILE, metavar="MODEL", help="Where the sum goes; - is standard output.")
+@click.option(
+    "-o", "--output", required=True, type=FILE, metavar="MODEL", help="Where the sum goes; - is standard output."
+)
 @json_option
 @click.pass_obj
 def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
@@ -231,7 +289,16 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
         terminal.note(f"the priors differ: that of {models[0]} is kept")
     whole = reduce(lambda a, b: a + b, parts)
     digest = _save(whole, output, to_stdout)
-    document = {"model": output, "merged": list(models), "rows": whole.tally.rows, "classes": list(whole.classes), "digest": digest}
+    document = {
+        "model": output,
+        "merged": list(models),
+        "rows": whole.tally.rows,
+        "classes": list(whole.classes),
+        "digest": digest,
+    }
     terminal.result(
-        document, lambda: terminal.line(f"Merged {len(models)} models into {output}: {whole.tally.rows:,} rows, {len(whole.classes)} classes")
-    )  # fmt: skip
+        document,
+        lambda: terminal.line(
+            f"Merged {len(models)} models into {output}: {whole.tally.rows:,} rows, {len(whole.classes)} classes"
+        ),
+    )

@@ -39,17 +39,23 @@ FILE = click.Path()  # what is there and can be read is found out by the library
 def reading_options(command: Command) -> Command:
     """How a data file is read."""
     bad_rows = click.option(
-        "--on-bad-rows", type=click.Choice(["error", "skip"]), default="error", show_default=True,
+        "--on-bad-rows",
+        type=click.Choice(["error", "skip"]),
+        default="error",
+        show_default=True,
         help="What happens to a row with too few or too many cells; skipped ones are counted and listed.",
-    )  # fmt: skip
+    )
     encoding = click.option("--encoding", metavar="NAME", help="Encoding of a text file; UTF-8 if nothing is said.")
     return encoding(bad_rows(command))
 
 
 absent_option = click.option(
-    "--absent", type=click.Choice(["error", "missing"]), default="error", show_default=True,
+    "--absent",
+    type=click.Choice(["error", "missing"]),
+    default="error",
+    show_default=True,
     help="What to do when the data lack a column of the model: refuse, or take its cells for missing.",
-)  # fmt: skip
+)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -171,6 +177,16 @@ def _is_row(text: bytes) -> bool:
     except ValueError:
         return b"\n" not in text  # a first line longer than what was looked at
     return not any(isinstance(cell, list) for cell in row.values())
+
+
+def check_destination(path: str) -> None:
+    """A file can be made there: said before the work, not after it."""
+    if path == "-":
+        return
+    if Path(path).is_dir():
+        raise UsageError(f"-o {path!r} is a folder: name a file in it")
+    if not Path(path).parent.is_dir():
+        raise UsageError(f"-o {path!r}: there is no folder {str(Path(path).parent)!r}")
 
 
 def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:

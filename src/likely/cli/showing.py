@@ -24,13 +24,19 @@ from likely.errors import UsageError
 @json_option
 @click.pass_obj
 def inspect(
-    terminal: Terminal, file: str, columns: Sequence[str], tables: bool, target: str | None, missing: Sequence[str],
-    encoding: str | None, on_bad_rows: str,
-) -> None:  # fmt: skip
+    terminal: Terminal,
+    file: str,
+    columns: Sequence[str],
+    tables: bool,
+    target: str | None,
+    missing: Sequence[str],
+    encoding: str | None,
+    on_bad_rows: str,
+) -> None:
     """Show what a model file holds, or what Likely sees in a table.
 
-    Of a model: classes, columns with their families, priors, how many parameters, size and digest. Of a table: each column
-    with its kind and the reason, missing cells and different values.
+    Of a model: classes, columns with their families, priors, how many parameters, size and digest. Of a table: each
+    column with its kind and the reason, missing cells and different values.
     """
     with options.as_file(file, terminal) as path:
         if _is_model(path):
@@ -61,10 +67,14 @@ def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[s
         if column not in known.parameters:
             raise UsageError(f"the model has no parameters of {column!r}: it has {', '.join(known.parameters)}")
     report = describe.model(known) | {
-        "model": name, "bytes": Path(path).stat().st_size, "digest": digest, "priors": describe.priors(known),
-        "weights": known.weights, "missing": list(known.missing),
+        "model": name,
+        "bytes": Path(path).stat().st_size,
+        "digest": digest,
+        "priors": describe.priors(known),
+        "weights": known.weights,
+        "missing": list(known.missing),
         "tables": {column: known.parameters[column] for column in wanted},
-    }  # fmt: skip
+    }
     terminal.result(report, lambda: _show_model(terminal, report))
 
 

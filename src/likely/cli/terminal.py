@@ -124,9 +124,13 @@ class _Meter:
 
         count = TextColumn("{task.completed:,.0f} rows")
         bar = Progress(
-            SpinnerColumn(), TextColumn("{task.description}"), count, TimeElapsedColumn(),
-            console=Console(file=sys.stderr), transient=True,
-        )  # fmt: skip
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            count,
+            TimeElapsedColumn(),
+            console=Console(file=sys.stderr),
+            transient=True,
+        )
         bar.add_task(self.doing, total=None)
         bar.start()
         return bar

@@ -10,16 +10,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError
-from likely.families import Block, Categorical, Encoded
+from likely.families import Block, Categorical, Encoded, Text
 from likely.families.categorical import count_tables
-from likely.families.statistics import Counts, Statistic
+from likely.families.statistics import Counts, Statistic, totals
 from likely.schema import CATEGORY, Column, Schema, ordered
 from likely.sources.batch import Batch, Coded
 from likely.tally import Tally
@@ -53,6 +53,10 @@ class Plan:
 def pool() -> ThreadPoolExecutor:
     """The threads that count and score; kernels let go of the interpreter."""
     return ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, 16)), thread_name_prefix="likely")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # a child process inherits the pool but none of its threads
 
 
 def slabs(rows: int, width: int) -> list[tuple[int, int]]:
@@ -119,7 +123,8 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
     """One batch counted, in a schema that knows the batch's own values."""
     coded = labels or batch.coded(plan.target)
     classes = len(coded.values)
-    y = coded.codes.astype(np.int64) - coded.low
+    y = coded.codes.astype(np.int64, copy=False)
+    y = y - coded.low if coded.low else y
     w = weights if weights is not None else _weights(batch, plan.weights)
     known: dict[str, Sequence[Any]] = {}
     statistics: dict[Block, Statistic] = {}
@@ -127,7 +132,8 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
         for block, statistic in zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True):
             statistics[block] = statistic
     used = (y >= 0) & (w > 0)
-    seen = np.bincount(y[used], w[used], classes).astype(np.float64)
+    some = slice(None) if used.all() else used
+    seen = np.bincount(y[some], w[some], classes).astype(np.float64)
     schema = _schema(plan, coded.values, known)
     return in_order(
         Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned()
@@ -155,13 +161,15 @@ def _count_group(
     batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
 ) -> list[Statistic]:
     family = group[0].family
+    if isinstance(family, Text):
+        return _count_text(batch, group[0], y, w, classes)
     kind = {column.name: column.kind for column in plan.columns}
     names = [name for block in group for name in block.columns]
     coded_names = [name for name in names if kind[name] == CATEGORY]
     numbers = [name for name in names if kind[name] != CATEGORY]
     table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
-    if table is not None:
-        return _count_whole_numbers(table, coded_names, y, w, classes, known)
+    if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, known)):
+        return counted
     coded = in_parallel(batch.coded, coded_names)
     known.update({name: c.values for name, c in zip(coded_names, coded, strict=True)})
     low = np.array([c.low for c in coded], dtype=np.int64)
@@ -171,37 +179,50 @@ def _count_group(
         a, b = part
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(numbers, a, b))
-        found = family.count(rows, y[a:b], w[a:b], classes)
-        if family.strict or not all(np.isfinite(x).all() for s in found for x in s.arrays().values()):
+        if family.strict:
             _refuse_numbers(batch, group, numbers, rows.numbers, y[a:b], w[a:b], a)
-        return found
+        return family.count(rows, y[a:b], w[a:b], classes)
 
-    parts = in_parallel(count, slabs(batch.rows, len(names)) or [(0, 0)])
-    return [reduce(lambda s, t: s + t, column) for column in zip(*parts, strict=True)]
+    parts = slabs(batch.rows, len(names)) or [(0, 0)]
+    with np.errstate(all="ignore"):  # what is not finite is named below
+        sums = totals(in_parallel(count, parts))
+    if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
+        for a, b in parts:
+            _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
+    return sums
+
+
+def _count_text(batch: Batch, block: Block, y: Labels, w: Array, classes: int) -> list[Statistic]:
+    """A column of text at once: the tokeniser itself works slab by slab on all cores."""
+    none = np.zeros(0, np.int64)
+    documents = batch.documents(block.columns[0])
+    return block.family.count(Encoded(np.zeros((0, 0)), none, none, np.zeros((0, 0)), documents), y, w, classes)
 
 
 def _count_whole_numbers(
     table: NDArray[Any], names: list[str], y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
 ) -> list[Statistic]:
-    """Whole numbers are their own codes: they are counted where they stand, within the range each column spans."""
+    """Whole numbers are their own codes: they are counted where they stand; nothing where they lie too far apart."""
     parts = slabs(len(table), table.shape[1])
-    ends = in_parallel(lambda p: (table[p[0] : p[1]].min(0), table[p[0] : p[1]].max(0)), parts)
-    low = np.min([a for a, _ in ends], axis=0).astype(np.int64)
-    size = np.max([b for _, b in ends], axis=0).astype(np.int64) - low + 1
-    if size.max() > max(1024, len(table)):
-        raise DataError(
-            f"column {names[int(size.argmax())]!r} spans {size.max()} whole numbers: too many to count one by one",
-            remedy="make it a number (Gaussian) or leave it out",
-        )
-    empty = np.zeros((0, 0))
 
-    def count(part: tuple[int, int]) -> list[Counts]:
+    def count(part: tuple[int, int]) -> tuple[list[Counts], int]:
         a, b = part
-        return count_tables(Encoded(table[a:b], low, size, empty), y[a:b], w[a:b], classes)[0]
+        return count_tables(Encoded(table[a:b], low, size, np.zeros((0, 0))), y[a:b], w[a:b], classes)
 
-    counted = in_parallel(count, parts)
+    if not parts:
+        return []
+    for looked_at in (parts[:1], parts):  # the first rows mostly show every value; if not, all are looked at
+        ends = in_parallel(lambda p: (table[p[0] : p[1]].min(0), table[p[0] : p[1]].max(0)), looked_at)
+        low = np.min([a for a, _ in ends], axis=0).astype(np.int64)
+        high = np.max([b for _, b in ends], axis=0).astype(np.int64)
+        if (high.astype(float) - low).max() >= max(1024, len(table)):
+            return []
+        size = high - low + 1
+        counted, outside = zip(*in_parallel(count, parts), strict=True)
+        if not any(outside):
+            break
     known.update({name: range(int(a), int(a + n)) for name, a, n in zip(names, low, size, strict=True)})
-    return [reduce(lambda s, t: s + t, column) for column in zip(*counted, strict=True)]
+    return totals(counted)
 
 
 def _weights(batch: Batch, name: str | None) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,10 @@ from likely.families.categorical import yes_or_no
 from likely.families.forms import Line, Lookup, Parabola
 from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded
+from likely.tokens import Bags
 
 Array = NDArray[np.float64]
+WIDEST = 1 << 16  # whole numbers further apart than this are looked up one by one
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,45 @@ class Scorer:
     def order(self) -> list[int]:
         """The blocks in the order in which their terms are added."""
         rank = {Lookup: 0, Parabola: 1, Line: 2}
-        return sorted(range(len(self.parameters)), key=lambda i: rank.get(type(self.parameters[i].form), 3))
+        rest = [i for i in range(len(self.parameters)) if i not in self.texts]
+        return [*self.texts, *sorted(rest, key=lambda i: rank.get(type(self.parameters[i].form), 3))]
+
+    @cached_property
+    def texts(self) -> list[int]:
+        """The blocks of text, whose terms are added first: the tokeniser shares out its work itself."""
+        return [i for i, parameters in enumerate(self.parameters) if hasattr(parameters.form, "terms")]
 
     def _of(self, form: type) -> list[int]:
         return [i for i in self.order if type(self.parameters[i].form) is form]
 
     @cached_property
     def _tables(self) -> tuple[Array, NDArray[np.int64]]:
+        """All tables below each other with a line of zeros at the end, and where each begins."""
         tables = [self.parameters[i].form.table for i in self._of(Lookup)]  # type: ignore[union-attr]
-        first = np.cumsum([0, *(len(table) for table in tables)])[:-1]
-        return np.concatenate(tables), first.astype(np.int64)
+        first = np.cumsum([0, *(len(table) for table in tables)])
+        return np.concatenate([*tables, np.zeros((1, len(self.log_prior)))]), first.astype(np.int64)
+
+    @cached_property
+    def _whole(self) -> Lines | None:
+        """The lines of whole numbers, which are their own codes; None where a column holds anything else."""
+        lines = []
+        for i, first in zip(self._of(Lookup), self._tables[1][:-1], strict=True):
+            column = self._plain(i)
+            values: tuple[Any, ...] = column.values if column else ()
+            if not values or not all(isinstance(v, Real) and v == v // 1 for v in values):
+                return None
+            low, high = int(min(values)), int(max(values))
+            if high - low >= WIDEST:
+                return None
+            line = np.full(high - low + 1, first + len(values))
+            line[[int(v) - low for v in values]] = first + np.arange(len(values))
+            lines.append((low, line, first + len(values)))
+        return Lines.of(lines)
+
+    def _plain(self, block: int) -> Column | None:
+        """The column of a block that is one categorical column and nothing more."""
+        names = self.parameters[block].columns
+        return self.schema.by_name[names[0]] if len(names) == 1 and block not in self.bernoulli else None
 
     @cached_property
     def _parabolas(self) -> tuple[Array, Array, Array]:
@@ -55,23 +87,42 @@ class Scorer:
         """log P(class) + Σ log P(cells of a block | class), for every row and class."""
         out = np.empty((batch.rows, len(self.log_prior)))
         out[:] = self.log_prior
-        coded = self.encode(batch, range(len(self.parameters)))
+        for i in self.texts:
+            out += self.term(batch, i)
+        lookups = self._of(Lookup)
+        names = [name for i in lookups for name in self.parameters[i].columns]
+        whole = batch.whole_numbers(names) if lookups and self._whole else None
+        coded = self.encode(batch, [i for i in self.order if whole is None or i not in lookups])
+        lines = self._lines(coded) if whole is None or self._whole is None else self._whole
 
         def score(part: tuple[int, int]) -> None:
-            self._score(batch, coded, part, out[part[0] : part[1]])
+            a, b = part
+            if lookups:
+                codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part)
+                kernels.score_lookup(codes, *lines, self._tables[0], out[a:b])
+            self._score(batch, coded, part, out[a:b])
 
         in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
         return out
 
     def term(self, batch: Batch, block: int) -> Array:
         """What one block says of every row, class by class."""
+        form: Any = self.parameters[block].form
+        if block in self.texts:
+            return form.terms(*self.bags(batch, block))  # type: ignore[no-any-return]
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
         codes = self._codes(batch, self.encode(batch, [block]), block, part)
         numbers = batch.numbers(self._number_names(block), *part)
         self._refuse_infinity(batch, self._number_names(block), numbers, 0)
-        self.parameters[block].form.add(codes, numbers, out)
+        form.add(codes, numbers, out)
         return out
+
+    def bags(self, batch: Batch, block: int) -> tuple[Bags, NDArray[np.bool_]]:
+        """The texts of a block as bags of the words the model knows, and which of them are missing."""
+        form: Any = self.parameters[block].form
+        documents = batch.documents(self.parameters[block].columns[0])
+        return form.family.bags(documents.text, form.words.vocabulary), documents.missing
 
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with the map to the places the model knows."""
@@ -80,24 +131,40 @@ class Scorer:
         return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
 
     def _score(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int], out: Array) -> None:
-        lookups, parabolas = self._of(Lookup), self._of(Parabola)
-        if lookups:
-            table, first = self._tables
-            codes = np.column_stack([self._codes(batch, coded, i, part)[:, 0] for i in lookups])
-            kernels.score_lookup(codes, table, first, out)
+        """Add what is not a table."""
+        parabolas = self._of(Parabola)
         if parabolas:
             names = [self.parameters[i].columns[0] for i in parabolas]
             x = batch.numbers(names, *part)
             kernels.score_parabola(x, *self._parabolas, out)
             if not np.isfinite(out).all():
                 self._refuse_infinity(batch, names, x, part[0])
-        for i in self.order[len(lookups) + len(parabolas) :]:
+        for i in self.order[len(self.texts) + len(self._of(Lookup)) + len(parabolas) :]:
             names = self._number_names(i)
             x = batch.numbers(names, *part)
             self._refuse_infinity(batch, names, x, part[0])
             term = np.zeros_like(out)
             self.parameters[i].form.add(self._codes(batch, coded, i, part), x, term)
             out += term
+
+    def _lines(self, coded: dict[str, Any]) -> Lines:
+        """Where the kernel finds the line of each code, table by table."""
+        edges, lines = self._tables[1], []
+        for i, first, end in zip(self._of(Lookup), edges[:-1], edges[1:], strict=True):
+            if column := self._plain(i):
+                values, places = coded[column.name]
+                lines.append((values.low, first + places[:-1], end - 1))
+            else:
+                lines.append((0, np.arange(first, end), end - 1))
+        return Lines.of(lines)
+
+    def _stacked(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int]) -> NDArray[Any]:
+        """The codes of all tables side by side: a column's own, or the place in a table of several columns."""
+        a, b = part
+        plain = {i: self._plain(i) for i in self._of(Lookup)}
+        return np.column_stack(
+            [coded[c.name][0].codes[a:b] if c else self._codes(batch, coded, i, part)[:, 0] for i, c in plain.items()]
+        )
 
     def _number_names(self, block: int) -> list[str]:
         return [name for name in self.parameters[block].columns if self.schema.by_name[name].kind != CATEGORY]
@@ -125,6 +192,24 @@ class Scorer:
                 "which is not a finite number: input contains infinity", column=names[j], value=x[i, j].item(),
                 row=batch.start + start + int(i) + 1, remedy="mend it or take it for missing",
             )  # fmt: skip
+
+
+class Lines(NamedTuple):
+    """For the kernel: code v of column j has line place[start[j] + v - low[j]], and outside[j] beyond these."""
+
+    low: NDArray[np.int64]
+    size: NDArray[np.int64]
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    outside: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Sequence[tuple[int, Any, Any]]) -> Lines:
+        """The lines of several columns, each with its lowest code, its lines and the line of all other codes."""
+        low, lines, outside = zip(*columns, strict=True) if columns else ((), (), ())
+        size = np.array([len(line) for line in lines], np.int64)
+        place = np.concatenate([np.zeros(0, np.int64), *lines]).astype(np.int64)
+        return cls(np.array(low, np.int64), size, np.cumsum(size) - size, place, np.array(outside, np.int64))
 
 
 def _places(coded: Coded, column: Column) -> NDArray[np.int64]:

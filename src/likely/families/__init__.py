@@ -10,14 +10,15 @@ from likely.families.categorical import Bernoulli, Categorical
 from likely.families.counting import Binomial, Multinomial, Poisson
 from likely.families.gaussian import Gaussian
 from likely.families.joint import Joint
+from likely.families.text import Text
 
 __all__ = [
     "Bernoulli", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
-    "Parameters", "Poisson", "family",
+    "Parameters", "Poisson", "Text", "family",
 ]  # fmt: skip
 
 FAMILIES: dict[str, Any] = {
-    cls.name: cls for cls in (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint)
+    cls.name: cls for cls in (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
 }
 
 
@@ -29,7 +30,7 @@ def family(given: Any, **settings: Any) -> Family:
             raise UsageError(f"there is no family {given!r}: choose one of {', '.join(FAMILIES)}")
         given = FAMILIES[name]
         if extra:
-            settings["trials" if name == "binomial" else "tie"] = int(extra) if extra.isdigit() else extra
+            settings[{"binomial": "trials", "text": "kind"}.get(name, "tie")] = int(extra) if extra.isdigit() else extra
     try:
         made: Family = given(**settings) if isinstance(given, type) else given
     except TypeError as error:

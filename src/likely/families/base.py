@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
 from likely.schema import Column
+from likely.sources.batch import Documents
 
 Labels = NDArray[np.int64]
 
@@ -24,6 +25,7 @@ class Encoded:
     low: NDArray[np.int64]
     size: NDArray[np.int64]
     numbers: Array
+    documents: Documents | None = None
 
 
 class Imagined(Protocol):
@@ -40,6 +42,10 @@ class Imagined(Protocol):
         """How many rows are imagined in all, where there is no list of values."""
 
     @property
+    def background(self) -> float:
+        """How many rows are imagined in proportion to how often each value occurs overall."""
+
+    @property
     def normal(self) -> tuple[float, float, float, float] | None:
         """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
 
@@ -50,7 +56,7 @@ class Parameters:
 
     columns: tuple[str, ...]
     form: Form
-    rows: tuple[dict[str, Any], ...]  # the same, as a readable table
+    rows: Sequence[dict[str, Any]]  # the same, as a readable table
     entries: int
     free: int
     notes: tuple[str, ...] = ()
@@ -112,6 +118,14 @@ def log_shares(seen: Array, imagined: Array, unseen: float) -> Array:
     share = np.divide(seen + imagined, whole, out=np.full(seen.shape, 1.0 / max(known, 1)), where=whole > 0)
     never = np.divide(unseen, whole, out=np.full(whole.shape, 1.0 / max(known, 1)), where=whole > 0)
     return np.column_stack([log(share), log(never), np.zeros(len(seen))])
+
+
+def imagined_rows(prior: Imagined, values: Sequence[Any], seen: Array) -> Array:
+    """How many rows are imagined for each value: those of the prior's own, and those drawn as all classes are."""
+    overall = seen.sum(0)
+    whole = overall.sum()
+    share = overall / whole if whole > 0 else np.full(len(values), 1.0 / max(len(values), 1))
+    return prior.pseudocounts(values) + prior.background * share
 
 
 def no_check(name: str, numbers: Array) -> tuple[int, str] | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from likely import kernels
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, log_shares, no_check
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log_shares, no_check
 from likely.families.forms import Lookup
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
@@ -91,27 +92,42 @@ def yes_or_no(numbers: Array) -> Any:
 
 def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
     """One table of classes × values for every column of codes, and how many cells lay outside them."""
-    cells = rows.size * classes
-    first = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
-    out = np.zeros(int(first[-1]))
+    first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
+    out = np.zeros((classes, int(first[-1])))
     outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
-    tables = [Counts(out[a:b].reshape(classes, -1)) for a, b in zip(first[:-1], first[1:], strict=True)]
+    tables = [Counts(out[:, a:b].copy()) for a, b in pairwise(first)]
     return tables, int(outside)
 
 
 def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:
     """The table of shares of one column, as a lookup form and as readable rows."""
-    logs = log_shares(seen, prior.pseudocounts(values), prior.unseen(len(values)))
-    rows = tuple(
-        {
-            "column": column.name,
-            "class": label,
-            "value": value,
-            "count": float(seen[c, v]),
-            "probability": float(np.exp(logs[c, v])),
-        }
-        for c, label in enumerate(classes)
-        for v, value in enumerate(values)
-    )
+    logs = log_shares(seen, imagined_rows(prior, values, seen), prior.unseen(len(values)))
+    rows = Shares(column.name, tuple(classes), tuple(values), seen, logs)
     free = len(classes) * max(len(values) - 1, 0)
     return Parameters((column.name,), Lookup(np.ascontiguousarray(logs.T)), rows, len(classes) * len(values), free)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Sequence[dict[str, Any]]):
+    """A table of shares to read, one line a class and value; a line is written when it is looked at."""
+
+    column: str
+    classes: tuple[Any, ...]
+    values: tuple[Any, ...]
+    seen: Array
+    logs: Array
+
+    def __len__(self) -> int:
+        return len(self.classes) * len(self.values)
+
+    def __getitem__(self, line: Any) -> Any:
+        if isinstance(line, slice):
+            return [self[i] for i in range(*line.indices(len(self)))]
+        c, v = divmod(range(len(self))[line], len(self.values))
+        return {
+            "column": self.column,
+            "class": self.classes[c],
+            "value": self.values[v],
+            "count": float(self.seen[c, v]),
+            "probability": float(np.exp(self.logs[c, v])),
+        }

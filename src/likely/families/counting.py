@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log
 from likely.families.forms import Line
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
@@ -110,7 +110,7 @@ class Binomial:
     ) -> list[Parameters]:
         """The share of successes, once the imagined trials are added to the seen ones."""
         (columns,), (counts,), (prior,) = blocks, tallied, imagined
-        trials = counts.seen + prior.pseudocounts((False, True))
+        trials = counts.seen + imagined_rows(prior, (False, True), counts.seen)
         whole = trials.sum(1, keepdims=True)
         chance = np.divide(trials, whole, out=np.full_like(trials, 0.5), where=whole > 0)
         rows = tuple(
@@ -164,7 +164,7 @@ class Multinomial:
         """Each column's share of the events, once the imagined events are added to the seen ones."""
         (columns,), (counts,), (prior,) = blocks, tallied, imagined
         names = tuple(c.name for c in columns)
-        events = counts.seen + prior.pseudocounts(names)
+        events = counts.seen + imagined_rows(prior, names, counts.seen)
         whole = events.sum(1, keepdims=True)
         share = np.divide(events, whole, out=np.full_like(events, 1.0 / len(names)), where=whole > 0)
         rows = tuple(

@@ -22,7 +22,10 @@ class Lookup:
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
-        kernels.score_lookup(codes, self.table, np.zeros(1, np.int64), out)
+        missing = len(self.table) - 1
+        none, all_lines = np.zeros(1, np.int64), np.arange(len(self.table))
+        table = np.concatenate([self.table, np.zeros((1, out.shape[1]))])
+        kernels.score_lookup(codes, none, none + len(self.table), none, all_lines, none + missing, table, out)
 
 
 @dataclass(frozen=True)

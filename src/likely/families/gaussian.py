@@ -16,10 +16,12 @@ from likely.families.forms import Parabola
 from likely.families.statistics import Array, Moments, Statistic
 from likely.schema import Column
 
-TIES = (None, "class", "column", "both")
+# What shares a variance, as axes of columns × classes.
+SHARED: dict[str | None, tuple[int, ...]] = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}
 # A standard deviation below this share of the mean is rounding, not spread: a constant 0.1 is not exactly constant.
 ROUNDING = 1e-13
 LARGEST = 1e150  # larger numbers overflow when squared
+SMALLEST = 1e-290  # a variance below this overflows when it divides
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Gaussian:
     strict: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.tie not in TIES:
+        if self.tie not in SHARED:
             raise UsageError(f"Gaussian(tie={self.tie!r}) is not known: choose None, 'class', 'column' or 'both'")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
@@ -41,7 +43,7 @@ class Gaussian:
         shape = (classes, rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         kernels.count_moments(rows.numbers, labels, weights, n, mean, spread)
-        return [Moments(n[:, j].copy(), mean[:, j].copy(), spread[:, j].copy()) for j in range(shape[1])]
+        return [Moments(*column) for column in zip(n.T.copy(), mean.T.copy(), spread.T.copy(), strict=True)]
 
     def derive(
         self,
@@ -54,7 +56,7 @@ class Gaussian:
         n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
         believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
         variance = _tied(deviation, degrees, self.tie)
-        variance, floored = back_off(variance, mean, n, spread)
+        variance, floored = back_off(variance, mean, n, spread, self.tie)
         believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
         free = _free(len(classes), len(blocks), self.tie)
         return [
@@ -90,7 +92,7 @@ def _with_prior(
 
 def _tied(deviation: Array, degrees: Array, tie: str | None) -> Array:
     """The variance over the cells (columns × classes) that share it."""
-    axes = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}[tie]
+    axes = SHARED[tie]
     if axes:
         # Every cell brings its own imagined rows along: they pool like seen ones.
         deviation = np.broadcast_to(deviation.sum(axes, keepdims=True), deviation.shape)
@@ -98,19 +100,26 @@ def _tied(deviation: Array, degrees: Array, tie: str | None) -> Array:
     return np.divide(deviation, degrees, out=np.zeros(deviation.shape), where=degrees > 0)
 
 
-def back_off(variance: Array, mean: Array, n: Array, spread: Array) -> tuple[Array, NDArray[np.bool_]]:
+def back_off(
+    variance: Array, mean: Array, n: Array, spread: Array, tie: str | None = None
+) -> tuple[Array, NDArray[np.bool_]]:
     """A variance of zero claims more than rows can show: then that of all classes speaks, then of all rows, then 1."""
     level = _overall(n, mean)
     total_n = n.sum(1, keepdims=True)
     within = np.divide(spread.sum(1, keepdims=True), total_n, out=np.zeros_like(total_n), where=total_n > 0)
     between = (n * (mean - level) ** 2).sum(1, keepdims=True)
     total = within + np.divide(between, total_n, out=np.zeros_like(total_n), where=total_n > 0)
-    dust = (ROUNDING * np.maximum(np.abs(mean), np.abs(level))) ** 2
-    floored = variance <= dust
-    result = variance
-    for other in (within, total, np.ones_like(total)):
-        result = np.where(result <= dust, np.broadcast_to(other, result.shape), result)
-    return np.where(result <= dust, 1.0, result), floored
+    size = np.abs(mean)
+    own = np.broadcast_to(size.max(SHARED[tie], keepdims=True, initial=0.0), size.shape) if SHARED[tie] else size
+    widest = dust(size.max(1, keepdims=True, initial=0.0))
+    floored = variance <= dust(own)
+    wider = np.where(within > widest, within, np.where(total > widest, total, 1.0))
+    return np.where(floored, wider, variance), floored
+
+
+def dust(mean: Array) -> Array:
+    """The variance that rounding alone can give to numbers of this size."""
+    return np.maximum((ROUNDING * np.abs(mean)) ** 2, SMALLEST)
 
 
 def _overall(n: Array, mean: Array) -> Array:

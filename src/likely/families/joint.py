@@ -11,7 +11,7 @@ import numpy as np
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log
 from likely.families.forms import Lookup, Quadratic
-from likely.families.gaussian import Gaussian, back_off
+from likely.families.gaussian import Gaussian, back_off, dust
 from likely.families.statistics import Array, Scatter, Statistic
 from likely.schema import CATEGORY, Column
 
@@ -88,19 +88,19 @@ def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Sca
 def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
     """Log probability of every cell per class; each axis ends with a place for unseen and one for missing values."""
     n = cloud.n
-    cells = int(np.prod(n.shape[1:]))
     if not categories:
         return np.zeros((n.shape[0],))
-    values = _cells(categories)
-    pseudo = prior.pseudocounts(values).reshape(n.shape[1:])
-    whole = (n + pseudo).sum(tuple(range(1, n.ndim)), keepdims=True)
+    cells, axes = max(int(np.prod(n.shape[1:])), 1), range(1, n.ndim)
+    pseudo = prior.pseudocounts(_cells(categories)).reshape(n.shape[1:])
+    whole = (n + pseudo).sum(tuple(axes), keepdims=True)
     share = np.divide(n + pseudo, whole, out=np.full(n.shape, 1.0 / cells), where=whole > 0)
     never = np.divide(prior.unseen(cells), whole, out=np.full(whole.shape, 1.0 / cells), where=whole > 0)
-    for axis in range(1, n.ndim):
-        shape = list(share.shape)
-        shape[axis] = 1
-        summed = share.sum(axis, keepdims=True)  # a missing value: the sum over the known ones
-        share = np.concatenate([share, np.broadcast_to(never, shape), summed], axis)
+    for axis in axes:
+        shape = [1 if a == axis else size for a, size in enumerate(share.shape)]
+        share = np.concatenate([share, np.broadcast_to(never, shape)], axis)
+    for axis in axes:  # a missing value: the sum over the known ones, whatever the other values are
+        known = np.take(share, np.arange(n.shape[axis]), axis).sum(axis, keepdims=True)
+        share = np.concatenate([share, known if n.shape[axis] else np.ones_like(known)], axis)
     return log(share)
 
 
@@ -141,34 +141,34 @@ def _cloud_parameters(
     flat = Scatter(
         padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
     )
-    covariance, borrowed = _covariances(flat, tie)
+    mean = _means(flat)
+    covariance, borrowed = _covariances(flat, mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = _cells(categories)
-    rows = tuple(_cloud_rows(columns, cloud, weight, covariance, lines, cells, classes))
+    rows = tuple(_cloud_rows(columns, cloud, weight, mean, covariance, lines, cells, classes))
     each = width * (width + 1) // 2
     groups = k * len(cells)
     free = groups * width + (len(cells) if tie else groups) * each + k * (len(cells) - 1)
     name = " with ".join(c.name for c in columns)
     notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if borrowed else ()
-    form = Quadratic(flat.mean, covariance, weight, tuple(lines))
+    form = Quadratic(mean, covariance, weight, tuple(lines))
     return Parameters(
         tuple(c.name for c in columns), form, rows, groups * (width + each + bool(categories)), free, notes
     )
 
 
 def _cloud_rows(
-    columns: Sequence[Column], cloud: Scatter, weight: Array, covariance: Array, lines: tuple[int, ...],
+    columns: Sequence[Column], cloud: Scatter, weight: Array, mean: Array, covariance: Array, lines: tuple[int, ...],
     cells: Sequence[tuple[Any, ...]], classes: Sequence[Any],
 ) -> list[dict[str, Any]]:  # fmt: skip
     place = np.arange(weight.shape[1]).reshape(lines or (1,))[tuple(slice(0, s - 1) for s in lines)].reshape(-1)
-    width = cloud.mean.shape[-1]
-    mean, n = cloud.mean.reshape(len(classes), -1, width), cloud.n.reshape(len(classes), -1)
+    n = cloud.n.reshape(len(classes), -1)
     name = " with ".join(c.name for c in columns)
     return [
         {
             "column": name, "class": label, "value": cell, "count": float(n[k, i]),
             "probability": float(np.exp(weight[k, place[i]])),
-            "mean": mean[k, i].tolist(), "covariance": covariance[k, place[i]].tolist(),
+            "mean": mean[k, place[i]].tolist(), "covariance": covariance[k, place[i]].tolist(),
         }
         for k, label in enumerate(classes)
         for i, cell in enumerate(cells)
@@ -184,37 +184,46 @@ def _with_unseen(cloud: Scatter, axes: int) -> Scatter:
     return cloud
 
 
-def _covariances(flat: Scatter, tie: str | None) -> tuple[Array, bool]:
-    """A covariance per class and cell: its own, else the cell's over all classes, else a diagonal one."""
-    shared = flat.summed((0,))
-    within = flat.scatter.sum(0)
-    pooled = _divide(within, flat.n.sum(0))
+def _means(flat: Scatter) -> Array:
+    """A mean per class and cell: its own, else the class's over all cells, else that of all rows."""
+    whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
+    level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed((0,)).mean)
+    return np.where(flat.n[..., None] > 0, flat.mean, level)
+
+
+def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bool]:
+    """A covariance per class and cell: its own, else the cell's over all classes, else the class's, else a diagonal."""
+    size = np.abs(mean)
+    pooled, widest = _divide(flat.scatter.sum(0), flat.n.sum(0)), size.max(0, initial=0.0)
     own = np.broadcast_to(pooled[None], flat.scatter.shape) if tie else _divide(flat.scatter, flat.n)
+    last = _diagonal(flat)
     result, borrowed = own.copy(), False
     for k, g in np.ndindex(*flat.n.shape):
-        if not _sound(result[k, g]):
-            borrowed = True
-            result[k, g] = pooled[g] if _sound(pooled[g]) else _diagonal(flat, shared, g)
+        level = widest[g] if tie else size[k, g]
+        if not _sound(own[k, g], level):
+            borrowed |= bool(flat.n[k, g] > 0)
+            others = ((pooled[g], widest[g]), (own[k, -1], widest[-1]), (pooled[-1], widest[-1]))
+            result[k, g] = next((c for c, level in others if _sound(c, level)), last)
     return result, borrowed
 
 
-def _diagonal(flat: Scatter, shared: Scatter, g: int) -> Array:
+def _diagonal(flat: Scatter) -> Array:
     """The variances alone, each with its own back-off, where the columns are too few rows or copies of each other."""
-    mean, n = flat.mean[:, g].T, np.broadcast_to(flat.n[:, g], flat.mean[:, g].T.shape)
-    spread = np.einsum("kii->ik", flat.scatter[:, g])
-    total = spread.sum(1, keepdims=True) / max(float(shared.n[g]), 1e-300)
-    variance, _ = back_off(np.broadcast_to(total, mean.shape), mean, n, spread)
-    return np.diag(variance.max(1))
+    mean, n = flat.mean[:, -1].T, np.broadcast_to(flat.n[:, -1], flat.mean[:, -1].T.shape)
+    spread = np.einsum("kii->ik", flat.scatter[:, -1])
+    variance, _ = back_off(np.zeros_like(mean), mean, n, spread)
+    return np.diag(variance.max(1, initial=1e-300))
 
 
 def _divide(scatter: Array, n: Array) -> Array:
     return np.divide(scatter, n[..., None, None], out=np.zeros(scatter.shape), where=n[..., None, None] > 0)
 
 
-def _sound(covariance: Array) -> bool:
+def _sound(covariance: Array, level: Array) -> bool:
     """Whether the covariance can be inverted without losing all digits, judged free of the columns' units."""
-    scale = np.sqrt(np.diag(covariance))
-    if not np.all(scale > 0) or not np.isfinite(covariance).all():
+    variance = np.diag(covariance)
+    if not np.isfinite(covariance).all() or np.any(variance <= dust(level)):
         return False
+    scale = np.sqrt(variance)
     values = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
     return bool(values[0] > SINGULAR * values[-1])

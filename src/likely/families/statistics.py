@@ -6,9 +6,11 @@ values are born by `expand`, which pads with zeros.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -20,8 +22,13 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 EPSILON = float(np.finfo(np.float64).eps)
-# Share of a spread that rounding may have eaten before a subtraction is refused: six digits must be left.
+# Share of a spread or a mean that rounding may have eaten before a subtraction is refused: six digits must be left.
 LOSSY = 1e-6
+LOST_DIGITS = (
+    "forgetting would lose digits of {}: what remains is tiny beside what is taken away; "
+    "keep the models of the parts and add those that stay (exact), or learn anew"
+)
+ONLY_ROUNDING = "forgetting left {} of nothing but rounding: it is taken as zero"
 
 
 class Statistic(Protocol):
@@ -75,10 +82,11 @@ class _Arrays:
 def subtract_counts(whole: Array, part: Array) -> Array:
     """What is left of a count once a part of it is taken back; nothing may become negative."""
     left = whole - part
-    if np.any(left < -1e-9 * np.maximum(whole, 1.0)):
+    # Whole numbers subtract exactly; fractional weights leave rounding dust where the true answer is nothing.
+    exact = (whole == np.floor(whole)) & (part == np.floor(part))
+    if np.any(left < np.where(exact, 0.0, -1e-9 * whole)):
         raise ForgetError("more would be forgotten than was ever counted: these rows were not learned by this model")
-    # Fractional weights leave rounding dust where the true answer is nothing.
-    return np.where(np.abs(left) <= 1e-12 * np.abs(whole), 0.0, np.maximum(left, 0.0))
+    return np.where(left <= np.where(exact, 0.0, 1e-12 * whole), 0.0, left)
 
 
 def _expand(array: Array, maps: Sequence[Index], sizes: Sequence[int]) -> Array:
@@ -122,13 +130,16 @@ class Moments(_Arrays):
 
     def __sub__(self, other: Moments) -> Moments:
         n = subtract_counts(self.n, other.n)
-        apart = other.mean - self.mean
-        mean = np.where(n > 0, self.mean - apart * _ratio(other.n, n), 0.0)
-        between = apart * apart * (other.n * _ratio(self.n, n))
-        spread = self.spread - other.spread - between
-        dust = 8 * EPSILON * (self.spread + other.spread + between)
-        refuse_if_lossy(spread, dust, n)
-        return Moments(n, mean, np.where(n > 0, np.where(spread > dust, spread, 0.0), 0.0))
+        spread = spread_left(n, self, self.spread, other, other.spread)
+        return Moments(n, mean_left(n, self, other, spread), spread)
+
+    def summed(self) -> Moments:
+        """The parts along the first axis together; the first mean stands for zero, so that no digits are lost."""
+        n = self.n.sum(0)
+        start = np.take_along_axis(self.mean, (self.n > 0).argmax(0)[None], 0)[0]
+        apart = np.where(self.n > 0, self.mean - start, 0.0)
+        drift = _ratio((self.n * apart).sum(0), n)
+        return Moments(n, start + drift, self.spread.sum(0) + (self.n * (apart - drift) ** 2).sum(0))
 
     def __mul__(self, factor: float) -> Moments:
         keep = 1.0 if factor else 0.0
@@ -153,15 +164,17 @@ class Scatter(_Arrays):
 
     def __sub__(self, other: Scatter) -> Scatter:
         n = subtract_counts(self.n, other.n)
-        some = (n > 0)[..., None]
-        apart = other.mean - self.mean
-        mean = np.where(some, self.mean - apart * _ratio(other.n, n)[..., None], 0.0)
-        between = _outer(apart) * (other.n * _ratio(self.n, n))[..., None, None]
-        scatter = self.scatter - other.scatter - between
-        diagonal = np.einsum("...ii->...i", scatter)
-        dust = 8 * EPSILON * np.einsum("...ii->...i", self.scatter + other.scatter + between)
-        refuse_if_lossy(diagonal, dust, n[..., None])
-        return Scatter(n, mean, np.where((n > 1)[..., None, None], scatter, 0.0))
+        a, b = self._apart(), other._apart()
+        spread = spread_left(n[..., None], a, a.spread, b, b.spread)
+        mean = mean_left(n[..., None], a, b, spread)
+        between = _outer(other.mean - self.mean) * (other.n * _ratio(self.n, n))[..., None, None]
+        some = spread > 0  # a column without spread varies with no other
+        scatter = np.where(some[..., :, None] & some[..., None, :], self.scatter - other.scatter - between, 0.0)
+        return Scatter(n, mean, scatter)
+
+    def _apart(self) -> Moments:
+        """Each column of the block on its own."""
+        return Moments(self.n[..., None], self.mean, np.einsum("...ii->...i", self.scatter))
 
     def __mul__(self, factor: float) -> Scatter:
         keep = 1.0 if factor else 0.0
@@ -176,27 +189,52 @@ class Scatter(_Arrays):
         return Scatter(n, mean, scatter)
 
 
+def totals(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    """The statistics of several columns, counted in many parts, together: their sums, in the order of the parts."""
+    if len(parts) > 1 and all(isinstance(statistic, Moments) for statistic in parts[0]):
+        arrays = ([[getattr(m, name) for m in part] for part in parts] for name in ("n", "mean", "spread"))
+        whole = Moments(*(np.array(array) for array in arrays)).summed()
+        return [Moments(*columns) for columns in zip(whole.n, whole.mean, whole.spread, strict=True)]
+    return [reduce(operator.add, column) for column in zip(*parts, strict=True)]
+
+
 STATISTICS: dict[str, Any] = {"Counts": Counts, "Moments": Moments, "Scatter": Scatter}
 
 
-def refuse_if_lossy(spread: Array, dust: Array, n: Array) -> None:
-    """Stop a subtraction that would leave fewer than six true digits of a spread; say when nothing but dust is left."""
-    several = n > 1
+def spread_left(n: Array, whole: Moments, had: Array, part: Moments, gone: Array) -> Array:
+    """The spread once a part is taken back; refused where fewer than six true digits would be left of it."""
+    apart, share = np.abs(part.mean - whole.mean), part.n * _ratio(whole.n, n)
+    between = apart * apart * share
+    blur = EPSILON * (np.abs(whole.mean) + np.abs(part.mean))  # a mean is known to its last digit only
+    dust = 8 * EPSILON * (had + gone + between) + (2 * apart + blur) * blur * share
+    spread = had - gone - between
+    lossy = (n > 0) & (dust > LOSSY * spread)
+    alone = n == 1  # one row has no spread: what is left is nothing but rounding
     if np.any((n > 0) & (spread < -1e3 * dust)):
         raise ForgetError("more would be forgotten than was ever counted: these rows were not learned by this model")
-    if np.any(several & (spread > dust) & (dust > LOSSY * spread)):
-        raise ForgetError(
-            "forgetting would lose digits of a variance: what remains is tiny beside what is taken away; "
-            "keep the models of the parts and add those that stay (exact), or learn anew"
-        )
-    if np.any(several & (spread <= dust) & (dust > 0)):
-        warnings.warn(
-            "forgetting left a variance of nothing but rounding: it is taken as zero", LikelyWarning, stacklevel=2
-        )
+    if np.any(lossy & ~alone & (spread > dust)):
+        raise ForgetError(LOST_DIGITS.format("a variance"))
+    if np.any(lossy & ~alone & (spread <= dust) & (dust > 0)):
+        warnings.warn(ONLY_ROUNDING.format("a variance"), LikelyWarning, stacklevel=2)
+    return np.where((n > 0) & ~lossy, spread, 0.0)
+
+
+def mean_left(n: Array, whole: Moments, part: Moments, spread: Array) -> Array:
+    """The mean once a part is taken back; refused where fewer than six true digits would be left of it."""
+    mean = np.where(n > 0, whole.mean - (part.mean - whole.mean) * _ratio(part.n, n), 0.0)
+    dust = 4 * EPSILON * _ratio(whole.n * np.abs(whole.mean) + part.n * np.abs(part.mean), n)
+    # Beside a wide spread a mean near zero needs no digits of its own.
+    lossy = dust > LOSSY * np.maximum(np.abs(mean), np.sqrt(_ratio(spread, n)))
+    if np.any(lossy & (np.abs(mean) > dust)):
+        raise ForgetError(LOST_DIGITS.format("a mean"))
+    if lossy.any():
+        warnings.warn(ONLY_ROUNDING.format("a mean"), LikelyWarning, stacklevel=2)
+    return np.where(lossy, 0.0, mean)
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
+    part, whole = np.broadcast_arrays(part, whole)
+    return np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)
 
 
 def _ratio_vector(part: Array, whole: Array) -> Array:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from os import PathLike, fspath
 from typing import Any, Protocol
 
 from likely.errors import DataError, UsageError
-from likely.sources.batch import EMPTY, MISSING, Batch, Coded, Frame, Matrix
+from likely.sources.batch import Batch, Coded, Frame, Matrix
+from likely.sources.cells import EMPTY, MISSING
 from likely.sources.memory import InMemory, from_memory
 
-__all__ = ["EMPTY", "MISSING", "Batch", "Coded", "Frame", "InMemory", "Matrix", "Reading", "Source", "open_source"]
+__all__ = [
+    "EMPTY",
+    "MISSING",
+    "Batch",
+    "Coded",
+    "Frame",
+    "InMemory",
+    "Matrix",
+    "Reading",
+    "Source",
+    "as_tokens",
+    "from_memory",
+    "open_source",
+    "require_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -22,17 +37,44 @@ class Reading:
     encoding: str | None = None
     on_bad_rows: str = "error"
     rejects: list[str] = field(default_factory=list, compare=False)
+    _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.on_bad_rows not in ("error", "skip"):
             raise UsageError(f"on_bad_rows={self.on_bad_rows!r} is not known: choose 'error' or 'skip'")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+
+    def reject(self, label: str, line: int, fault: str) -> None:
+        """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""
+        if self.on_bad_rows == "error":
+            raise DataError(
+                f"{label} line {line} {fault}", remedy="mend it, or pass on_bad_rows='skip' (--on-bad-rows skip)"
+            )
+        if (label, line) not in self._known:
+            self._known.add((label, line))
+            self.rejects.append(f"{label} line {line} {fault}")
+
+
+def _check_encoding(name: str) -> None:
+    import codecs
+
+    try:
+        "".encode(codecs.lookup(name).name)
+    except LookupError:  # which also says that it turns bytes into bytes
+        raise UsageError(f"encoding={name!r} is not known: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'") from None
 
 
 class Source(Protocol):
     """Rows that can be read again and again, batch by batch."""
 
-    label: str  # what to call it in messages
-    partial: bool  # whether a row may leave out columns, as a dict may
+    @property
+    def label(self) -> str:
+        """What to call it in messages."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether a row may leave out columns, as a dict may."""
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order; `kinds` names the columns that are wanted and what they are wanted as."""
@@ -44,10 +86,10 @@ def open_source(data: Any, reading: Reading | None = None) -> Source:
     if callable(getattr(type(data), "batches", None)):
         opened: Source = data
         return opened
-    if isinstance(data, (str, Path)):
+    if isinstance(data, (str, PathLike)):
         from likely.sources.files import open_files
 
-        return open_files(str(data), reading)
+        return open_files(fspath(data), reading)
     return from_memory(data, reading.missing)
 
 
@@ -61,4 +103,5 @@ def as_tokens(missing: Sequence[str] | str | None) -> tuple[str, ...]:
     """The texts that stand for missing: the given ones, or the usual ones."""
     if missing is None:
         return MISSING
-    return (missing,) if isinstance(missing, str) else tuple(str(token).strip() for token in missing)
+    given = [missing] if isinstance(missing, str) else missing
+    return tuple(str(token).strip() for token in given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, Protocol
@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER, is_missing
+from likely.sources.cells import (
+    EMPTY,
+    MISSING,
+    half_characters,
+    missing_numbers,
+    stands_for_missing,
+    text_to_numbers,
+    to_number,
+)
 
 Array = NDArray[np.float64]
-
-# The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
-MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
-EMPTY = "every cell is missing"
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,30 @@ class Coded:
     low: int = 0
 
 
+@dataclass(frozen=True)
+class Documents:
+    """A column of texts: all of them end to end as UTF-8, where each ends, and which are missing."""
+
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    missing: NDArray[np.bool_]
+
+    @property
+    def text(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts as the tokeniser takes them."""
+        return self.buffer, self.offsets
+
+
 class Batch(Protocol):
     """Rows of a table, from any source."""
 
-    rows: int
-    start: int  # how many rows of the source came before
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def start(self) -> int:
+        """How many rows of the source came before."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -52,6 +76,9 @@ class Batch(Protocol):
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """The wanted columns as one array of whole numbers, where they already are one."""
 
+    def documents(self, name: str) -> Documents:
+        """One column as texts."""
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -60,6 +87,7 @@ class Matrix:
     array: NDArray[Any]
     columns: tuple[str, ...]
     start: int = 0
+    missing: tuple[str, ...] = MISSING
 
     @property
     def rows(self) -> int:
@@ -85,21 +113,30 @@ class Matrix:
         part = self.array[start:stop]
         if tuple(names) != self.columns:
             part = part[:, [self.place[name] for name in names]]
-        return np.ascontiguousarray(part, dtype=np.float64)
+        return without_numbers(np.ascontiguousarray(part, dtype=np.float64), self.missing)
 
     def coded(self, name: str) -> Coded:
         """Whole numbers in a small range are their own codes; other numbers are looked up."""
         column = self.array[:, self.place[name]]
+        if missing_numbers(self.missing):
+            return without_missing(code_numbers(column), self.missing)
         if column.dtype.kind in "iu" and len(column):
             low, high = int(column.min()), int(column.max())
             if high - low < max(1024, len(column)):
+                if column.dtype == np.uint64:  # which with int64 makes floats
+                    return Coded((column - column.min()).astype(np.int64), range(low, high + 1))
                 return Coded(column, range(low, high + 1), low)
         return code_numbers(column)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """The array itself, if it holds whole numbers and every column is wanted in order."""
         plain = self.array.dtype in (np.int64, np.int32) and self.array.flags.c_contiguous
-        return self.array if plain and tuple(names) == self.columns else None
+        wanted = tuple(names) == self.columns and not missing_numbers(self.missing)
+        return self.array if plain and wanted else None
+
+    def documents(self, name: str) -> Documents:
+        """Numbers are no texts."""
+        raise DataError("holds numbers, not text", column=name, remedy="choose another family")
 
 
 @dataclass(frozen=True)
@@ -110,6 +147,7 @@ class Frame:
     rows: int
     start: int = 0
     missing: tuple[str, ...] = MISSING
+    spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
 
     @property
@@ -136,10 +174,8 @@ class Frame:
     def _column(self, name: str) -> Array:
         if name not in self._numbers:
             column = self.columns[name]
-            if isinstance(column, list):
-                self._numbers[name] = list_numbers(column, name, self)
-            else:
-                self._numbers[name] = arrow_numbers(column, name, self)
+            read = list_numbers if isinstance(column, list) else arrow_numbers
+            self._numbers[name] = without_numbers(read(column, name, self), self.missing)
         return self._numbers[name]
 
     def coded(self, name: str) -> Coded:
@@ -147,25 +183,51 @@ class Frame:
         column = self.columns[name]
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
-        except TypeError:
+        except (TypeError, NotImplementedError):  # Arrow's own complaint is a NotImplementedError, too
             raise DataError(
                 "holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
             ) from None
-        return without_missing(coded, self.missing)
+        coded = without_missing(coded, self.missing)
+        if name in self.spelled:
+            return replace(coded, values=[int(text) for text in coded.values])
+        return coded
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """Columns that stand apart are never one array."""
         return None
 
+    def documents(self, name: str) -> Documents:
+        """The texts as Arrow holds them: nothing is copied where they lie end to end already."""
+        column = self.columns[name]
+        column = to_arrow([None if v is None else str(v) for v in column], name) if isinstance(column, list) else column
+        return arrow_documents(column, self.missing)
+
 
 def code_numbers(column: NDArray[Any]) -> Coded:
     """Codes of an array of numbers; NaN is missing."""
+    if column.dtype.kind == "f" and (whole := _whole(column)) is not None:
+        return whole
     values, codes = np.unique(column, return_inverse=True)
     codes = codes.reshape(-1).astype(np.int32)
     if values.dtype.kind == "f":
         codes[np.isnan(column)] = -1
         values = values[~np.isnan(values)]
     return Coded(codes, values.tolist())
+
+
+def _whole(column: NDArray[Any]) -> Coded | None:
+    """Floats that are whole numbers in a small range are their own codes; None if these are not."""
+    with np.errstate(all="ignore"):
+        low, high = np.fmin.reduce(column, initial=np.inf), np.fmax.reduce(column, initial=-np.inf)
+        if not 0 <= high - low < max(1024, len(column)) or low != np.floor(low):
+            return None
+        shifted = column - low
+        codes = shifted.astype(np.int32)  # a missing cell becomes whatever it becomes, and is put right below
+    gaps = np.isnan(shifted)
+    if not ((codes == shifted) | gaps).all():
+        return None
+    codes[gaps] = -1
+    return Coded(codes, [float(low) + i for i in range(int(high - low) + 1)])
 
 
 def code_list(column: Iterable[Any]) -> Coded:
@@ -189,11 +251,10 @@ def code_arrow(column: Any) -> Coded:
     return Coded(codes if codes.dtype == np.int32 else codes.astype(np.int32), values)
 
 
-def without_missing(coded: Coded, missing: Sequence[str]) -> Coded:
+def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
     """The same codes with every value that stands for missing taken out, and repeated values made one."""
-    tokens = {*missing, ""}  # a blank is never a value
     values = coded.values
-    gone = [is_missing(v) or (isinstance(v, str) and v.strip() in tokens) for v in values]
+    gone = [is_missing(v) or stands_for_missing(v, missing) for v in values]
     kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
     if len(kept) == len(values):
         return coded
@@ -201,6 +262,29 @@ def without_missing(coded: Coded, missing: Sequence[str]) -> Coded:
     places = [-1 if bad else place[v] for v, bad in zip(values, gone, strict=True)]
     move = np.array([*places, -1], dtype=np.int32)  # code -1 reads the last entry
     return Coded(move[coded.codes], kept)
+
+
+def without_numbers(x: Array, missing: tuple[str, ...]) -> Array:
+    """The same numbers, NaN where they stand for missing; the array itself where none does."""
+    for number in missing_numbers(missing):
+        x = np.where(x == number, np.nan, x)
+    return x
+
+
+def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:
+    """The bytes and ends of an Arrow column of text; null is missing, and so is what stands for it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pc.cast(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column, pa.large_string())
+    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
+    gone = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(column), bool)
+    longest = max((len(token) for token in missing), default=0)
+    for i in np.flatnonzero(np.nan_to_num(lengths) <= longest).tolist():
+        gone[i] = gone[i] or (column[i].as_py().strip() in missing and column[i].as_py() != "")
+    _, ends, data = column.buffers()
+    offsets = np.frombuffer(ends, np.int64)[column.offset : column.offset + len(column) + 1] if ends else np.zeros(1, np.int64)
+    return Documents(np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8), offsets, gone)
 
 
 def arrow_kind(kind: Any) -> tuple[str | None, str]:
@@ -263,39 +347,49 @@ def text_numbers(column: Any, name: str, batch: Frame) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    trimmed = pc.utf8_trim_whitespace(column)
-    tokens = pa.array(sorted({*batch.missing, ""}), type=trimmed.type)
-    kept = pc.if_else(pc.is_in(trimmed, value_set=tokens), pa.scalar(None, trimmed.type), trimmed)
+    if pa.types.is_string_view(column.type):  # which Arrow cannot trim
+        column = pc.cast(column, pa.large_string())
     try:
-        return np.asarray(pc.cast(kept, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        numbers = text_to_numbers(column, batch.missing)
     except pa.ArrowInvalid:
-        return list_numbers(kept.to_pylist(), name, batch)
+        return list_numbers(column.to_pylist(), name, batch)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
     """Any values read as numbers one by one, so that the first bad one can be named."""
     out = np.empty(len(column))
     for i, value in enumerate(column):
-        if is_missing(value) or (isinstance(value, str) and value.strip() in (*batch.missing, "")):
+        if is_missing(value) or stands_for_missing(value, batch.missing):
             out[i] = np.nan
             continue
         try:
-            out[i] = float(value)
+            out[i] = to_number(value)
         except (TypeError, ValueError, OverflowError):
-            remedy = f"pass missing=[{value!r}], clean it, or make the column categorical"
             raise DataError(
-                "which is not a number", column=name, value=value, row=batch.start + i + 1, remedy=remedy
-            ) from None
+                "which is not a number", column=name, value=value, row=batch.start + i + 1,
+                remedy=f"pass missing=[{_short(value)}], clean it, or make the column categorical",
+            ) from None  # fmt: skip
     return out
 
 
-def to_arrow(values: Sequence[Any], name: str) -> Any:
+def _short(value: Any) -> str:
+    return repr(value) if len(str(value)) <= 40 else "..."
+
+
+def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:
     """A column as an Arrow array, or the list itself where its values are of several types."""
     import pyarrow as pa
 
     try:
         return pa.array(values, from_pandas=True)
-    except UnicodeEncodeError:
-        raise DataError("holds half a surrogate pair, which is no text", column=name, remedy="clean it") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
-        return list(values)
+        listed = list(values)
+    half = half_characters(listed)
+    if half is not None:
+        raise DataError(
+            "which has half a character in it (a lone surrogate)",
+            column=name, value=listed[half], row=start + half + 1,
+            remedy="mend the text, or decode it with the encoding it was written in",
+        )  # fmt: skip
+    return listed

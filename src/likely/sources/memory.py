@@ -10,6 +10,7 @@ import numpy as np
 
 from likely.errors import DataError
 from likely.sources.batch import Batch, Frame, Matrix, to_arrow
+from likely.sources.cells import name_columns
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def _from_array(array: Any, missing: tuple[str, ...]) -> InMemory:
         raise DataError(f"an array of {array.ndim} dimensions is no table: pass rows × columns")
     names = tuple(f"x{j}" for j in range(array.shape[1]))
     if array.dtype.kind in "biuf":
-        return InMemory(Matrix(array, names), "the array")
+        return InMemory(Matrix(array, names, 0, missing), "the array")
     return InMemory(
         Frame({n: to_arrow(array[:, j].tolist(), n) for j, n in enumerate(names)}, len(array), 0, missing), "the array"
     )
@@ -53,15 +54,30 @@ def _from_dict(data: Mapping[Any, Any], missing: tuple[str, ...]) -> InMemory:
     """A dict of columns; a dict of plain values is one row."""
     if data and not any(_is_column(value) for value in data.values()):
         return _from_rows([data], missing)
-    lengths = {str(name): len(column) for name, column in data.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"the columns are of different length: {lengths}")
-    columns = {name: _column(column, name) for name, column in zip(lengths, data.values(), strict=True)}
-    return InMemory(Frame(columns, next(iter(lengths.values()), 0), 0, missing))
+    names = name_columns(list(data), "the dict")
+    columns = dict(zip(names, data.values(), strict=True))
+    _check_lengths(columns)
+    rows = len(next(iter(columns.values()), ()))
+    return InMemory(Frame({name: _column(column, name) for name, column in columns.items()}, rows, 0, missing))
+
+
+def _check_lengths(columns: Mapping[str, Any]) -> None:
+    """Every value of a dict of columns is a column, and all are of one length."""
+    first, rows = next(iter(columns), ""), None
+    for name, column in columns.items():
+        if not (_is_column(column) or isinstance(column, tuple)):
+            kind = type(column).__name__
+            raise DataError(f"is {kind}, while others are lists", column=name, remedy="make each a list, or none")
+        rows = len(column) if rows is None else rows
+        if len(column) != rows:
+            raise DataError(
+                f"has {len(column)} rows, but {first!r} has {rows}", column=name, remedy="make them of equal length"
+            )
 
 
 def _is_column(value: Any) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, tuple))
+    """Whether a value is a whole column; text, tuples and sets are values of one cell."""
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, tuple, set, frozenset, Mapping))
 
 
 def _column(column: Any, name: str) -> Any:
@@ -82,8 +98,10 @@ def _from_rows(rows: Sequence[Any], missing: tuple[str, ...]) -> InMemory:
 
 def rows_to_frame(rows: Sequence[Mapping[str, Any]], start: int, missing: tuple[str, ...]) -> Frame:
     """Dicts side by side as columns."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return Frame({str(n): to_arrow([row.get(n) for row in rows], str(n)) for n in names}, len(rows), start, missing)
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    pairs = zip(name_columns(keys, "the rows"), keys, strict=True)
+    columns = {name: to_arrow([row.get(key) for row in rows], name, start) for name, key in pairs}
+    return Frame(columns, len(rows), start, missing)
 
 
 def _from_frame(data: Any, missing: tuple[str, ...]) -> InMemory:
@@ -97,20 +115,23 @@ def _from_frame(data: Any, missing: tuple[str, ...]) -> InMemory:
         raise DataError(
             f"{kind} is no table: pass a path, a frame, a dict of columns, a list of dicts or an array"
         ) from None
-    except nw.exceptions.NarwhalsError as error:
+    except (nw.exceptions.NarwhalsError, ValueError) as error:
+        name_columns(_names(data), "the table")  # two columns of one name are the usual reason, and can be named
         raise DataError(f"the frame cannot be read: {error}") from None
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    names = [str(name) for name in frame.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"column {twice[0]!r} stands twice in the table: rename one of them", column=twice[0])
+    names = name_columns(_names(frame), "the table")
     columns = {name: _series(series, name) for name, series in zip(names, frame.iter_columns(), strict=True)}
     return InMemory(Frame(columns, len(frame), 0, missing))
 
 
+def _names(frame: Any) -> list[Any]:
+    """The names of a frame's columns, whichever library made it; Arrow's `columns` are the columns themselves."""
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
 def _series(series: Any, name: str) -> Any:
     native = series.to_native()
-    if getattr(native, "dtype", None) == object:  # pandas: anything may be in there
+    if str(getattr(native, "dtype", "")) == "object":  # pandas: anything may be in there
         return to_arrow(native.tolist(), name)
     try:
         return _one_chunk(series.to_arrow())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likely.errors import LikelyWarning, SchemaError
-from likely.schema import CATEGORY, NUMBER, Column
+from likely.schema import CATEGORY, NUMBER, TEXT, Column
 from likely.sources.batch import Batch, Frame, Matrix
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def one_row(batch: Batch, place: int) -> Batch:
 
 def cell(batch: Batch, column: Column) -> Any:
     """The first cell of a column as a plain value, None where it is missing."""
-    if column.kind == CATEGORY:
+    if column.kind in (CATEGORY, TEXT):
         coded = batch.coded(column.name)
         code = int(coded.codes[0]) - coded.low
         return coded.values[code] if 0 <= code < len(coded.values) else None

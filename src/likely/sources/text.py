@@ -1,7 +1,8 @@
-"""CSV and TSV, parsed by DuckDB under our own header, so that no row is lost without a word.
+"""CSV and TSV: the header is read first, the bytes are surveyed, then DuckDB or, where anything is odd, Python parses.
 
-DuckDB's sniffer may take half of a ragged file for a preamble and skip it silently. Here the header is read first, each
-column is declared as text under a plain name of our own, and every row must have as many cells as the header.
+DuckDB's sniffer may take half of a ragged file for a preamble and skip it silently. Here nothing is sniffed: columns
+are text under plain names of our own, every row must have as many cells as the header, and the rows that come out are
+counted against those that the survey has seen.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import codecs
 import csv
 import io
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,142 +19,169 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError
-from likely.schema import CATEGORY, NUMBER
+from likely.schema import CATEGORY, TEXT
+from likely.sources import lines
 from likely.sources.batch import Batch, Frame
+from likely.sources.cells import DECIMAL, NOTHING, TEXT, WHOLE, cleaned, name_columns, nature, text_to_numbers
+from likely.sources.survey import Survey, TextCheck, encoding_of, survey
 
 if TYPE_CHECKING:
     from likely.sources import Reading
 
 DELIMITERS = (",", ";", "\t", "|")
 BATCH_ROWS = 65_536
-BLOCK = 1 << 22
-BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+BLOCK = 1 << 20
 LONGEST_HEADER = 1 << 26
+MANY_COLUMNS = 1_000  # DuckDB's time grows with the square of their number
+KEPT_CELLS = 1 << 22  # a file of one batch and no more cells than this is parsed once
+
+Table = tuple[int, list[Any]]
 
 
 @dataclass(frozen=True)
 class CsvFile:
     """A file of delimited text with a header line."""
 
-    label: str
+    path: str
     reading: Reading
     partial: bool = False
 
-    @cached_property
-    def checked(self) -> _Checked:
-        """The file as UTF-8 without NUL bytes, with its header and delimiter."""
-        return _check(self.label, self.reading.encoding)
+    @property
+    def label(self) -> str:
+        """The path, in quotes."""
+        return repr(self.path)
 
     @cached_property
-    def natural(self) -> dict[str, str]:
-        """What each column holds: numbers, if every cell that is not missing reads as one."""
+    def checked(self) -> Checked:
+        """The file as UTF-8, with its header, its delimiter and what its bytes say."""
+        try:
+            return _check(self.path, self.label, encoding_of(self.path, self.reading.encoding))
+        except OSError as error:
+            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
+
+    @cached_property
+    def natural(self) -> dict[str, int]:
+        """What each column holds: numbers, if every cell of the file that is not missing reads as one."""
         names = self.checked.names
-        tests = ", ".join(
-            f"count({self._clean(i)}), count(try_cast({self._clean(i)} as double))" for i in range(len(names))
-        )
-        (found,) = self._select(tests).fetchall()
-        pairs = zip(names, found[::2], found[1::2], strict=True)
-        return {name: NUMBER if cells == numbers and cells else CATEGORY for name, cells, numbers in pairs}
+        found = [NOTHING] * len(names)
+        read: list[Table] = []
+        for rows, columns in self._tables(list(range(len(names)))):
+            read.append((rows, columns) if not read else (rows, []))
+            for i, column in enumerate(columns):
+                if found[i] < TEXT:
+                    found[i] = max(found[i], nature(column, self.reading.missing))
+        if len(read) == 1 and read[0][0] * len(names) <= KEPT_CELLS:
+            self.__dict__["whole"] = read[0]
+        return dict(zip(names, found, strict=True))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows, in order; a wrong number of cells is an error with its line, or a counted reject."""
+        """The rows, in order; a row with too few or too many cells is an error with its line, or a counted reject."""
+        # To predict, text is enough: the model knows which columns are numbers. To learn, all was looked at before.
+        natural = self.natural if kinds is None or "natural" in self.__dict__ else {}
+        wanted = [(i, name) for i, name in enumerate(self.checked.names) if kinds is None or name in kinds]
+        numbers = {n for _, n in wanted if natural.get(n) in (WHOLE, DECIMAL) and (kinds or {}).get(n) not in (CATEGORY, TEXT)}
+        spelled = frozenset(n for _, n in wanted if natural.get(n) == WHOLE and n not in numbers)
+        start = 0
+        for rows, columns in self._tables([i for i, _ in wanted]):
+            named = {name: column for (_, name), column in zip(wanted, columns, strict=True)}
+            typed = {n: self._typed(c, natural[n]) if n in numbers else c for n, c in named.items()}
+            yield Frame(typed, rows, start, self.reading.missing, spelled)
+            start += rows
+
+    def _typed(self, column: Any, found: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if found == DECIMAL:
+            return text_to_numbers(column, self.reading.missing)
+        return pc.cast(cleaned(column, self.reading.missing), pa.int64())
+
+    def _tables(self, places: list[int]) -> Iterator[Table]:
+        """Batches of rows as columns of text, from whoever reads this file best."""
+        whole: Table | None = self.__dict__.get("whole")
+        if whole:
+            yield whole[0], [whole[1][i] for i in places]
+        elif self.checked.for_duckdb:
+            yield from self._by_duckdb(places)
+        else:
+            checked, cells = self.checked, len(self.checked.names)
+            found = lines.rows(checked.readable, checked.delimiter, cells, checked.survey.spaced, self._reject)
+            yield from lines.tables(found, places, cells, BATCH_ROWS)
+
+    def _reject(self, line: int, fault: str) -> None:
+        self.reading.reject(self.label, line, fault)
+
+    def _by_duckdb(self, places: list[int]) -> Iterator[Table]:
         import duckdb
         import pyarrow as pa
 
-        places = {name: i for i, name in enumerate(self.checked.names) if kinds is None or name in kinds}
-        picks = []
-        for name, i in places.items():
-            number = self.natural[name] == NUMBER and (kinds or {}).get(name, NUMBER) == NUMBER
-            picks.append(f"{self._clean(i)}::double" if number else f"c{i}")
-        start = 0
+        seen, expected = 0, self.checked.survey.rows - 1
+        picks = ", ".join(f"c{i}" for i in places) or "1"
         try:
-            for batch in self._select(", ".join(picks) or "1").to_arrow_reader(BATCH_ROWS):
-                yield Frame(dict(zip(places, batch.columns, strict=False)), batch.num_rows, start, self.reading.missing)
-                start += batch.num_rows
+            found = self._connection.sql(f"select {picks} from {self._table}")
+            for batch in found.to_arrow_reader(BATCH_ROWS):
+                seen += batch.num_rows
+                yield batch.num_rows, batch.columns[: len(places)]
         except (pa.ArrowException, duckdb.Error, OSError) as error:
-            raise self._fault(error) from None
-        self._list_rejects()
-
-    def _clean(self, i: int) -> str:
-        """A cell without blanks around it, null where it stands for missing."""
-        tokens = ", ".join(_quoted(token) for token in sorted({*self.reading.missing, ""}))
-        return f"(case when trim(c{i}) in ({tokens}) then null else trim(c{i}) end)"
-
-    def _select(self, picks: str) -> Any:
-        import duckdb
-
-        try:
-            return self._connection.sql(f"select {picks} from {self._table}")
-        except duckdb.Error as error:
-            raise self._fault(error) from None
+            raise DataError(f"{self.label} cannot be read: {str(error).splitlines()[0][:200]}") from None
+        if seen != expected:
+            raise DataError(
+                f"{self.label} has {expected:,} rows, but {seen:,} came out of it",
+                remedy="do not change a file while it is read; if nobody did, please report it",
+            )
 
     @cached_property
     def _connection(self) -> Any:
+        """A database of its own that can reach this one file and nothing else, no network either."""
         import duckdb
 
-        settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        return duckdb.connect(":memory:", config=settings)
+        connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
+        connection.execute(f"set allowed_paths = [{_quoted(self._pattern)}, {_quoted(self.checked.readable)}]")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        return connection
+
+    @property
+    def _pattern(self) -> str:
+        """The path, with what DuckDB would take for a pattern in brackets."""
+        return re.sub(r"([*?\[\]{}])", r"[\1]", self.checked.readable)
 
     @cached_property
     def _table(self) -> str:
-        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.checked.names)))
-        skip = ", store_rejects=true, rejects_limit=0" if self.reading.on_bad_rows == "skip" else ""
+        checked = self.checked
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(checked.names)))
         return (
-            f"read_csv({_quoted(self.checked.path)}, auto_detect=false, header=true, delim={_quoted(self.checked.delimiter)}, "
-            f"quote='\"', escape='\"', nullstr='', columns={{{columns}}}, strict_mode=true, max_line_size={LONGEST_HEADER}{skip})"
-        )
-
-    def _list_rejects(self) -> None:
-        """What was skipped, each line once however often the file is read."""
-        if self.reading.on_bad_rows == "skip":
-            found = self._connection.execute(
-                "select distinct line, error_message from reject_errors order by line"
-            ).fetchall()
-            for line, message in found:
-                said = f"{self.label} line {line}: {message}"
-                if said not in self.reading.rejects:
-                    self.reading.rejects.append(said)
-
-    def _fault(self, error: Exception) -> DataError:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        where = next((line.split("Line:")[1].strip() for line in lines if "Line:" in line), "?")
-        what = next(
-            (line for line in lines if line.startswith(("Expected", "Value with unterminated", "Invalid", "Error"))),
-            lines[0],
-        )
-        return DataError(
-            f"{self.label!r} line {where}: {what[:200]}: mend the line, or pass on_bad_rows='skip' (--on-bad-rows skip)"
+            f"read_csv({_quoted(self._pattern)}, auto_detect=false, header=true, delim={_quoted(checked.delimiter)}, "
+            f"quote='\"', escape='\"', nullstr='', columns={{{columns}}}, strict_mode=true, "
+            f"max_line_size={max(1 << 21, 2 * checked.survey.longest)}, parallel={not checked.survey.quoted})"
         )
 
 
 @dataclass(frozen=True)
-class _Checked:
-    path: str
+class Checked:
+    """A file that is known to be UTF-8 text with a header."""
+
+    readable: str
     names: tuple[str, ...]
     delimiter: str
+    survey: Survey
     keep: Any = None  # a temporary file lives as long as this does
 
-
-def _check(path: str, encoding: str | None) -> _Checked:
-    with open(path, "rb") as file:
-        head = file.read(4)
-    found = next((name for bom, name in BOMS if head.startswith(bom)), None)
-    encoding = encoding or found
-    keep = None
-    readable = path
-    if encoding and codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig"):
-        keep = _transcoded(path, encoding)
-        readable = keep.name
-    elif set(path) & set("*?[]{}"):  # DuckDB would take the name for a pattern
-        keep = tempfile.TemporaryDirectory()
-        readable = os.path.join(keep.name, "data.csv")
-        os.symlink(os.path.abspath(path), readable)
-    _refuse_bad_bytes(readable, path)
-    names, delimiter = _header(readable, path)
-    return _Checked(readable, names, delimiter, keep)
+    @property
+    def for_duckdb(self) -> bool:
+        """Whether DuckDB reads this file best: nothing is odd in it, and neither rows nor lines are very long."""
+        fits = len(self.names) <= MANY_COLUMNS and self.survey.longest <= lines.LONGEST_CELL
+        return fits and self.survey.flawless
 
 
-def _transcoded(path: str, encoding: str) -> Any:
+def _check(path: str, label: str, encoding: str) -> Checked:
+    keep = None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _copy(path, label, encoding)
+    readable = keep.name if keep else os.path.abspath(path)
+    delimiter, names = _header(readable, label, path.lower().endswith(".tsv"))
+    return Checked(readable, names, delimiter, survey(readable, label, delimiter, len(names)), keep)
+
+
+def _copy(path: str, label: str, encoding: str) -> Any:
     """The same text as UTF-8 in a temporary file, which vanishes with its last user."""
     copy = tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".csv", newline="")  # noqa: SIM115 - kept open
     try:
@@ -160,58 +189,51 @@ def _transcoded(path: str, encoding: str) -> Any:
             while block := file.read(BLOCK):
                 copy.write(block)
     except UnicodeError as error:
-        raise DataError(f"{path!r} is not {encoding}: {error}") from None
+        raise DataError(f"{label} is not {encoding}: {error}", remedy="pass encoding= (--encoding) as it is") from None
     copy.flush()
     return copy
 
 
-def _refuse_bad_bytes(readable: str, path: str) -> None:
-    """UTF-8 without NUL bytes is read alike everywhere; anything else is refused with its line."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    line = 1
-    with open(readable, "rb") as file:
-        while block := file.read(BLOCK):
-            if b"\0" in block:
-                line += block[: block.index(b"\0")].count(b"\n")
-                raise DataError(
-                    f"{path!r} has a NUL byte in line {line}: it is binary, or text in another encoding (--encoding utf-16)"
-                )
-            try:
-                decoder.decode(block)
-            except UnicodeDecodeError as error:
-                line += block[: error.start].count(b"\n")
-                raise DataError(
-                    f"{path!r} is not UTF-8 in line {line}: pass encoding='latin-1' (--encoding latin-1) or what it is in"
-                ) from None
-            line += block.count(b"\n")
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise DataError(f"{path!r} ends in the middle of a character: it was cut off") from None
-
-
-def _header(readable: str, path: str) -> tuple[tuple[str, ...], str]:
-    with open(readable, encoding="utf-8-sig", newline="") as file:
-        head = file.read(LONGEST_HEADER if os.path.getsize(readable) < LONGEST_HEADER else BLOCK)
-    first = head.split("\n", 1)[0]
-    delimiter = "\t" if path.lower().endswith(".tsv") else max(DELIMITERS, key=lambda d: _outside_quotes(first, d))
-    csv.field_size_limit(LONGEST_HEADER)
-    try:
-        names = next(csv.reader(io.StringIO(head), delimiter=delimiter, strict=True), [])
-    except csv.Error as error:
-        raise DataError(f"{path!r} has no readable header line: {error}") from None
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(
-            f"column {twice[0]!r} stands twice in the header of {path!r}: rename one of them", column=twice[0]
-        )
+def _header(readable: str, label: str, tabs: bool) -> tuple[str, tuple[str, ...]]:
+    """The delimiter and the names of the columns; a header may span lines, and be long."""
+    size = BLOCK
+    while True:
+        with open(readable, "rb") as file:
+            head = file.read(size)
+        TextCheck(readable, label).see(head)
+        text = head.decode("utf-8-sig", errors="ignore")  # at most the last character is cut
+        delimiter = "\t" if tabs else _delimiter(re.split("[\r\n]", text, maxsplit=1)[0])
+        try:
+            names = _first_row(text, delimiter, whole=len(head) < size)
+        except csv.Error as error:
+            raise DataError(f"{label} has no readable header line: {error}") from None
+        if names is not None:
+            break
+        size *= 4
+        if size > LONGEST_HEADER:
+            raise DataError(f"{label} has no header line: its first line does not end")
     if not any(name.strip() for name in names):
-        raise DataError(f"{path!r} has no header line")
-    return tuple(names), delimiter
+        raise DataError(f"{label} has no header line", remedy="its first line must name the columns")
+    return delimiter, tuple(name_columns(names, f"the header of {label}"))
 
 
-def _outside_quotes(line: str, delimiter: str) -> int:
-    return sum(part.count(delimiter) for part in line.split('"')[::2])
+def _first_row(text: str, delimiter: str, whole: bool) -> list[str] | None:
+    """The cells of the first row; None if the text breaks off before its end."""
+    found = io.StringIO(text, newline="")
+    spaced = bool(re.match(f'[^"\r\n]*{re.escape(delimiter)} +"', text))
+    try:
+        names = next(lines.read_csv(found, delimiter, spaced), [])
+    except csv.Error:
+        if whole:
+            raise
+        return None
+    return names if whole or next(found, None) is not None else None
+
+
+def _delimiter(line: str) -> str:
+    """What parts the names of the header: the sign that comes most often outside quotes."""
+    outside = line.split('"')[::2]
+    return max(DELIMITERS, key=lambda sign: sum(part.count(sign) for part in outside))
 
 
 def _quoted(text: str) -> str:

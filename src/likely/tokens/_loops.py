@@ -1,9 +1,9 @@
 """The inner loops of counting words: bytes to spans of text, spans to numbers, numbers to bags.
 
-Text lies in flat arrays of bytes. A *window* is the eight bytes from a place on, read as one integer, so seven letters
-are looked at in one step (see `windows`). The *key* of a span is what the tables compare: a span of up to seven bytes is
-its own key (the bytes, and their number above them), so equal keys mean equal spans; a longer one has a mixed key marked
-`LONG`, and its bytes are compared as well. Numbers stay below 2**63, so interpreted and compiled loops agree.
+Text lies in flat arrays of bytes. A *window* is the eight bytes from a place on, read as one integer, so that seven
+letters are looked at in one step. The *key* of a span is what the tables compare: a span of up to seven bytes is its
+own key (the bytes, and their number above them), so equal keys mean equal spans; a longer one has a mixed key marked
+`LONG`, and its bytes are compared as well. Numbers stay below 2**63, so that interpreted and compiled loops agree.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
+Triple = tuple[Ints, Ints, Ints]
+Table = tuple[Ints, Ints, Ints, Ints]  # slots; keys, ends and windows of the words
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
 ONES = 0x01010101010101
@@ -28,11 +30,13 @@ LOWEST = sum(k << 8 * (7 - k) for k in range(8))  # 256**k times this has k in i
 LONG = 1 << 62
 POSITIVE = 0x7FFFFFFFFFFFFFFF
 MASKS = np.array([(1 << 8 * n) - 1 for n in range(8)], dtype=np.int64)
-WIDTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)  # bytes of a character, by its first
+WIDTHS = np.array(
+    [1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64
+)  # bytes of a character, by its first
 
 
 def windows(text: Bytes) -> Ints:
-    """The integer that begins at every place of a text; the text ends in eight bytes of padding."""
+    """The integer that begins at every place of a text; a text ends in bytes of padding."""
     return np.ndarray((text.size - 7,), dtype="<i8", buffer=text.data, strides=(1,))
 
 
@@ -50,10 +54,10 @@ def mix(key: int, chunk: int, secret: int) -> int:
 
 def same(text: Ints, at: int, other: Ints, there: int, size: int) -> bool:
     """Whether two spans hold the same bytes."""
-    for k in range(0, size, 7):
-        if (text[at + k] ^ other[there + k]) & MASKS[min(7, size - k)]:
-            return False
-    return True
+    k = 0
+    while k < size and not (text[at + k] ^ other[there + k]) & MASKS[min(7, size - k)]:
+        k += 7
+    return k >= size
 
 
 @functools.cache
@@ -154,14 +158,13 @@ def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, st
 
 
 @Loop
-def words(
-    text: Bytes, starts: Ints, stops: Ints, window: Ints, secret: int, begin: Ints, size: Ints, keys: Ints, documents: Ints
-) -> None:
+def words(window: Ints, starts: Ints, stops: Ints, secret: int, spans: Triple, documents: Ints) -> None:
     """Every run of at least two characters between zeros, and its key, seven bytes at a time.
 
     A branch per letter would be mispredicted at the end of every word, so the end is found by arithmetic, and a run too
     short is written all the same and then overwritten.
     """
+    begin, size, keys = spans
     u = 0
     for d in range(starts.size):
         p = starts[d]
@@ -219,29 +222,20 @@ def join(begin: Ints, size: Ints, text: Bytes, joined: Bytes, places: Ints) -> N
 
 
 @Loop
-def grams(
-    begin: Ints,
-    size: Ints,
-    firsts: Ints,
-    lasts: Ints,
-    groups: Ints,
-    shortest: int,
-    longest: int,
-    whole: bool,
-    out_begin: Ints,
-    out_size: Ints,
-    documents: Ints,
-) -> None:
-    """Every run of `shortest` to `longest` units inside a group; with `whole`, a group too short counts as one run."""
+def grams(begin: Ints, size: Ints, groups: Triple, ngrams: tuple[int, int], whole: bool, out: Triple) -> None:
+    """Every run of so many units inside a group; with `whole`, a group too short counts as one run."""
+    firsts, lasts, owners = groups
+    shortest, longest = ngrams
+    runs, sizes, documents = out
     o = 0
-    for d in range(groups.size - 1):
-        for g in range(groups[d], groups[d + 1]):
+    for d in range(documents.size - 1):
+        for g in range(owners[d], owners[d + 1]):
             first, last = firsts[g], lasts[g]
             least = min(shortest, last - first) if whole else shortest
             for n in range(least, min(longest, last - first) + 1):
                 for u in range(first, last - n + 1):
-                    out_begin[o] = begin[u]
-                    out_size[o] = begin[u + n - 1] + size[u + n - 1] - begin[u]
+                    runs[o] = begin[u]
+                    sizes[o] = begin[u + n - 1] + size[u + n - 1] - begin[u]
                     o += 1
         documents[d + 1] = o
 
@@ -260,30 +254,17 @@ def seal(begin: Ints, size: Ints, window: Ints, secret: int, keys: Ints) -> None
 
 @Loop
 def number(
-    keys: Ints,
-    begin: Ints,
-    size: Ints,
-    text: Bytes,
-    window: Ints,
-    at: int,
-    secret: int,
-    shift: int,
-    slots: Ints,
-    known: Ints,
-    ends: Ints,
-    arena: Bytes,
-    letters: Ints,
-    count: int,
-    grow: bool,
-    ids: Ints,
+    keys: Ints, spans: Triple, table: Table, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
 ) -> tuple[int, int]:
     """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
 
     Returns how far it came and how many words there are: it stops short when the tables have no room left.
     A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
     """
+    begin, size, window = spans
+    slots, known, ends, letters = table
     mask = slots.size - 1
-    for u in range(at, keys.size):
+    for u in range(first, keys.size):
         key = int(keys[u])
         slot = (key * secret & POSITIVE) >> shift
         while True:
@@ -292,18 +273,18 @@ def number(
                 w = -1
                 break
             if known[w] == key and (
-                key < LONG
-                or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
+                key < LONG or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
             ):
                 break
             slot = slot + 1 & mask
         if w < 0 and grow:
-            stop = ends[count] + size[u]
-            if 2 * count >= slots.size or count >= known.size or stop + 8 > arena.size:
+            at, there = int(begin[u]), int(ends[count])
+            if 2 * count >= slots.size or count >= known.size or there + size[u] + 8 > letters.size:
                 return u, count
-            arena[ends[count] : stop] = text[begin[u] : begin[u] + size[u]]
+            for k in range(0, int(size[u]), 8):
+                letters[there + k] = window[at + k]
             known[count] = key
-            ends[count + 1] = stop
+            ends[count + 1] = there + size[u]
             w = count
             count += 1
             slots[slot] = count

@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def _leads() -> npt.NDArray[np.int64]:
-    """How a byte begins a character: bytes to follow, least and greatest second byte, bits of its own (Unicode, 3-7)."""
+    """How a byte begins a character: bytes to follow, least and greatest second byte, its own bits (Unicode, 3-7)."""
     table = np.tile(np.array([1, 1, 0, 0]), (256, 1))  # no second byte fits: never the beginning of a character
     table[:0x80] = (0, 0, 0, 0x7F)
     table[0xC2:0xE0] = (1, 0x80, 0xBF, 0x1F)
@@ -145,7 +145,7 @@ def _context(text: str) -> Entries:
     seen_through = _final_after(points, "a")
     cased = np.zeros(len(text), dtype=bool)
     cased[seen_through] = _final_after(points[seen_through], "\n")
-    return np.where(cased, CASED, 0) | np.where(seen_through & ~cased, IGNORABLE, 0)
+    return CASED * cased.astype(np.int64) + IGNORABLE * (seen_through & ~cased)
 
 
 def _final_after(points: npt.NDArray[np.uint32], before: str) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import Reading, Spans, spans_of_texts, spans_of_tokens
+from likely.tokens.spans import Reading, Spans, checked, spans_of_texts, spans_of_tokens, utf8
 from likely.tokens.vocabulary import Ids, Table, Vocabulary
 
 SLAB = 1 << 20  # bytes of text that one core reads at a time: what it writes meanwhile fits the cache
@@ -41,7 +41,7 @@ class Bags:
         return np.bincount(self.ids, minlength=len(self.vocabulary))
 
     def prune(self, limit: int, seen: npt.NDArray[Any] | None = None) -> tuple[Bags, npt.NDArray[np.int64]]:
-        """Only the `limit` words that most documents hold, the earlier learnt among equals; and the old numbers of these.
+        """Only the `limit` words that most documents hold, the earlier learnt among equals, and their old numbers.
 
         `seen` has how many earlier documents held each word known before. The occurrences of a word that is dropped
         become unknown ones. Whoever keeps counts by word goes on with `counts[kept]`; as many words as the vocabulary
@@ -77,32 +77,46 @@ def encode(
     lowercase: bool = True,
     threads: int | None = None,
 ) -> Bags:
-    """The bag of words of every document in a run of UTF-8 bytes; document d is `buffer[offsets[d]:offsets[d + 1]]`.
+    r"""The bag of words of every document in a run of UTF-8 bytes; document d is `buffer[offsets[d]:offsets[d + 1]]`.
 
-    Words are what `re.findall(r"(?u)\\b\\w\\w+\\b", document.lower())` finds. With `unit` "char" or "char_wb" they are
+    Words are what `re.findall(r"(?u)\b\w\w+\b", document.lower())` finds. With `unit` "char" or "char_wb" they are
     runs of characters, and with `ngrams` runs of words, as scikit-learn's CountVectorizer forms them. New words are
     added to the vocabulary, or with `frozen` only counted as unknown. Bytes that are not UTF-8 read as U+FFFD, which is
     part of no word. Slabs of documents are counted apart and numbered in their order: threads change nothing but time.
     """
     reading = Reading(unit, ngrams, lowercase).checked()
-    buffer, offsets = _checked(buffer, offsets)
-    slabs = [(buffer[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in pairwise(_cuts(offsets))]
-    known = Vocabulary() if vocabulary is None else vocabulary
+    buffer, offsets = checked(buffer, offsets)
+    slabs = [(offsets[a], offsets[b], offsets[a : b + 1] - offsets[a]) for a, b in pairwise(_cuts(offsets))]
 
-    def frozen_part(slab: tuple[Any, Any]) -> _Part:
-        table, part = _counted(spans_of_texts(*slab, reading))
-        return _renamed(part, known.find(table.words(table.size)))
+    def read(slab: tuple[Any, Any, Any]) -> Spans:
+        first, stop, places = slab
+        return spans_of_texts(buffer[first:stop], places, reading)
 
-    def part_and_words(slab: tuple[Any, Any]) -> tuple[Table, _Part]:
-        return _counted(spans_of_texts(*slab, reading))
+    return _counted_together(read, slabs, vocabulary, frozen, threads)
 
-    if frozen:
-        return _whole(list(_mapped(frozen_part, slabs, threads)), known)
-    parts = []
-    for table, part in _mapped(part_and_words, slabs, threads):
-        known, names = known.grow(table.words(table.size))
-        parts.append(_renamed(part, names))
-    return _whole(parts, known)
+
+def encode_texts(
+    texts: Sequence[str | None],
+    vocabulary: Vocabulary | None = None,
+    *,
+    frozen: bool = False,
+    unit: str = "word",
+    ngrams: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    threads: int | None = None,
+) -> Bags:
+    """The bag of words of every string, as `encode` has them; a missing text is an empty one.
+
+    Strings become bytes slab by slab, on one core while the other counts.
+    """
+    reading = Reading(unit, ngrams, lowercase).checked()
+    ends = np.cumsum([0, *(len(text or "") for text in texts)])
+    slabs = [texts[a:b] for a, b in pairwise(_cuts(ends))]
+
+    def read(slab: Sequence[str | None]) -> Spans:
+        return spans_of_texts(*utf8(slab), reading)
+
+    return _counted_together(read, slabs, vocabulary, frozen, threads)
 
 
 def encode_tokens(
@@ -114,21 +128,26 @@ def encode_tokens(
 ) -> Bags:
     """The bag of words of every document whose words somebody else has found: a pattern or a function of the user's."""
     reading = Reading("word", ngrams).checked()
+    return _counted_together(lambda slab: spans_of_tokens(slab, reading.ngrams), [documents], vocabulary, frozen, 1)
+
+
+def _counted_together(
+    read: Callable[[Any], Spans], slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
+) -> Bags:
+    """The bags of all slabs under one numbering: each slab numbers its own words, and these are numbered in order."""
     known = Vocabulary() if vocabulary is None else vocabulary
-    table, part = _counted(spans_of_tokens(documents, reading.ngrams))
-    found = table.words(table.size)
-    known, names = (known, known.find(found)) if frozen else known.grow(found)
-    return _whole([_renamed(part, names)], known)
 
+    def look_up(slab: Any) -> _Part:
+        table, part = _counted(read(slab))
+        return _renamed(part, known.find(table.words(table.size)))
 
-def _checked(buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> tuple[Any, Any]:
-    """The same arrays in the one form that the loops are compiled for; places outside the buffer are refused."""
-    buffer = np.ascontiguousarray(buffer, dtype=np.uint8).view()
-    buffer.flags.writeable = False
-    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-    if offsets.size == 0 or offsets[0] < 0 or offsets[-1] > buffer.size or bool((np.diff(offsets) < 0).any()):
-        raise ValueError(f"offsets must rise from 0 or more to at most the {buffer.size:,} bytes of the buffer")
-    return buffer, offsets
+    if frozen:
+        return _whole(list(_mapped(look_up, slabs, threads)), known)
+    parts = []
+    for table, part in _mapped(lambda slab: _counted(read(slab)), slabs, threads):
+        known, names = known.grow(table.words(table.size))
+        parts.append(_renamed(part, names))
+    return _whole(parts, known)
 
 
 def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
@@ -141,14 +160,17 @@ def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
     return cuts
 
 
-def _mapped(work: Any, slabs: list[Any], threads: int | None) -> Iterator[Any]:
+def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -> Iterator[Any]:
     """What becomes of each slab, in order, with all cores at work."""
     workers = min(len(slabs), threads or _cores())
     if workers < 2:
         yield from map(work, slabs)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         yield from pool.map(work, slabs)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _cores() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ Ints = npt.NDArray[Any]
 
 UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
-PADDING = 8  # bytes after a text, so that a window may begin at its last byte
+PADDING = 16  # bytes after a text, so that a window may begin at its last byte
 _ASCII = {lowercase: ascii_words(lowercase) for lowercase in (False, True)}
 
 
@@ -34,7 +34,9 @@ class Reading(NamedTuple):
             raise ValueError(f"unit {self.unit!r} is not known: choose one of {', '.join(UNITS)}")
         shortest, longest = self.ngrams
         if not 1 <= shortest <= longest:
-            raise ValueError(f"ngrams {self.ngrams!r} has no run: pass (shortest, longest) with 1 <= shortest <= longest")
+            raise ValueError(
+                f"ngrams {self.ngrams!r} has no run: pass (shortest, longest) with 1 <= shortest <= longest"
+            )
         return self
 
 
@@ -60,14 +62,21 @@ class _Units(NamedTuple):
 def utf8(texts: Iterable[str | None]) -> tuple[Bytes, Ints]:
     """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
     known = [text or "" for text in texts]
-    whole = "".join(known)
-    if whole.isascii():
-        lengths = np.fromiter(map(len, known), dtype=np.int64, count=len(known))
-        return np.frombuffer(whole.encode(), dtype=np.uint8), _summed(lengths)
+    if all(map(str.isascii, known)):
+        return np.frombuffer("".join(known).encode(), dtype=np.uint8), _ends(known)
     # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
     pieces = [text.encode("utf-8", "surrogatepass") for text in known]
-    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    return np.frombuffer(b"".join(pieces), dtype=np.uint8), _summed(lengths)
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8), _ends(pieces)
+
+
+def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes, Ints]:
+    """The same arrays in the one form that the loops are compiled for; places outside the buffer are refused."""
+    buffer = np.ascontiguousarray(buffer, dtype=np.uint8).view()
+    buffer.flags.writeable = False
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    if offsets.size == 0 or offsets[0] < 0 or offsets[-1] > buffer.size or bool((np.diff(offsets) < 0).any()):
+        raise ValueError(f"offsets must rise from 0 or more to at most the {buffer.size:,} bytes of the buffer")
+    return buffer, offsets
 
 
 def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading) -> Spans:
@@ -83,25 +92,22 @@ def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading) -> Spans:
 
 def spans_of_tokens(documents: Sequence[Sequence[str]], ngrams: tuple[int, int]) -> Spans:
     """The tokens, or runs of tokens, that somebody else found in every document."""
-    flat = [token for tokens in documents for token in tokens]
-    pieces = [token.encode("utf-8", "surrogatepass") for token in flat]
-    ends = _summed(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)))
-    text = np.frombuffer(bytearray(b"".join(pieces) + bytes(PADDING)), dtype=np.uint8)
-    lengths = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
-    units = _Units(text, ends[:-1], np.diff(ends), _summed(lengths))
-    return _sealed(units if ngrams == (1, 1) else _grams(_joined(units), ngrams, whole=False))
+    pieces = [token.encode("utf-8", "surrogatepass") for tokens in documents for token in tokens]
+    words = spans_of_pieces(np.frombuffer(b"".join(pieces), dtype=np.uint8), _ends(pieces), _ends(documents))
+    return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
 
 
-def _summed(lengths: Ints) -> Ints:
-    """Where each piece begins and the last one ends."""
-    ends = np.zeros(lengths.size + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ends[1:])
+def spans_of_pieces(buffer: Bytes, ends: Ints, documents: Ints) -> Spans:
+    """Words that lie end to end."""
+    text = np.concatenate([buffer, np.zeros(PADDING, dtype=np.uint8)])
+    return _sealed(_Units(text, ends[:-1], np.diff(ends), documents))
+
+
+def _ends(pieces: Sequence[Sized]) -> Ints:
+    """Where each piece begins and the last one ends, when they lie end to end."""
+    ends = np.zeros(len(pieces) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)), out=ends[1:])
     return ends
-
-
-def _places(room: int) -> npt.DTypeLike:
-    """The integers that can say any place in a text: small ones as long as they do, for the cache's sake."""
-    return np.int32 if room < 2**31 else np.int64
 
 
 def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tuple[Bytes, Ints, Ints]:
@@ -127,19 +133,16 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tup
 def _words(text: Bytes, starts: Ints, stops: Ints) -> Spans:
     # A word has two bytes or more and a zero after it; one place is for the run that is written and not kept.
     most = int((stops - starts).sum() + starts.size) // 3 + 1
-    dtype = _places(text.size)
-    begin, size = np.empty(most, dtype=dtype), np.empty(most, dtype=dtype)
-    keys = np.empty(most, dtype=np.int64)
+    begin, size, keys = (np.empty(most, dtype=np.int64) for _ in range(3))
     documents = np.zeros(starts.size + 1, dtype=np.int64)
-    _loops.words(text, starts, stops, _loops.windows(text), SECRET, begin, size, keys, documents)
+    _loops.words(_loops.windows(text), starts, stops, SECRET, (begin, size, keys), documents)
     count = int(documents[-1])
     return Spans(text, begin[:count], size[:count], keys[:count], documents)
 
 
 def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
     most = int((stops - starts).sum())
-    dtype = _places(text.size)
-    begin, size = np.empty(most, dtype=dtype), np.empty(most, dtype=dtype)
+    begin, size = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     documents = np.zeros(starts.size + 1, dtype=np.int64)
     _loops.characters(text, starts, stops, begin, size, documents)
     count = int(documents[-1])
@@ -148,29 +151,24 @@ def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
 
 def _joined(units: Spans | _Units) -> _Units:
     """The same words in a text where one space stands between neighbours."""
-    room = int(units.size.sum(dtype=np.int64)) + units.size.size
+    room = int(units.size.sum()) + units.size.size
     joined = np.empty(room + PADDING, dtype=np.uint8)
-    places = np.empty(units.begin.size, dtype=_places(room))
+    places = np.empty(units.begin.size, dtype=np.int64)
     _loops.join(units.begin, units.size, units.text, joined, places)
     return _Units(joined, places, units.size, units.documents)
 
 
 def _grams(units: _Units, ngrams: tuple[int, int], whole: bool) -> _Units:
     """Every run of units that stays inside a document, or with `whole` inside a word with its two blanks."""
-    firsts, lasts, groups = _padded_words(units) if whole else (units.documents[:-1], units.documents[1:], None)
-    if groups is None:
-        groups = np.arange(firsts.size + 1)
-    shortest, longest = ngrams
-    lengths = lasts - firsts
-    longest = min(longest, int(lengths.max(initial=0)))
+    ends = units.documents
+    groups = _padded_words(units) if whole else (ends[:-1], ends[1:], np.arange(ends.size))
+    lengths = groups[1] - groups[0]
+    shortest, longest = ngrams[0], min(ngrams[1], int(lengths.max(initial=0)))
     most = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(shortest, longest + 1))
     most += int((lengths < shortest).sum()) if whole else 0
-    begin, size = np.empty(most, dtype=units.begin.dtype), np.empty(most, dtype=units.size.dtype)
-    documents = np.zeros(units.documents.size, dtype=np.int64)
-    _loops.grams(
-        units.begin, units.size, firsts, lasts, groups, shortest, longest, whole, begin, size, documents
-    )
-    return _Units(units.text, begin, size, documents)
+    runs, sizes, documents = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.zeros_like(ends)
+    _loops.grams(units.begin, units.size, groups, (shortest, longest), whole, (runs, sizes, documents))
+    return _Units(units.text, runs, sizes, documents)
 
 
 def _padded_words(units: _Units) -> tuple[Ints, Ints, Ints]:

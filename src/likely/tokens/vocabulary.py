@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import PADDING, SECRET, Spans, spans_of_tokens
+from likely.tokens.spans import PADDING, SECRET, Spans, checked, spans_of_pieces, spans_of_tokens
 
 Ids = npt.NDArray[np.int32]
 
@@ -58,10 +59,9 @@ class Table:
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
         slots, known, ends, arena = self.arrays
-        window, letters = _loops.windows(text), _loops.windows(arena)
-        found: tuple[int, int] = _loops.number(
-            keys, begin, sizes, text, window, at, SECRET, _shift(slots), slots, known, ends, arena, letters, size, grow, ids
-        )
+        where = (begin, sizes, _loops.windows(text))
+        table = (slots, known, ends, _loops.windows(arena))
+        found: tuple[int, int] = _loops.number(keys, where, table, at, size, SECRET, _shift(slots), grow, ids)
         return found
 
     def _enlarge(self, size: int) -> None:
@@ -97,26 +97,24 @@ class Vocabulary:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, words: Iterable[str] = ()) -> None:
+    def __init__(self, table: Table | None = None, size: int = 0) -> None:
+        """The first `size` words of a table; without one, no words."""
+        self._table = Table() if table is None else table
+        self._size = size
+
+    @classmethod
+    def from_words(cls, words: Iterable[str]) -> Vocabulary:
         """The distinct words of a list in their order."""
-        self._table = Table()
-        self._table.add(spans_of_tokens([list(words)], (1, 1)))
-        self._size = self._table.size
+        return cls().grow(spans_of_tokens([list(words)], (1, 1)))[0]
 
     @classmethod
     def from_bytes(cls, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Vocabulary:
-        """The vocabulary whose words lie end to end in a buffer, as `buffer` and `offsets` give them."""
-        data, ends = bytes(buffer), offsets.tolist()
-        words = [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(ends, ends[1:], strict=False)]
-        vocabulary = cls(words)
-        if len(vocabulary) != len(words):
-            raise ValueError(f"{len(words) - len(vocabulary)} words stand twice in this vocabulary: the data is damaged")
-        return vocabulary
-
-    @classmethod
-    def _of(cls, table: Table, size: int) -> Vocabulary:
-        vocabulary = cls.__new__(cls)
-        vocabulary._table, vocabulary._size = table, size
+        """The vocabulary whose words lie end to end, as `buffer` and `offsets` of another give them."""
+        buffer, offsets = checked(buffer, offsets)
+        count = offsets.size - 1
+        vocabulary, _ = cls().grow(spans_of_pieces(buffer, offsets, np.array([0, count])))
+        if len(vocabulary) != count:
+            raise ValueError(f"{count - len(vocabulary)} words stand twice in this vocabulary: the data is damaged")
         return vocabulary
 
     def __len__(self) -> int:
@@ -154,8 +152,8 @@ class Vocabulary:
         data, ends = self.buffer.tobytes(), self.offsets.tolist()
         if data.isascii():
             text = data.decode()
-            return [text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
-        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(ends, ends[1:], strict=False)]
+            return [text[a:b] for a, b in pairwise(ends)]
+        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
     def lookup(self, word: str) -> int:
         """The number of a word, or -1."""
@@ -165,17 +163,21 @@ class Vocabulary:
         """The number of every span's word, or -1."""
         return self._table.find(spans, self._size)
 
+    def find_all(self, other: Vocabulary) -> Ids:
+        """The number here of every word of another vocabulary, or -1."""
+        return self.find(other._table.words(other._size))
+
     def grow(self, spans: Spans) -> tuple[Vocabulary, Ids]:
         """The vocabulary that also has the words of these spans, and the number of each."""
         table = self._table
         with table.lock:
             if table.size == self._size:
                 ids = table.add(spans)
-                return Vocabulary._of(table, table.size), ids
+                return Vocabulary(table, table.size), ids
         copy = Table(self._size)  # somebody else has grown this table in another direction
         copy.add(table.words(self._size))
         ids = copy.add(spans)
-        return Vocabulary._of(copy, copy.size), ids
+        return Vocabulary(copy, copy.size), ids
 
     def union(self, other: Vocabulary) -> tuple[Vocabulary, tuple[Ids, Ids]]:
         """The words of both, this one's first, and the number there of each word here and of each word of the other."""
@@ -191,4 +193,4 @@ class Vocabulary:
         text, begin, size, keys, _ = self._table.words(self._size)
         table = Table(ids.size)
         table.add(Spans(text, begin[ids], size[ids], keys[ids], np.array([0, ids.size])))
-        return Vocabulary._of(table, table.size)
+        return Vocabulary(table, table.size)

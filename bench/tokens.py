@@ -1,0 +1,214 @@
+"""Counting the words of 20 Newsgroups beside others who count words: best of interleaved runs, printed as ratios.
+
+    python bench/tokens.py [--rounds N]
+
+Every contender is given the same texts and only counts. Times of one round stand next to each other, so that a noisy
+machine is noisy for all; a line says how many cores were really free.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numba import njit
+
+from likely.tokens import encode, encode_texts, utf8
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "twenty_newsgroups.parquet"
+
+
+@njit(nogil=True, cache=True)
+def read(buffer: Any, table: Any) -> int:  # the same table look-up for every byte, and nothing else
+    total = 0
+    for i in range(buffer.size):
+        total += table[buffer[i]]
+    return total
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def free_cores(buffer: Any, table: Any) -> float:
+    """How many cores two threads got just now."""
+
+    def spin() -> None:
+        for _ in range(3):
+            read(buffer, table)
+
+    one = timed(spin)
+    threads = [threading.Thread(target=spin) for _ in range(2)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return 2 * one / (time.perf_counter() - start)
+
+
+def learn(texts: list[str], labels: Any) -> Any:
+    """Strings to counts by class and word: what a multinomial model has counted."""
+    bags = encode_texts(texts)
+    rows = np.repeat(labels, np.diff(bags.indptr))
+    size = len(bags.vocabulary)
+    counts = np.bincount(rows * size + bags.ids, weights=bags.counts, minlength=20 * size)
+    return bags.vocabulary, counts.reshape(20, size)
+
+
+def rivals(train: list[str], labels: Any) -> dict[str, Callable[[], Any]]:
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+    from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+
+    arrow = pa.table({"text": train, "row": np.arange(len(train))})
+    connection = duckdb.connect().register("posts", arrow)
+    frame = pl.from_arrow(arrow)
+    assert isinstance(frame, pl.DataFrame)
+    words = pl.col("text").str.to_lowercase().str.extract_all(r"\b\w\w+\b").alias("word")
+    query = (
+        "SELECT row, word, count(*) FROM (SELECT row, unnest(regexp_extract_all(lower(text), '\\b\\w\\w+\\b')) AS word"
+        " FROM posts) GROUP BY ALL"
+    )
+    return {
+        "CountVectorizer": lambda: CountVectorizer().fit_transform(train),
+        "CountVectorizer + MultinomialNB": lambda: MultinomialNB().fit(CountVectorizer().fit_transform(train), labels),
+        "HashingVectorizer": lambda: HashingVectorizer(alternate_sign=False, norm=None).fit_transform(train),
+        "Polars extract_all + group_by": lambda: (
+            frame.select("row", words).explode("word").group_by("row", "word").len()
+        ),
+        "DuckDB regexp_extract_all": lambda: connection.sql(query).to_arrow_table(),
+    }
+
+
+def compare(rounds: int) -> None:
+    table = pq.read_table(DATA)
+    split = {s: table.filter(pc.equal(table["split"], s)) for s in ("train", "test")}
+    train, test = (split[s]["text"].to_pylist() for s in ("train", "test"))
+    labels = np.unique(split["train"]["label"].to_pylist(), return_inverse=True)[1]
+    buffer, offsets = utf8(train)
+    ones = np.ones(256, dtype=np.uint8)
+    known = encode_texts(train).vocabulary
+    ours: dict[str, Callable[[], Any]] = {
+        "read the bytes, one core": lambda: read(buffer, ones),
+        "encode, bytes in": lambda: encode(buffer, offsets),
+        "encode, bytes in, one thread": lambda: encode(buffer, offsets, threads=1),
+        "encode_texts, strings in": lambda: encode_texts(train),
+        "encode_texts + counts by class": lambda: learn(train, labels),
+        "encode_texts, known words, test split": lambda: encode_texts(test, known, frozen=True),
+        "encode_texts, word pairs": lambda: encode_texts(train, ngrams=(1, 2)),
+    }
+    theirs = rivals(train, labels)
+    theirs["CountVectorizer.transform, test split"] = _transform(train, test)
+    best: dict[str, float] = {}
+    for name, work in {**ours, **theirs}.items():
+        work()
+        best[name] = np.inf
+    cores = 0.0
+    for _ in range(rounds):
+        cores = max(cores, free_cores(buffer, ones))
+        for name, work in {**ours, **theirs}.items():
+            best[name] = min(best[name], *(timed(work) for _ in range(3 if name in ours else 1)))
+    print(f"{len(train):,} posts, {buffer.size / 1e6:.1f} MB, {len(known):,} words; cores free at best {cores:.1f}\n")
+    for name, seconds in best.items():
+        size = sum(map(len, test)) if "test split" in name else buffer.size
+        print(f"{name:42} {seconds * 1e3:9.1f} ms {size / seconds / 1e6:9.0f} MB/s")
+    print()
+    share = best["read the bytes, one core"] / best["encode, bytes in, one thread"]
+    print(f"one thread counts words at {share:.1%} of the speed of reading the bytes through a table")
+    for name in ("CountVectorizer", "HashingVectorizer", "Polars extract_all + group_by", "DuckDB regexp_extract_all"):
+        print(f"{best[name] / best['encode_texts, strings in']:6.1f}x  {name}, counting only")
+    whole = best["CountVectorizer + MultinomialNB"] / best["encode_texts + counts by class"]
+    asked = best["CountVectorizer.transform, test split"] / best["encode_texts, known words, test split"]
+    print(f"{whole:6.1f}x  CountVectorizer + MultinomialNB.fit, strings to counts by class")
+    print(f"{asked:6.1f}x  CountVectorizer.transform, test split")
+
+
+def _transform(train: list[str], test: list[str]) -> Callable[[], Any]:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer().fit(train)
+    return lambda: vectorizer.transform(test)
+
+
+def awkward() -> None:
+    """Time for documents that trouble tokenisers, and for twice as much of them."""
+    print()
+    cases = {
+        "one word of letters": lambda n: "x" * n,
+        "combining marks": lambda n: "a" + "\u0301" * (n // 2),
+        "sigmas and marks": lambda n: "AΣ\u0301" * (n // 5),
+        "two-letter words": lambda n: "ab " * (n // 3),
+        "all words different": lambda n: " ".join(map(str, range(n // 8))),
+    }
+    for name, make in cases.items():
+        texts = [[make(10_000_000)], [make(20_000_000)]]
+        once, twice = (min(timed(lambda text=text: encode_texts(text)) for _ in range(3)) for text in texts)
+        print(f"{name:42} {once * 1e3:9.1f} ms for 10 MB, {twice / once:4.2f} times as long for 20 MB")
+
+
+def small() -> None:
+    """One document against a large vocabulary, and what the first text beyond ASCII costs."""
+    print()
+    texts = pq.read_table(DATA, columns=["text"])["text"].to_pylist()
+    known = encode_texts(texts).vocabulary
+    text = texts[7]
+    words = sum(encode_texts([text]).counts)
+    for name, vocabulary in (("few words known", encode_texts(texts[:5]).vocabulary), ("all words known", known)):
+        work = [timed(lambda v=vocabulary: encode_texts([text], v, frozen=True)) for _ in range(200)]
+        print(f"one document of {words} words, {name:20} {min(work) * 1e6 / words:9.2f} µs a word")
+    code = (
+        "import time; from likely.tokens._unicode import entries; import numpy as np\n"
+        "for lead in (0xC3, 0xF0, 0xF3):\n"
+        "    s = time.perf_counter(); entries('word', True, np.array([lead], dtype=np.uint8))\n"
+        "    print(f'table for lead bytes up to {lead:X}: {(time.perf_counter() - s) * 1e3:.1f} ms')"
+    )
+    print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout, end="")
+
+
+def memory() -> None:
+    """Peak memory beyond that of holding the texts, each in a process of its own."""
+    print()
+    for name, work in {
+        "encode_texts": "from likely.tokens import encode_texts as f; f(['warm up'] * 20_000)",
+        "CountVectorizer": "from sklearn.feature_extraction.text import CountVectorizer as C; f = C().fit_transform",
+    }.items():
+        code = (
+            f"import resource, pyarrow.parquet as pq\n{work}\n"
+            f"texts = pq.read_table({str(DATA)!r})['text'].to_pylist()\n"
+            "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+            "before = peak(); f(texts); print(round(peak() - before))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        print(f"{name:42} {done.stdout.strip():>9} MB more at the peak, 18,846 posts")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    if not DATA.exists():
+        sys.exit(f"{DATA} is absent: nothing to count")
+    compare(rounds)
+    awkward()
+    small()
+    memory()
+    print(f"\npeak memory of this bench {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Worked examples: the sums of the textbook, step by step as on paper, each beside what the library says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from likely.errors import UsageError
+from likely.examples.estimates import insurance, wrappers
+from likely.examples.events import candies, spam
+from likely.examples.sheet import Sheet
+from likely.examples.tables import ball, tennis
+
+EXAMPLES = {
+    "tennis": "Naive Bayes on four categorical columns, with and without imagined rows",
+    "ball": "the same on six days, small enough to count in your head",
+    "candies": "five hypotheses, one lime after another: MAP against Bayes-optimal",
+    "spam": "Bayes' rule on events, and what independence assumes",
+    "insurance": "a number and a category in one model",
+    "wrappers": "three parameters by maximum likelihood, each by counting alone",
+}
+
+WORK: dict[str, Callable[[Sheet], None]] = {
+    "tennis": tennis,
+    "ball": ball,
+    "candies": candies,
+    "spam": spam,
+    "insurance": insurance,
+    "wrappers": wrappers,
+}
+
+
+def run(name: str) -> str:
+    """One worked example as a page of text: counts, fractions, products, and what the library says."""
+    return "\n".join(_sheet(name).lines)
+
+
+def numbers(name: str) -> dict[str, Any]:
+    """The key numbers of an example; fractions as text, so that they stay exact."""
+    sheet = _sheet(name)
+    return {"example": name, "shows": EXAMPLES[name], **sheet.numbers}
+
+
+def _sheet(name: str) -> Sheet:
+    if name not in EXAMPLES:
+        raise UsageError(f"there is no example {name!r}: choose one of {', '.join(EXAMPLES)}")
+    sheet = Sheet()
+    sheet.say(f"{name.capitalize()}: {EXAMPLES[name]}")
+    WORK[name](sheet)
+    return sheet

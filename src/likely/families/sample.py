@@ -1,0 +1,131 @@
+"""A fair sample of documents that merges: those with the lowest keys, a key being a number made from the text itself."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.statistics import Array
+from likely.tokens import Bags
+
+SIZE = 5_000  # documents: the second stage has some seventy weights, and more documents hardly change them
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Documents as bags of words with their class and weight; of any rows, in any order and split, the same are kept."""
+
+    keys: Ints
+    labels: Ints
+    weights: Array
+    indptr: Ints
+    ids: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+    @staticmethod
+    def empty() -> Sample:
+        """No documents."""
+        none = np.zeros(0, np.int64)
+        return Sample(none, none, np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    @staticmethod
+    def of(bags: Bags, text: tuple[NDArray[np.uint8], NDArray[Any]], labels: Ints, weights: Array) -> Sample:
+        """The sample of a batch of documents."""
+        rows = np.flatnonzero((labels >= 0) & (weights > 0))
+        keys = document_keys(*text)[rows]
+        whole = Sample(keys, labels[rows], weights[rows], *_taken(bags.indptr, bags.ids, bags.counts, rows))
+        return whole.lowest()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __bool__(self) -> bool:
+        """A sample is there even while it is empty."""
+        return True
+
+    def lowest(self) -> Sample:
+        """No more documents than are wanted, in the order of their keys."""
+        return self.take(np.argsort(self.keys, kind="stable")[:SIZE])
+
+    def take(self, rows: NDArray[Any]) -> Sample:
+        """Some of the documents."""
+        bags = _taken(self.indptr, self.ids, self.counts, rows)
+        return Sample(self.keys[rows], self.labels[rows], self.weights[rows], *bags)
+
+    def renamed(self, ids: NDArray[Any]) -> Sample:
+        """The same documents in a vocabulary where word i is number ids[i]."""
+        return Sample(self.keys, self.labels, self.weights, self.indptr, ids[self.ids].astype(np.int32), self.counts)
+
+    def with_labels(self, places: NDArray[Any]) -> Sample:
+        """The same documents with class i at places[i]; a negative place drops its documents."""
+        moved = Sample(self.keys, places[self.labels], self.weights, self.indptr, self.ids, self.counts)
+        return moved if (moved.labels >= 0).all() else moved.take(np.flatnonzero(moved.labels >= 0))
+
+    def __add__(self, other: Sample) -> Sample:
+        if not len(other) or (len(self) >= SIZE and other.keys.min() > self.keys.max()):
+            return self
+        parts = zip(self.arrays().values(), other.arrays().values(), strict=True)
+        keys, labels, weights, _, ids, counts = (np.concatenate(pair) for pair in parts)
+        indptr = np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]])
+        return Sample(keys, labels, weights, indptr, ids, counts).lowest()
+
+    def __sub__(self, other: Sample) -> Sample:
+        """Without the documents of the other, each taken out as often as it stands there."""
+        gone: dict[tuple[int, int], int] = {}
+        for pair in zip(other.keys.tolist(), other.labels.tolist(), strict=True):
+            gone[pair] = gone.get(pair, 0) + 1
+        kept = []
+        for i, pair in enumerate(zip(self.keys.tolist(), self.labels.tolist(), strict=True)):
+            if gone.get(pair, 0):
+                gone[pair] -= 1
+            else:
+                kept.append(i)
+        return self if len(kept) == len(self) else self.take(np.array(kept, dtype=np.int64))
+
+    def __mul__(self, factor: float) -> Sample:
+        if not factor:
+            return Sample.empty()
+        return Sample(self.keys, self.labels, self.weights * factor, self.indptr, self.ids, self.counts)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers themselves, by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int, classes: int) -> Sample:
+        """The sample that `arrays` was taken from; ValueError where it does not fit the words and classes."""
+        made = cls(**{name: arrays[name] for name in ("keys", "labels", "weights", "indptr", "ids", "counts")})
+        documents, cells = len(made.keys), len(made.ids)
+        sound = (
+            len(made.labels) == len(made.weights) == documents and len(made.indptr) == documents + 1
+            and len(made.counts) == cells and made.indptr[0] == 0 and made.indptr[-1] == cells
+            and (np.diff(made.indptr) >= 0).all() and (made.weights >= 0).all()
+            and ((made.labels >= 0) & (made.labels < classes)).all() and ((made.ids >= 0) & (made.ids < words)).all()
+        )  # fmt: skip
+        if not sound:
+            raise ValueError("the sample of documents does not fit")
+        return made
+
+
+def document_keys(buffer: NDArray[np.uint8], offsets: NDArray[Any]) -> Ints:
+    """A well-mixed number for every document, from its bytes alone."""
+    view = memoryview(np.ascontiguousarray(buffer))  # type: ignore[arg-type]
+    sums = [zlib.crc32(view[a:b]) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    x = np.array(sums, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x >> np.uint64(2)).astype(np.int64)
+
+
+def _taken(indptr: NDArray[Any], ids: NDArray[Any], counts: NDArray[Any], rows: NDArray[Any]) -> tuple[Any, Any, Any]:
+    """The bags of some documents, end to end."""
+    sizes = np.diff(indptr)[rows]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - indptr[:-1][rows], sizes)
+    return ends, ids[places], counts[places]

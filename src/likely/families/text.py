@@ -1,0 +1,238 @@
+"""Columns of text: a document is its words. Multinomial, Bernoulli and complement Naive Bayes over one tally of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.tokens import weighing
+from likely.errors import UsageError
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
+from likely.families.sample import Sample
+from likely.families.statistics import Array, Statistic
+from likely.families.words import Words
+from likely.schema import Column
+from likely.tokens import Bags, Vocabulary, encode, encode_tokens
+
+KINDS = ("auto", "multinomial", "bernoulli", "complement")
+COUNTS = ("raw", "log", "once")
+MOST_WORDS_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class Text:
+    """Documents as bags of words.
+
+    `kind` is the model: "multinomial", "bernoulli" (absent words count) or "complement" are the textbook's; "auto" counts
+    the logarithm of how often a word occurs and learns by leave-one-out what each word is worth. `counts` is what one
+    word adds ("raw", "log" or "once"), `length="l2"` makes all documents equally long, `idf` weighs rare words up.
+    """
+
+    kind: str = "auto"
+    ngrams: tuple[int, int] = (1, 1)
+    lowercase: bool = True
+    unit: str = "word"
+    pattern: str | None = None
+    counts: str | None = None
+    length: str | None = None
+    idf: bool = False
+    limit: int | None = None
+
+    name: ClassVar[str] = "text"
+    single: ClassVar[bool] = False
+    strict: ClassVar[bool] = False
+    check = staticmethod(no_check)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ngrams", tuple(self.ngrams))
+        for name, allowed in (("kind", KINDS), ("counts", (None, *COUNTS)), ("length", (None, "l2"))):
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"Text({name}={getattr(self, name)!r}) is not known: choose one of {allowed}")
+
+    @property
+    def adds(self) -> str:
+        """What one word adds: its number, the logarithm of one more, or one."""
+        return self.counts or {"auto": "log", "bernoulli": "once"}.get(self.kind, "raw")
+
+    def bags(self, text: tuple[NDArray[np.uint8], NDArray[Any]], vocabulary: Vocabulary | None = None) -> Bags:
+        """The documents as bags of words; with a vocabulary, only of its words."""
+        settings: dict[str, Any] = {"ngrams": self.ngrams, "frozen": vocabulary is not None}
+        if self.pattern is None:
+            return encode(*text, vocabulary, unit=self.unit, lowercase=self.lowercase, **settings)
+        return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
+
+    def values(self, bags: Bags) -> Array:
+        """What each word of each bag adds."""
+        if self.adds == "once":
+            values = np.ones(len(bags.counts))
+        else:
+            values = bags.counts.astype(np.float64) if self.adds == "raw" else np.log1p(bags.counts)
+        if self.length == "l2" and len(values):
+            lengths = np.sqrt(np.bincount(_owner(bags), values * values, len(bags)))
+            values = values / np.repeat(np.maximum(lengths, 1e-300), np.diff(bags.indptr))
+        return values
+
+    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
+        """How much of each word was seen in each class."""
+        none = Sample.empty() if self.kind == "auto" else None
+        if rows.documents is None:
+            return [Words(Vocabulary(), np.zeros((0, classes * self._parts)), np.zeros(classes), none)]
+        bags, used = self.bags(rows.documents.text), np.where(rows.documents.missing, -1, labels)
+        table = np.zeros((len(bags.vocabulary), classes * self._parts))
+        documents = np.zeros(classes)
+        weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights, table, documents)
+        sample = none and Sample.of(bags, rows.documents.text, used, weights)
+        return [Words(bags.vocabulary, table, documents, sample)]
+
+    @property
+    def _parts(self) -> int:
+        """Documents are counted too where they are asked for and differ from what is seen."""
+        return 2 if self.kind == "auto" or (self.idf and self.kind != "bernoulli") else 1
+
+    def derive(
+        self,
+        blocks: Sequence[tuple[Column, ...]],
+        tallied: Sequence[Words],
+        imagined: Sequence[Imagined],
+        classes: Sequence[Any],
+    ) -> list[Parameters]:
+        """Each word's share in each class, once the imagined words are added to the seen ones."""
+        ((column,),), (words,), (prior,) = blocks, tallied, imagined
+        # "auto" without its second stage is the multinomial over log counts: what the stage starts from.
+        form = Bag(self, words, prior.unseen(max(words.known, 1)), prior.background)
+        k = len(classes)
+        rows = _Readable(column.name, form, classes)
+        return [Parameters((column.name,), form, rows, k * words.known, k * max(words.known - 1, 0))]
+
+    def settings(self) -> dict[str, Any]:
+        """What is needed to make this family again."""
+        return asdict(self) | {"ngrams": list(self.ngrams)}
+
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """A line in the words of a document: what each word adds to each class, plus what every document adds."""
+
+    family: Text
+    words: Words
+    pseudocount: float
+    background: float  # imagined words that are drawn in proportion to how often each occurs overall
+
+    @cached_property
+    def idf(self) -> Array | None:
+        """The logarithm of how rare each word is, plus one."""
+        if not self.family.idf:
+            return None
+        documents = self.words.documents.sum()
+        return log((1.0 + documents) / (1.0 + self.words.holders.sum(1))) + 1.0
+
+    @cached_property
+    def totals(self) -> tuple[Array, float]:
+        """What was seen of all words in each class, and how many words are imagined in all."""
+        total = self.words.total if self.idf is None else self.idf @ self.words.seen
+        return total, self.pseudocount * self.words.known + self.background
+
+    def weights(self, ids: NDArray[Any]) -> Array:
+        """What one unit of each of these words adds to each class; a word that nobody holds adds nothing."""
+        seen = self.words.seen[ids]
+        alive = seen.any(1)[:, None]
+        if self.idf is not None:
+            seen = seen * self.idf[ids][:, None]
+        total, imagined = self.totals
+        extra = self.pseudocount + self.background * seen.sum(1, keepdims=True) / max(float(total.sum()), 1e-300)
+        if self.family.kind == "bernoulli":
+            share = (seen + extra) / (self.words.documents + 2 * self.pseudocount)
+            return np.where(alive, log(share) - log(1.0 - share), 0.0)
+        if self.family.kind == "complement":
+            seen, total = seen.sum(1, keepdims=True) - seen, total.sum() - total
+        found = log(seen + extra) - log(total + imagined)
+        return np.where(alive, -found if self.family.kind == "complement" else found, 0.0)
+
+    @cached_property
+    def table(self) -> Array:
+        """What each word adds to each class."""
+        return np.ascontiguousarray(self.weights(np.arange(len(self.words.vocabulary))))
+
+    @cached_property
+    def constant(self) -> Array:
+        """What every document adds: for Bernoulli, that all words are absent."""
+        if self.family.kind != "bernoulli":
+            return np.zeros(self.words.classes)
+        seen = self.words.seen[self.words.seen.any(1)]
+        share = (seen + self.pseudocount) / (self.words.documents + 2 * self.pseudocount)
+        return np.asarray(log(1.0 - share).sum(0))
+
+    def terms(self, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+        """The sum over the words of each document; a missing document adds nothing."""
+        out = np.zeros((len(bags), self.words.classes))
+        values = self.family.values(bags)
+        if self.idf is not None:
+            values = values * self.idf[bags.ids]
+        few = len(bags.ids) < len(self.words.vocabulary) // 8
+        if few and "table" not in self.__dict__:  # a few words do not pay for the table of all
+            distinct, ids = np.unique(bags.ids, return_inverse=True)
+            weighing.score_words(ids.astype(np.int32), bags.indptr, values, self.weights(distinct), out)
+        else:
+            weighing.score_words(bags.ids, bags.indptr, values, self.table, out)
+        out += self.constant
+        out[missing] = 0.0
+        return out
+
+    def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
+        """Every word of one document with its number and what it adds to each class, the strongest first."""
+        values = self.family.values(bags) * (1.0 if self.idf is None else self.idf[bags.ids])
+        return ranked(self.words.vocabulary, bags, self.weights(bags.ids) * values[:, None])
+
+
+def ranked(vocabulary: Vocabulary, bags: Bags, evidence: Array) -> list[tuple[str, float, Array]]:
+    """The words of one document, those first whose evidence differs most between the classes."""
+    finite = np.where(np.isfinite(evidence), evidence, -1e6)
+    order = np.argsort(finite.min(1) - finite.max(1), kind="stable")[:MOST_WORDS_SHOWN]
+    names = vocabulary.keep(bags.ids[order]).words() if len(order) else []
+    return [(word, float(bags.counts[i]), evidence[i]) for word, i in zip(names, order, strict=True)]
+
+
+class _Readable(Sequence[dict[str, Any]]):
+    """The table of words as readable rows, made only when it is read: it may have millions."""
+
+    def __init__(self, column: str, form: Bag, classes: Sequence[Any]) -> None:
+        self.column, self.form, self.classes = column, form, classes
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        words, seen, table = self.form.words.vocabulary.words(), self.form.words.seen, self.form.table
+        alive = np.flatnonzero(seen.any(1)).tolist()
+        return [
+            {"column": self.column, "class": label, "value": words[i], "count": float(seen[i, c]), "weight": float(table[i, c])}
+            for c, label in enumerate(self.classes)
+            for i in alive
+        ]
+
+    def __len__(self) -> int:
+        return len(self.classes) * self.form.words.known
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows[at]
+
+
+def _owner(bags: Bags) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
+
+
+def _by_pattern(text: tuple[NDArray[np.uint8], NDArray[Any]], pattern: str, lowercase: bool) -> list[list[str]]:
+    """The words that a person's own pattern finds."""
+    import re
+
+    try:
+        find: Callable[[str], list[str]] = re.compile(pattern).findall
+    except re.error as error:
+        raise UsageError(f"the pattern {pattern!r} cannot be read: {error}") from None
+    buffer, offsets = text
+    raw = buffer.tobytes()
+    documents = (raw[a:b].decode("utf-8", "replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    return [find(document.lower() if lowercase else document) for document in documents]

@@ -1,0 +1,192 @@
+"""What is to be counted: each column's kind and family, as asked for or as its nature calls for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from likely.engines import Plan
+from likely.errors import DataError, SchemaError, UsageError
+from likely.families import (
+    Bernoulli,
+    Binomial,
+    Block,
+    Categorical,
+    Family,
+    Gaussian,
+    Joint,
+    Multinomial,
+    Poisson,
+    Text,
+    family,
+)
+from likely.schema import CATEGORY, NUMBER, TEXT, Column
+from likely.sources import EMPTY, Batch, Coded, Source, require_rows
+
+ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
+FEWEST_ROWS_FOR_ID = 8
+FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
+NUMERIC = (Gaussian, Poisson, Bernoulli, Binomial, Multinomial)
+
+
+def plan_for(
+    source: Source,
+    target: str,
+    families: Any,
+    joint: Sequence[Sequence[str]],
+    ignore: Sequence[str],
+    weights: str | None,
+    plain: bool = False,
+) -> Plan:
+    """What is to be counted: every column with its family, chosen from the first rows where nothing was said."""
+    first = next(iter(source.batches()), None)
+    if first is None or first.rows == 0:
+        require_rows(0, source.label)
+    assert first is not None
+    names = list(first.names)
+    for wanted in (target, *ignore, *([weights] if weights else [])):
+        if wanted not in names:
+            raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
+    plan = plan_columns(first, [n for n in names if n != target and n not in ignore], target, families, joint, plain=plain)
+    asked = tuple((name, "asked for") for name in ignore if name != weights)
+    plan = replace(plan, weights=weights, ignored=(*asked, *plan.ignored))
+    if not plan.blocks:
+        raise DataError(f"{source.label} has no column to learn from besides {target!r}: {dict(plan.ignored)}")
+    return plan
+
+
+def plan_columns(
+    batch: Batch,
+    names: Sequence[str],
+    target: str,
+    families: Any,
+    joint: Sequence[Sequence[str]],
+    keep_all: bool = False,
+    plain: bool = False,
+) -> Plan:
+    """Every column with its family: the one asked for, else the one that its nature calls for.
+
+    Columns that only name their rows are left out, unless `keep_all` says that every column is meant.
+    """
+    given = _given(families, joint, list(names))
+    columns: list[Column] = []
+    ignored: list[tuple[str, str]] = []
+    for name in names:
+        column, reason = _column(batch, name, given.get(name), keep_all)
+        if column is None:
+            ignored.append((name, reason))
+        else:
+            columns.append(column)
+    droppable = frozenset() if keep_all else frozenset(c.name for c in columns if c.name not in given)
+    return Plan(target, _blocks(columns, given, plain), tuple(columns), None, tuple(ignored), droppable)
+
+
+def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
+    """The block that each column was asked to be in."""
+    if families is None or families == "auto":
+        families = {}
+    if not isinstance(families, Mapping):
+        one, apart = family(families), joint_names(joint)
+        rest = [name for name in names if name not in apart]
+        each = one.single or (isinstance(one, Binomial) and isinstance(one.trials, int))
+        families = dict.fromkeys(rest, one) if each else {tuple(rest): one}
+    wanted: dict[str, Block] = {}
+    for key, value in chain(families.items(), ((tuple(block), Joint()) for block in joint)):
+        made = _sized(family(value), key)
+        for name in made.columns:
+            if name not in names:
+                raise SchemaError(
+                    f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}",
+                    column=name,
+                )
+            if name in wanted and wanted[name] != made and name in joint_names(joint):
+                made_of = wanted[name].family
+                raise UsageError(f"column {name!r} is asked to be {made_of.name} and joint at once: choose one")
+            wanted[name] = made
+    return wanted
+
+
+def joint_names(joint: Sequence[Sequence[str]]) -> set[str]:
+    """All columns that are declared dependent."""
+    return {name for block in joint for name in block}
+
+
+def _sized(made: Family, key: Any) -> Block:
+    columns = (key,) if isinstance(key, str) else tuple(key)
+    if isinstance(made, Binomial) and isinstance(made.trials, str) and len(columns) == 1:
+        columns = (*columns, made.trials)
+    if made.single and len(columns) > 1:
+        raise UsageError(
+            f"the family {made.name} takes one column, not {list(columns)}: use Joint or Multinomial for a block"
+        )
+    return Block(made, columns)
+
+
+def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[Column | None, str]:
+    """What a column is taken for, and why; None where it is left out."""
+    kind, nature = batch.kind(name)
+    if block is not None:
+        if isinstance(block.family, NUMERIC):
+            return Column(name, NUMBER, reason=f"{block.family.name} as asked for"), ""
+        if isinstance(block.family, Categorical | Text):
+            wanted = TEXT if isinstance(block.family, Text) else CATEGORY
+            return Column(name, wanted, reason=f"{block.family.name} as asked for"), ""
+        if kind is None:
+            raise DataError(f"cannot be used: {nature}", column=name)
+        return Column(name, kind, reason=f"{nature}, {block.family.name} as asked for"), ""
+    if keep and kind is None:
+        if nature != EMPTY:
+            raise DataError(f"cannot be used: {nature}", column=name)
+        kind = CATEGORY  # of no values yet: it says nothing until some are seen
+    why_not = nature if kind is None else "" if keep else name_like(batch, name, kind)
+    if why_not and kind == CATEGORY and (words := words_a_cell(batch.coded(name))) >= FEWEST_WORDS_FOR_TEXT:
+        return Column(name, TEXT, reason=f"text, {words:.0f} words a row"), ""
+    return (None, why_not) if kind is None or why_not else (Column(name, kind, reason=nature), "")
+
+
+def name_like(batch: Batch, name: str, kind: str) -> str:
+    """Why a column names its rows rather than describing them; empty if it does not."""
+    if kind == NUMBER:
+        x = batch.numbers([name], 0, batch.rows)[:, 0]
+        x = x[~np.isnan(x)]
+        if not len(x):
+            return EMPTY
+        if len(x) < FEWEST_ROWS_FOR_ID or not np.array_equal(x, np.floor(x)) or len(np.unique(x)) < len(x):
+            return ""
+        in_a_row = x.max() - x.min() == len(x) - 1
+        return (
+            f"an ID: {len(x):,} different whole numbers{' in a row' if in_a_row else ''}"
+            if in_a_row or ID_NAME.search(name)
+            else ""
+        )
+    coded = batch.coded(name)
+    seen = int(((coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values))).sum())
+    if not seen:
+        return EMPTY
+    many = len(coded.values) == seen if seen < 100 else len(coded.values) > seen / 2
+    return (
+        f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows"
+        if many and seen >= FEWEST_ROWS_FOR_ID
+        else ""
+    )
+
+
+def words_a_cell(coded: Coded) -> float:
+    """How many words the values have on average; 0 where they are no text."""
+    some = [value for value in coded.values[:1000] if isinstance(value, str)]
+    return sum(len(value.split()) for value in some) / len(some) if some else 0.0
+
+
+def _blocks(columns: Sequence[Column], given: Mapping[str, Block], plain: bool) -> tuple[Block, ...]:
+    """One block a column, unless some were asked to stand together."""
+    usual: dict[str, Family] = {CATEGORY: Categorical(), NUMBER: Gaussian(), TEXT: Text("multinomial" if plain else "auto")}
+    blocks: dict[Block, None] = {}
+    for column in columns:
+        own = Block(usual[column.kind], (column.name,))
+        blocks[given.get(column.name, own)] = None
+    return tuple(blocks)

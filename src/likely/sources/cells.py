@@ -1,0 +1,141 @@
+"""What a cell says: the one rule of what is missing and what is a number, for every source alike (see docs/data.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import isnan
+from typing import Any
+
+# The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
+MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
+EMPTY = "every cell is missing"
+
+# What Python's str.strip takes away: Arrow and DuckDB each have a shorter idea of a blank.
+BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+BLANKS += "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
+# What a column of text holds, each more than the one before: the largest of all batches holds for the file.
+NOTHING, WHOLE, DECIMAL, TEXT = range(4)
+
+
+@cache
+def tokens(missing: tuple[str, ...]) -> frozenset[str]:
+    """The texts that stand for missing; a blank always does."""
+    return frozenset({*missing, ""})
+
+
+@cache
+def missing_numbers(missing: tuple[str, ...]) -> tuple[float, ...]:
+    """The numbers among the texts that stand for missing: with missing=["-999"], a number -999 is missing, too."""
+    found = []
+    for token in missing:
+        try:
+            number = to_number(token)
+        except ValueError:
+            continue
+        if not isnan(number):  # which is missing in any case
+            found.append(number)
+    return tuple(found)
+
+
+def to_number(value: Any) -> float:
+    """A value as a float, under Arrow's rule for text: plain digits, no 1_000, no digits of other scripts."""
+    if isinstance(value, str) and (not value.isascii() or "_" in value):
+        raise ValueError(value)
+    return float(value)
+
+
+def stands_for_missing(value: Any, missing: tuple[str, ...]) -> bool:
+    """Whether a value that is not null stands for missing all the same: by its text, or as the same number."""
+    if isinstance(value, str):
+        return value.strip() in tokens(missing)
+    numbers = missing_numbers(missing)
+    return bool(numbers) and not isinstance(value, bool) and value in numbers
+
+
+def text_to_numbers(column: Any, missing: tuple[str, ...]) -> Any:
+    """A column of text as Arrow floats, null where missing; ArrowInvalid where a cell is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.cast(column, pa.float64())  # most columns have no blanks and no tokens: one look is enough
+    except pa.ArrowInvalid:
+        return pc.cast(cleaned(column, missing), pa.float64())
+
+
+def cleaned(column: Any, missing: tuple[str, ...]) -> Any:
+    """A column of text without blanks around its cells, null where they stand for missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim(column, BLANKS)
+    gone = pc.is_in(trimmed, value_set=pa.array(sorted(tokens(missing)), type=trimmed.type))
+    return pc.if_else(gone, pa.scalar(None, trimmed.type), trimmed)
+
+
+def nature(column: Any, missing: tuple[str, ...]) -> int:
+    """What a column of text holds: nothing, whole numbers, numbers or text."""
+    import pyarrow as pa
+
+    kept = column
+    if not _reads_as(kept, pa.float64()):
+        kept = cleaned(column, missing)
+        if not _reads_as(kept, pa.float64()):
+            return TEXT
+    if kept.null_count == len(kept):
+        return NOTHING
+    if _has_code(kept):
+        return TEXT
+    return WHOLE if _reads_as(kept, pa.int64()) else DECIMAL
+
+
+def _reads_as(column: Any, kind: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        pc.cast(column, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_code(column: Any) -> bool:
+    """Whether a cell starts with a zero and another digit: 01234 is a code, and a number would lose its zero."""
+    import pyarrow.compute as pc
+
+    zero, point = pc.starts_with(column, "0"), pc.starts_with(column, "0.")
+    odd = pc.and_(pc.and_not(zero, point), pc.greater(pc.binary_length(column), 1))
+    if not pc.any(odd).as_py():
+        return False
+    return bool(pc.any(pc.match_substring_regex(column.filter(odd), "^0[0-9]")).as_py())
+
+
+def name_columns(names: Sequence[Any], label: str) -> list[str]:
+    """The names of the columns as text, exactly as they are; names that cannot be told apart or written are refused."""
+    from likely.errors import DataError
+
+    given = [str(name) for name in names]
+    seen: set[str] = set()
+    for name in given:
+        if name in seen:
+            raise DataError(f"column {name!r} stands twice in {label}", column=name, remedy="rename one of them")
+        if "\0" in name or not _is_text(name):
+            raise DataError("has a name with a NUL or half a character in it", column=name, remedy="rename it")
+        seen.add(name)
+    return given
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def half_characters(values: Sequence[Any]) -> int | None:
+    """The first place with text that has half a surrogate pair in it, which no file can hold; None if all is well."""
+    return next((i for i, value in enumerate(values) if isinstance(value, str) and not _is_text(value)), None)

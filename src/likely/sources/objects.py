@@ -1,0 +1,163 @@
+"""Tables in JSON: a list of objects, an object of lists, or one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from likely.errors import DataError
+from likely.sources.batch import Batch, Frame, to_arrow
+from likely.sources.cells import name_columns
+from likely.sources.memory import InMemory, from_memory
+from likely.sources.survey import encoding_of
+
+if TYPE_CHECKING:
+    from likely.sources import Reading
+
+BATCH_ROWS = 20_000
+
+Row = dict[str, Any]
+
+
+class TwiceError(ValueError):
+    """An object names one of its columns twice, and nobody knows which cell is meant."""
+
+
+def parse(text: str) -> Any:
+    """The value that a JSON text holds; an object that names a column twice is refused."""
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Row:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise TwiceError(f"names the column {twice!r} twice")
+    return made
+
+
+def _fault(error: Exception) -> str:
+    return str(error) if isinstance(error, TwiceError) else f"is not JSON ({_reason(error)})"
+
+
+def _reason(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+
+
+@dataclass(frozen=True)
+class JsonFile:
+    """A JSON file: a list of objects, or an object of lists."""
+
+    path: str
+    reading: Reading
+    partial: bool = False
+
+    @property
+    def label(self) -> str:
+        """The path, in quotes."""
+        return repr(self.path)
+
+    @cached_property
+    def table(self) -> InMemory:
+        """The whole file, which JSON does not allow to read in parts."""
+        try:
+            with open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+                data = parse(file.read())
+        except UnicodeError as error:
+            raise _not_text(self.label, error) from None
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self.label} {_fault(error)}") from None
+        except OSError as error:
+            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
+        if not isinstance(data, (list, dict)):
+            kind = type(data).__name__
+            raise DataError(f"{self.label} holds {kind}: it must hold a list of objects or an object of lists")
+        try:
+            return from_memory(data, self.reading.missing)
+        except DataError as error:
+            raise DataError(f"{self.label}: {error}", column=error.column, value=error.value, row=error.row) from None
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in order."""
+        if self.table.batch.rows:
+            yield from self.table.batches(kinds)
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """A file with one JSON object a line; a column that a line leaves out is a missing cell."""
+
+    path: str
+    reading: Reading
+    partial: bool = False
+
+    @property
+    def label(self) -> str:
+        """The path, in quotes."""
+        return repr(self.path)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All columns that any line of the file names, in the order of their first coming."""
+        found: dict[str, None] = {}
+        first: list[Row] = []
+        for row in self._rows():
+            found.update(dict.fromkeys(row))
+            if len(first) <= BATCH_ROWS:
+                first.append(row)
+        if len(first) <= BATCH_ROWS:
+            self.__dict__["whole"] = first  # a small file is parsed once
+        return tuple(name_columns(list(found), self.label))
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in order."""
+        names = [name for name in self.names if kinds is None or name in kinds]
+        rows: list[Row] = []
+        start = 0
+        for row in self.__dict__.get("whole") or self._rows():
+            rows.append(row)
+            if len(rows) == BATCH_ROWS:
+                yield self._frame(rows, names, start)
+                start, rows = start + len(rows), []
+        if rows:
+            yield self._frame(rows, names, start)
+
+    def _frame(self, rows: list[Row], names: list[str], start: int) -> Frame:
+        columns = {name: to_arrow([row.get(name) for row in rows], name, start) for name in names}
+        return Frame(columns, len(rows), start, self.reading.missing)
+
+    def _rows(self) -> Iterator[Row]:
+        """The objects; a line that holds none is an error with its number, or a counted reject."""
+        try:
+            with open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+                for number, line in enumerate(file, start=1):
+                    row = self._parsed(number, line) if not line.isspace() else None
+                    if row is not None:
+                        yield row
+        except UnicodeError as error:
+            raise _not_text(self.label, error) from None
+        except OSError as error:
+            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
+
+    def _parsed(self, number: int, line: str) -> Row | None:
+        try:
+            row = parse(line)
+        except (ValueError, RecursionError) as error:
+            self.reading.reject(self.label, number, _fault(error))
+            return None
+        if not isinstance(row, dict):
+            self.reading.reject(self.label, number, f"holds {type(row).__name__}, not an object")
+            return None
+        return row
+
+
+def _not_text(label: str, error: UnicodeError) -> DataError:
+    what = getattr(error, "encoding", "text")
+    return DataError(
+        f"{label} is not {what}: {getattr(error, 'reason', error)}",
+        remedy="pass encoding='latin-1' (--encoding latin-1), or what it is in",
+    )

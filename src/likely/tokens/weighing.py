@@ -1,0 +1,92 @@
+"""The inner loops over bags of words: counting into classes, scoring, and what each word would say left out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from likely.kernels import Kernel
+
+
+@Kernel
+def count_words(ids, indptr, values, y, w, table, documents):  # type: ignore[no-untyped-def]
+    """Add each word of each document to its class; where the table is twice as wide, count the document too."""
+    classes = documents.shape[0]
+    twice = table.shape[1] > classes
+    for d in range(indptr.shape[0] - 1):
+        c = y[d]
+        weight = w[d]
+        if c >= 0 and weight > 0.0:
+            documents[c] += weight
+            for j in range(indptr[d], indptr[d + 1]):
+                table[ids[j], c] += weight * values[j]
+                if twice:
+                    table[ids[j], classes + c] += weight
+
+
+@Kernel
+def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def]
+    """Add to each class, for every word of each document, what the word adds there."""
+    classes = out.shape[1]
+    for d in range(indptr.shape[0] - 1):
+        for j in range(indptr[d], indptr[d + 1]):
+            v = values[j]
+            for c in range(classes):
+                out[d, c] += v * table[ids[j], c]
+
+
+@Kernel
+def left_out(ids, indptr, values, y, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
+    """Where each word of each document falls on the evidence curve of every class, its own document left out.
+
+    `features` is documents × classes × frequencies × ratios: how much of the document's words lies at each knot of the
+    curve, cumulated from above, so that a curve is the running sum of weights and rises where they are not negative.
+    """
+    classes = seen.shape[1]
+    tall = features.shape[2]
+    wide = features.shape[3]
+    share = np.zeros(classes)
+    whole = total.sum()
+    for d in range(indptr.shape[0] - 1):
+        k = y[d]
+        own = 0.0
+        for j in range(indptr[d], indptr[d + 1]):
+            own += values[j]
+        for c in range(classes):
+            left = total[c] - own if c == k else total[c]
+            share[c] = min(max(max(left, 1e-9) / max(whole - own, 1e-9), 1e-9), 1.0 - 1e-9)
+        for j in range(indptr[d], indptr[d + 1]):
+            w = ids[j]
+            v = values[j]
+            others = holders[w] - 1.0
+            if others > 0.5:
+                length[d] += v
+                everywhere = -v
+                for c in range(classes):
+                    everywhere += seen[w, c]
+                t = min(max(math.log2(max(others, 1.0)) / octaves, 0.0), tall - 1.0001)
+                g = int(t)
+                rest_t = t - g
+                for c in range(classes):
+                    here = seen[w, c] - v if c == k else seen[w, c]
+                    if here < 1e-6 * everywhere:
+                        here = 0.0
+                    rest = (everywhere - here) / (1.0 - share[c])
+                    if rest < 1e-6 * everywhere:
+                        rest = 0.0
+                    prior = imagined * everywhere
+                    u = (math.log2((here / share[c] + prior) / (rest + prior)) - low) / bits
+                    u = min(max(u, 0.0), wide - 1.0001)
+                    h = int(u)
+                    rest_u = u - h
+                    a = v * (1.0 - rest_t)
+                    features[d, c, g, h] += a * (1.0 - rest_u)
+                    features[d, c, g, h + 1] += a * rest_u
+                    a = v * rest_t
+                    features[d, c, g + 1, h] += a * (1.0 - rest_u)
+                    features[d, c, g + 1, h + 1] += a * rest_u
+        for c in range(classes):
+            for g in range(tall):
+                for h in range(wide - 2, 0, -1):
+                    features[d, c, g, h] += features[d, c, g, h + 1]

@@ -1,0 +1,228 @@
+"""Random tables for the laws: mixed, gappy, weighted, with every family, every tying and every kind of label."""
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import likely
+from likely.errors import LikelyWarning
+
+TIES = (None, "class", "column", "both")
+LABELS = (("no", "yes", "perhaps", "ü"), (0, 1, 2, 7), (False, True), (0.5, 1.5, -2.0, 3.25))
+TEXTS = ("a", "b", "c", "Ünï", "with space", "'\";--")
+# Weights that are sums of powers of two add up without rounding in any order, so that counts can be compared exactly.
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 2.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table with all that is needed to learn from it, and to learn from parts of it alike."""
+
+    columns: dict[str, list[Any]]
+    families: dict[Any, Any]
+    smoothing: Any = 1.0
+    class_prior: Any = None
+    weights: str | None = None
+    classes: tuple[Any, ...] = ()
+    target: str = "y"
+    rows: int = field(default=0)
+
+    @property
+    def features(self):
+        """The columns that are learned from."""
+        return [name for name in self.columns if name not in (self.target, self.weights)]
+
+    def learn(self, **changes):
+        """The model of the whole table; every class is declared, so that parts and the whole have the same schema."""
+        settings = {
+            "families": self.families,
+            "smoothing": self.smoothing,
+            "class_prior": self.class_prior,
+            "weights": self.weights,
+            "classes": self.classes,
+        }
+        return quietly(likely.learn, changes.pop("data", self.columns), self.target, **(settings | changes))
+
+    def take(self, places):
+        """The table of some of the rows, in the given order."""
+        columns = {name: [column[i] for i in places] for name, column in self.columns.items()}
+        return replace(self, columns=columns, rows=len(places))
+
+    @property
+    def clear(self):
+        """Whether each column of a joint block shows what it holds: with every cell missing it would be refused."""
+        together = [name for key, f in self.families.items() if isinstance(f, likely.Joint) for name in key]
+        return self.rows > 0 and all(any(v is not None for v in self.columns[name]) for name in together)
+
+    def as_rows(self):
+        """The same table as a list of dicts."""
+        return [{name: column[i] for name, column in self.columns.items()} for i in range(self.rows)]
+
+
+def quietly(work, *args, **settings):
+    """The work done; warnings about borrowed variances are not what a law is about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LikelyWarning)
+        return work(*args, **settings)
+
+
+def gappy(values, share=0.2):
+    """Values with missing cells among them."""
+    return st.one_of(*([values] * round((1 - share) * 5)), *([st.none()] * round(share * 5)))
+
+
+# Numbers with few digits: what is compared to 1e-9 must not be rounding alone.
+decimals = st.integers(-20_000, 20_000).map(lambda i: i / 100)
+lumpy = st.sampled_from([-1.5, 0.0, 2.0, 2.0, 100.0])
+counts = st.integers(0, 12)
+
+
+@st.composite
+def categories(draw):
+    """The values of one categorical column: text, whole numbers, truths, or several types at once."""
+    pools = [TEXTS, (1, 2, 30, -4), (True, False), ("x", 1, 2.5, "1x")]
+    return draw(st.sampled_from(pools))
+
+
+@st.composite
+def blocks(draw, kind, rows, number):
+    """One block of columns: its family and its cells."""
+    name = f"{kind[0]}{number}"
+
+
+    def column(values):
+        return draw(st.lists(gappy(values), min_size=rows, max_size=rows))
+
+    def category():  # in a joint block the kind of a column is seen from its cells, so they are of one type
+        return column(st.sampled_from(draw(st.sampled_from([TEXTS, (True, False)]))))
+
+    if kind == "category":
+        return {name: likely.Categorical()}, {name: column(st.sampled_from(draw(categories())))}
+    if kind == "number":
+        values = draw(st.sampled_from([decimals, decimals, lumpy]))
+        return {name: likely.Gaussian(tie=draw(st.sampled_from(TIES)))}, {name: column(values)}
+    if kind == "yes":
+        return {name: likely.Bernoulli()}, {name: column(st.sampled_from([0, 1, 1, 4]))}
+    if kind == "poisson":
+        return {name: likely.Poisson()}, {name: column(counts)}
+    if kind == "of":
+        trials = column(counts)
+        hits = [None if n is None else draw(st.one_of(st.none(), st.integers(0, n))) for n in trials]
+        return {name: likely.Binomial(f"{name}n")}, {name: hits, f"{name}n": trials}
+    names = tuple(f"{name}{i}" for i in range(draw(st.integers(2, 3))))
+    if kind == "multinomial":
+        return {names: likely.Multinomial()}, {n: column(counts) for n in names}
+    if kind == "table":
+        return {names: likely.Joint()}, {n: category() for n in names}
+    family = likely.Joint(tie=draw(st.sampled_from([None, "class"])))
+    if kind == "joint":
+        return {names: family}, {n: column(decimals) for n in names}
+    first = category()
+    return {names: family}, {names[0]: first} | {n: column(decimals) for n in names[1:]}
+
+
+KINDS = ("category", "number", "yes", "poisson", "of", "multinomial", "table", "joint", "mixed")
+COUNTED = ("category", "yes", "poisson", "of", "multinomial", "table")
+
+smoothings = st.sampled_from(
+    [
+        0,
+        1 / 3,
+        0.5,
+        1.0,
+        7,
+        likely.MEstimate(2.5),
+        likely.Dirichlet(1.25),
+        likely.NormalInverseGamma(mean=1.0, strength=0.5, shape=1.0, scale=2.0),
+        {"*": 0.5},
+    ]
+)
+
+
+@st.composite
+def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=4, smoothing=smoothings):
+    """A table of several blocks, two to four classes, missing cells and, if wanted, weights."""
+    labels = draw(st.sampled_from(LABELS))
+    classes = labels[: draw(st.integers(2, len(labels)))]
+    rows = draw(st.integers(min_rows, max_rows))
+    families, columns = {}, {}
+    for number, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_blocks))):
+        family, cells = draw(blocks(kind, rows, number))
+        families |= family
+        columns |= cells
+    columns["y"] = draw(st.lists(st.sampled_from(classes), min_size=rows, max_size=rows))
+    weights = None
+    if weighted or (weighted is None and draw(st.booleans())):
+        weights = "w"
+        columns["w"] = draw(st.lists(st.sampled_from(WEIGHTS), min_size=rows, max_size=rows))
+    prior = draw(st.one_of(st.sampled_from([None, 1.0, 0.5]), st.just("given")))
+    if prior == "given":
+        shares = draw(st.lists(st.integers(1, 8), min_size=len(classes), max_size=len(classes)))
+        prior = {label: n / sum(shares) for label, n in zip(classes, shares, strict=True)}
+    case = Case(columns, families, draw(smoothing), prior, weights, tuple(classes), rows=rows)
+    assume(case.clear)
+    return case
+
+
+@st.composite
+def splits(draw, case, parts=2):
+    """The table dealt out into parts, none of them empty."""
+    piles = draw(st.lists(st.integers(0, parts - 1), min_size=case.rows, max_size=case.rows))
+    dealt = [case.take([i for i, pile in enumerate(piles) if pile == p]) for p in range(parts)]
+    assume(all(part.clear for part in dealt))
+    return dealt
+
+
+@st.composite
+def strange_rows(draw, case):
+    """One row to predict, with anything in it that is not refused: missing, unseen, huge and tiny values."""
+    row = {}
+    for name in case.features:
+        seen = case.columns[name]
+        odd = [None, *seen]
+        if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in seen if v is not None):
+            odd += [0, 3] if name[0] in "pomy" else [0.0, 1e-300, -1e5, 1e15, 1e155, -1e300, 1.7e308]
+        if is_category(case, name):
+            odd += ["never seen", 99, False, -0.5]
+        row[name] = draw(st.sampled_from(odd))
+    for name in row:  # k of n: never more successes than trials
+        if f"{name}n" in row and None not in (row[name], row[f"{name}n"]):
+            row[name] = min(row[name], row[f"{name}n"])
+    return row
+
+
+def is_category(case, name):
+    """Whether a column holds categories."""
+    return name[0] in "ct" or (name[0] == "m" and name.endswith("0") and any(
+        isinstance(f, likely.Joint) for key, f in case.families.items() if name in key
+    ))
+
+
+def same(a, b, tolerance=1e-9):
+    """Whether two tallies are the same: counts exactly, moments as far as digits allow."""
+    assert a.schema == b.schema
+    assert a.rows == b.rows
+    assert a.blocks == b.blocks
+    np.testing.assert_array_equal(a.classes, b.classes)
+    for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
+        assert type(x) is type(y)
+        left, right = x.arrays(), y.arrays()
+        for part, array in left.items():
+            if part in ("seen", "n"):
+                np.testing.assert_array_equal(array, right[part], err_msg=f"{block.name} {part}")
+            else:
+                scale = max(1.0, float(np.abs(array).max(initial=0.0)))
+                note = f"{block.name} {part}"
+                np.testing.assert_allclose(array, right[part], rtol=tolerance, atol=tolerance * scale, err_msg=note)
+
+
+def agree(a, b, rows, tolerance=1e-9):
+    """Whether two models believe the same of some rows."""
+    left, right = a.posterior(rows), b.posterior(rows)
+    assert list(left.classes) == list(right.classes)
+    np.testing.assert_allclose(left.log_joint, right.log_joint, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(left.probabilities, right.probabilities, atol=max(tolerance, 1e-9) * 100)

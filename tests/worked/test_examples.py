@@ -1,0 +1,91 @@
+"""The worked examples print the sums of the textbook, and the library agrees with every one of them."""
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from likely import examples
+from likely.errors import LikelyError, UsageError
+from likely.examples.sheet import Sheet, decimal
+
+
+def test_every_example_has_a_description_and_runs() -> None:
+    assert list(examples.EXAMPLES) == ["tennis", "ball", "candies", "spam", "insurance", "wrappers"]
+    for name, description in examples.EXAMPLES.items():
+        text = examples.run(name)
+        assert description in text
+        assert "likely says" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "tennis",
+            [
+                "5/14 · 3/5 · 1/5 · 4/5 · 3/5 = 18/875 = 0.020571",
+                "9/14 · 2/9 · 3/9 · 3/9 · 3/9 = 1/189 = 0.005291",
+                "0.795417", "3250/163863", "5/841", "0.769374", "105/5408", "1/160", "0.756484", "25/1372", "6/847",
+                "0.720067", "5/14 · 0/5 · 1/5 · 4/5 · 3/5 = 0", "0.721583", "= 22", "= 13", "= 71", "26 entries",
+            ],
+        ),
+        ("ball", ["Yes 1/162, No 4/162", "odds Yes : No = 1 : 4", "= 4/5"]),
+        (
+            "candies",
+            [
+                "1/10 1/5 2/5 1/5 1/10 1/2 h3", "0 1/10 2/5 3/10 1/5 13/20 h3", "0 1/26 4/13 9/26 4/13 19/26 h4",
+                "0 1/76 4/19 27/76 8/19 121/152 h5", "with probability 1.", "minus 3/10 + 3/10 = 3/5",
+                "10/20/40/20/10", "0.4, 0.3, 0.3 is meant",
+            ],
+        ),
+        ("spam", ["= 9/10", "= 12/13 = 0.923 (a slide prints 0.93)", "36/60 · 18/60 = 9/50 = 0.18", "12/60 = 0.2"]),
+        (
+            "insurance",
+            [
+                "(23+17+43+20)/4 = 25.75", "10.182706", "0.0359103", "(68+32)/2 = 50", "18.000000", "0.0119551",
+                "6.007517", "= 0.000000", "2.145542", "21.75", "4.5",
+            ],
+        ),
+        ("wrappers", ["60/(60+40) = 3/5", "45/(45+15) = 3/4", "10/(10+30) = 1/4", "P(cherry | red)", "9/11"]),
+    ],
+)  # fmt: skip
+def test_the_numbers_of_the_notes_stand_on_the_page(name: str, said: list[str]) -> None:
+    page = " ".join(examples.run(name).split())
+    assert [number for number in said if number not in page] == []
+
+
+def test_the_key_numbers_are_exact_or_close() -> None:
+    tennis = examples.numbers("tennis")
+    assert tennis["joint No"] == "18/875"
+    third = tennis["pseudocount 1/3"]
+    assert (third["No"], third["Yes"]) == ("3250/163863", "5/841")
+    assert third["P(No | day)"] == pytest.approx(0.769374, abs=5e-7)
+    assert examples.numbers("candies")["3 limes"]["next is lime"] == "121/152"
+    assert examples.numbers("spam")["P(spam | buy and lottery)"] == "12/13"
+    insurance = examples.numbers("insurance")
+    assert insurance["odds (30, Family), pseudocount 0"] == pytest.approx(6.007517, abs=5e-7)
+    assert insurance["odds (30, Truck), pseudocount 0"] == 0
+    assert insurance["odds (30, Truck), pseudocount 1"] == pytest.approx(2.145542, abs=5e-7)
+
+
+def test_a_candy_posterior_on_paper_sums_to_one() -> None:
+    for limes in range(4):
+        shares = map(Fraction, examples.numbers("candies")[f"{limes} limes"]["posterior"])
+        assert sum(shares) == 1
+
+
+def test_an_unknown_example_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=re.escape("choose one of tennis, ball")):
+        examples.run("golf")
+
+
+def test_a_sum_that_the_library_does_not_share_is_an_error() -> None:
+    with pytest.raises(LikelyError, match="on paper"):
+        Sheet().library_says("the odds", Fraction(1, 3), 0.34)
+
+
+def test_a_tiny_number_is_not_printed_as_zero() -> None:
+    assert decimal(Fraction(1, 10**9)) == "1e-09"
+    assert decimal(0) == "0"
+    assert decimal(Fraction(1, 4)) == "0.25"
