@@ -48,7 +48,7 @@ def plain(section: str, what: str, value: float, unit: str, goal: str) -> None:
     print(f"{section:12} {what:58} {value:9.3f} {unit:20}   goal {goal}", flush=True)
 
 
-def start(small: bool) -> None:
+def start(_small: bool) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     tennis = Path(__file__).parents[1] / "src" / "likely" / "data" / "tennis.csv"
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +96,13 @@ def categorical(small: bool) -> None:
     ours, theirs = NaiveBayes(families="categorical"), CategoricalNB()
     row("categorical", f"fit {rows:,} x 30 codes, against CategoricalNB", median(lambda: ours.fit(X, y)),
         median(lambda: theirs.fit(X, y), 3), ">= 30x")  # fmt: skip
-    row("categorical", f"predict {rows:,} x 30", median(lambda: ours.predict(X)), median(lambda: theirs.predict(X), 3), ">= 5x")
+    row(
+        "categorical",
+        f"predict {rows:,} x 30",
+        median(lambda: ours.predict(X)),
+        median(lambda: theirs.predict(X), 3),
+        ">= 5x",
+    )
     apart = np.abs(ours.predict_proba(X[:1000]) - theirs.predict_proba(X[:1000])).max()
     plain("categorical", "largest difference in probability", apart, "", "~ 0")
 
@@ -119,8 +125,20 @@ def strings(small: bool) -> None:
     theirs = make_pipeline(OrdinalEncoder(dtype=np.int64), CategoricalNB())
     rival = median(lambda: theirs.fit(frame, y), 3)
     ours = NaiveBayes()
-    row("strings", f"fit {rows:,} x 12 strings from pandas, OrdinalEncoder + NB", median(lambda: ours.fit(frame, y)), rival, ">= 10x")
-    row("strings", f"fit {rows:,} x 12 strings from Arrow, OrdinalEncoder + NB", median(lambda: ours.fit(table, y)), rival, ">= 10x")
+    row(
+        "strings",
+        f"fit {rows:,} x 12 strings from pandas, OrdinalEncoder + NB",
+        median(lambda: ours.fit(frame, y)),
+        rival,
+        ">= 10x",
+    )
+    row(
+        "strings",
+        f"fit {rows:,} x 12 strings from Arrow, OrdinalEncoder + NB",
+        median(lambda: ours.fit(table, y)),
+        rival,
+        ">= 10x",
+    )
 
 
 def mixed_parquet(path: Path, rows: int) -> None:
@@ -136,7 +154,9 @@ def mixed_parquet(path: Path, rows: int) -> None:
         columns = {"label": pa.array(np.array(["a", "b", "c", "d"])[y])}
         for j in range(12):
             size = (3, 5, 10, 20, 50, 100)[j % 6]
-            columns[f"c{j}"] = pa.array(np.array([f"value {v}" for v in range(size)])[(rng.integers(0, size, n) + y) % size])
+            columns[f"c{j}"] = pa.array(
+                np.array([f"value {v}" for v in range(size)])[(rng.integers(0, size, n) + y) % size]
+            )
         columns |= {f"n{j}": pa.array(rng.normal(y * 0.1 * j, 1 + j)) for j in range(10)}
         table = pa.table(columns)
         writer = writer or pq.ParquetWriter(path, table.schema)
@@ -160,17 +180,30 @@ def parquet(small: bool) -> None:
         skip = ", ".join(f"sum({n})" if n.startswith("n") else f"count({n})" for n in names)
 
         def scan(what: str) -> Any:
-            return duckdb.connect(config={"threads": os.cpu_count() or 1}).execute(f"select {what} from '{path}'").fetchall()
+            return (
+                duckdb.connect(config={"threads": os.cpu_count() or 1})
+                .execute(f"select {what} from '{path}'")
+                .fetchall()
+            )
 
         learn = median(lambda: likely.learn(path, target="label"))
-        for what, name, goal in ((look, "reading every value", "<= 2x"), (skip, "counting text from statistics", "none")):
+        for what, name, goal in (
+            (look, "reading every value", "<= 2x"),
+            (skip, "counting text from statistics", "none"),
+        ):
             seconds = median(lambda what=what: scan(what))  # type: ignore[misc]
             row("parquet", f"learn {rows:,} x 22 against a DuckDB scan {name}", learn, seconds, goal, inverse=True)
         for part in (rows // 5, rows):
             small_path = path if part == rows else Path(folder) / "part.parquet"
             if part != rows:
                 mixed_parquet(small_path, part)
-            plain("parquet", f"peak memory, {part:,} rows (a process of its own)", _peak(small_path), "MB", "< 600, flat in rows")
+            plain(
+                "parquet",
+                f"peak memory, {part:,} rows (a process of its own)",
+                _peak(small_path),
+                "MB",
+                "< 600, flat in rows",
+            )
 
 
 def _peak(path: Path) -> float:
@@ -220,8 +253,10 @@ def scaling(small: bool) -> None:
         for rows, columns, classes in sizes:
             fit, predict = measure(rows, columns, classes)
             cell = 1e9 / (rows * columns)
-            print(f"scaling      {name:8} {rows:8,} x {columns:4} x {classes:3} classes: fit {fit:7.4f} s ({fit * cell:6.2f} ns a cell), "
-                  f"predict_proba {predict:7.4f} s ({predict * cell:6.2f} ns a cell)", flush=True)  # fmt: skip
+            size = f"{name:8} {rows:8,} x {columns:4} x {classes:3} classes"
+            times = (f"{what} {t:7.4f} s ({t * cell:6.2f} ns a cell)" for what, t in (("fit", fit), ("predict_proba", predict)))
+            print(f"scaling      {size}: {', '.join(times)}", flush=True)
+
 
 
 SECTIONS = {f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, scaling)}

@@ -20,9 +20,9 @@ from likely.engines import Plan
 from likely.engines.memory import in_parallel, slabs, tally_batch
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
-from likely.planning import plan_columns
 from likely.ledger import Ledger
 from likely.model import Model
+from likely.planning import plan_columns
 from likely.prior import priors
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
@@ -160,7 +160,11 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
         self.model_ = model
-        self.classes_ = labels_array(model.classes).astype(dtype, copy=False)
+        labels = labels_array(model.classes)
+        typed = labels.astype(dtype) if dtype.kind in "biufO" else labels
+        self.classes_ = (
+            typed if np.array_equal(typed, labels) else labels
+        )  # a label too large for the type keeps its own
 
     def _rows(self, X: Any, reset: bool) -> Batch:
         """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
@@ -237,9 +241,9 @@ def _whole_labels(y: NDArray[Any]) -> Coded:
 
 
 def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that keeps the labels of both: numbers with numbers, text with text, else whatever they are."""
+    """The type that keeps the labels of both: one for numbers, one for text, else whatever they are."""
     both = {a.kind, b.kind}
-    return np.promote_types(a, b) if both <= set("iuf") or both in ({"b"}, {"U"}) else np.dtype(object)
+    return np.promote_types(a, b) if both <= set("iuf") or len(both) == 1 else np.dtype(object)
 
 
 def _plan_of(model: Model) -> Plan:

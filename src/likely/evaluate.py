@@ -19,8 +19,8 @@ from likely.engines.memory import in_order, tally_batch
 from likely.errors import DataError, UsageError
 from likely.figures import Evaluation, Figures, figures
 from likely.learn import with_weights
-from likely.planning import plan_for
 from likely.model import Model
+from likely.planning import plan_for
 from likely.prior import priors
 from likely.sources import Batch, Coded, Reading, as_tokens, open_source
 from likely.sources.rows import complete, take
@@ -175,7 +175,9 @@ def _cross_validate(data: Any, target: str, given: Mapping[str, Any], split: Spl
     reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
-    plan = plan_for(source, target, given.get("families"), given.get("joint", ()), ignore, weights, given.get("plain", False))
+    plan = plan_for(
+        source, target, given.get("families"), given.get("joint", ()), ignore, weights, given.get("plain", False)
+    )
     dealt: list[Groups] = []
     seen: dict[Any, int] = {}
     total: Tally | None = None

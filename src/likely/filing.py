@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.families import FAMILIES, Block
+from likely.families import FAMILIES, Block, Encoded
 from likely.families.curve import Curve
-from likely.families.statistics import STATISTICS, Statistic
+from likely.families.statistics import STATISTICS, Moments, Scatter, Statistic
 from likely.families.words import Words
-from likely.prior import PRIORS, Prior, Priors
-from likely.schema import Column, Schema
+from likely.prior import PRIORS, Prior, Priors, priors
+from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema, is_missing
 from likely.store import from_json, to_json
 from likely.tally import Tally
 
@@ -57,30 +58,41 @@ def to_file(
 
 
 def from_file(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
-    """Tally, prior and settings from a header and arrays; ValueError where they do not fit together."""
+    """Tally, prior, settings and second stages from a header and arrays; ValueError where they do not fit together."""
+    try:
+        return _parts(header, _grouped(arrays))
+    except Exception as error:  # a header can be wrong in any way at all: whatever it breaks, it is no model
+        raise ValueError(f"{type(error).__name__}: {error}"[:300]) from None
+
+
+def _grouped(arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """The arrays of each block and stage; the first part of a name says whose they are."""
+    groups: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        owner, _, part = name.partition(".")
+        groups.setdefault(owner, {})[part] = array
+    return groups
+
+
+def _parts(header: Mapping[str, Any], groups: dict[str, dict[str, Array]]) -> Parts:
     schema = Schema(
         _column_in(header["target"]),
         tuple(_column_in(column) for column in header["columns"]),
-        tuple((name, reason) for name, reason in header["ignored"]),
+        tuple((str(name), str(reason)) for name, reason in header["ignored"]),
     )
-    blocks, statistics = [], []
+    blocks, statistics, stages = [], [], {}
     for i, written in enumerate(header["blocks"]):
-        blocks.append(Block(FAMILIES[written["family"]](**written["settings"]), tuple(written["columns"])))
-        statistics.append(_statistic(written["statistic"], _part(arrays, f"{i}.")))
-    tally = Tally(schema, tuple(blocks), arrays["classes"], tuple(statistics), int(header["rows"]))
-    _check(tally)
-    written = header["prior"]
-    own = {name: _prior_in(one) for name, one in written["columns"].items()}
-    prior = Priors(_prior_in(written["default"]), own, _class_prior_in(written["classes"]))
-    found = {block.name: _part(arrays, f"stage{i}.") for i, block in enumerate(blocks)}
-    stages = {name: Curve.of(parts) for name, parts in found.items() if parts}
-    if any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
-        raise ValueError("the second stage does not fit the classes")
-    return tally, prior, {name: _setting_in(value) for name, value in header["settings"].items()}, stages
-
-
-def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        block = Block(FAMILIES[written["family"]](**written["settings"]), tuple(written["columns"]))
+        blocks.append(block)
+        statistics.append(_statistic(written["statistic"], groups.pop(f"{i}")))
+        if f"stage{i}" in groups:
+            stages[block.name] = Curve.of(groups.pop(f"stage{i}"))
+    tally = Tally(schema, tuple(blocks), groups.pop("classes")[""], tuple(statistics), header["rows"])
+    if groups or any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
+        raise ValueError("there are arrays that belong to no column, or do not fit the classes")
+    check_schema(tally)
+    check_counts(tally)
+    return tally, _priors_in(header["prior"]), _settings_in(header["settings"]), stages
 
 
 def _statistic(name: str, parts: Mapping[str, Any]) -> Statistic:
@@ -88,18 +100,81 @@ def _statistic(name: str, parts: Mapping[str, Any]) -> Statistic:
     return made
 
 
-def _check(tally: Tally) -> None:
-    """Counts are never negative and every axis is as long as its domain."""
+def check_schema(tally: Tally) -> None:
+    """Every column has a name of its own, a known kind, different values and exactly one block."""
+    columns = [tally.schema.target, *tally.schema.columns]
+    named = Counter(column.name for column in columns)
+    blocked = Counter(name for block in tally.blocks for name in block.columns)
+    if max(named.values()) > 1 or blocked != Counter(column.name for column in tally.schema.columns):
+        raise ValueError("the columns are not those of the blocks")
+    for column in columns:
+        if column.kind not in (CATEGORY, NUMBER, TEXT) or (column.values and column.kind != CATEGORY):
+            raise ValueError(f"column {column.name!r} is of no known kind")
+        if len(column.code) < len(column.values) or any(is_missing(value) for value in column.values):
+            raise ValueError(f"column {column.name!r} has a value twice, or one that is none")
+    if tally.schema.target.kind != CATEGORY:
+        raise ValueError("the target has no classes")
+
+
+def check_counts(tally: Tally) -> None:
+    """Counts are never negative, and every array is of the shape that it has before a row is counted."""
     classes = len(tally.schema.classes)
-    if tally.classes.shape != (classes,) or (tally.classes < 0).any():
+    if tally.classes.shape != (classes,) or not (tally.classes >= 0).all() or not _is_count(tally.rows):
         raise ValueError("the class counts do not fit the classes")
+    empty: dict[Any, Statistic] = {}
     for block, statistic in zip(tally.blocks, tally.statistics, strict=True):
+        columns = [tally.schema.by_name[name] for name in block.columns]
+        domains = tuple(len(column.values) for column in columns if column.kind == CATEGORY)
+        numbers = sum(column.kind == NUMBER for column in columns)
         weight = statistic.weight()
-        domains = [
-            len(tally.schema.by_name[n].values) for n in block.columns if tally.schema.by_name[n].kind == "category"
-        ]
-        if weight.shape[: 1 + len(domains)] != (classes, *domains) or (weight < 0).any():
+        fits = weight.shape[: 1 + len(domains)] == (classes, *domains)
+        key = (block.family, domains, numbers)
+        if fits and key not in empty:  # looked at first: an empty table is never larger than the file
+            empty[key] = _nothing(block, domains, numbers, classes)
+        if not fits or not _alike(statistic, empty[key]) or not (weight >= 0).all():
             raise ValueError(f"the counts of {block.name!r} do not fit its values")
+
+
+def _is_count(given: Any) -> bool:
+    return type(given) is int and given >= 0
+
+
+def _nothing(block: Block, domains: tuple[int, ...], numbers: int, classes: int) -> Statistic:
+    """What a block has counted before it has seen a row."""
+    codes, low = np.zeros((0, len(domains)), np.int32), np.zeros(len(domains), np.int64)
+    rows = Encoded(codes, low, np.array(domains, np.int64), np.zeros((0, numbers)))
+    return block.family.count(rows, np.zeros(0, np.int64), np.zeros(0), classes)[0]
+
+
+def _alike(statistic: Statistic, empty: Statistic) -> bool:
+    """Whether two statistics have arrays of the same names, types and shapes, and no spread is negative."""
+    if type(statistic) is not type(empty):
+        return False
+    if isinstance(statistic, Words) and isinstance(empty, Words):  # whose words come and go
+        return statistic.table.shape[1] == empty.table.shape[1] and bool((statistic.table >= 0).all())
+    found, expected = statistic.arrays(), empty.arrays()
+    same = {n: (a.dtype, a.shape) for n, a in found.items()} == {n: (a.dtype, a.shape) for n, a in expected.items()}
+    if isinstance(statistic, Moments):
+        return same and bool((statistic.spread >= 0).all())
+    if isinstance(statistic, Scatter):
+        return same and bool((np.einsum("...ii->...i", statistic.scatter) >= 0).all())
+    return same
+
+
+def _settings_in(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model: what stands for missing, the column of weights, the declared classes."""
+    settings = {name: _setting_in(value) for name, value in written.items()}
+    texts = all(isinstance(token, str) for token in settings["missing"]) and isinstance(settings["missing"], tuple)
+    if not texts or not isinstance(settings["weights"], (str, type(None))) or not isinstance(settings["declared"], tuple):
+        raise ValueError("the settings are not those of a model")
+    return settings
+
+
+def _priors_in(written: Mapping[str, Any]) -> Priors:
+    own = {str(name): _prior_in(one) for name, one in written["columns"].items()}
+    given = _class_prior_in(written["classes"])
+    shares = priors(1.0, given).classes if isinstance(given, Mapping) else given  # which checks that they sum to 1
+    return Priors(_prior_in(written["default"]), own, shares)
 
 
 def _column_out(column: Column) -> dict[str, Any]:
@@ -108,8 +183,10 @@ def _column_out(column: Column) -> dict[str, Any]:
 
 
 def _column_in(written: Mapping[str, Any]) -> Column:
-    values = tuple(from_json(value) for value in written["values"])
-    return Column(str(written["name"]), str(written["kind"]), values, str(written["reason"]))
+    name, kind, reason = (written[part] for part in ("name", "kind", "reason"))
+    if not all(isinstance(part, str) for part in (name, kind, reason)):
+        raise ValueError(f"a column is called {name!r}")
+    return Column(name, kind, tuple(from_json(value) for value in written["values"]), reason)
 
 
 def _prior_out(prior: Prior) -> dict[str, Any]:

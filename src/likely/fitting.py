@@ -72,7 +72,15 @@ def _along(gradient: Array, past: list[tuple[Array, Array]], resting: NDArray[np
 
 
 def _search(
-    objective: Objective, x: Array, value: float, gradient: Array, step: Array, lower: Array, upper: Array, *, first: bool
+    objective: Objective,
+    x: Array,
+    value: float,
+    gradient: Array,
+    step: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    first: bool,
 ) -> tuple[Array, float, Array] | None:
     """The first point along the projected step where the objective has fallen enough."""
     size = min(1.0, 1.0 / max(float(np.abs(step).sum()), 1e-300)) if first else 1.0

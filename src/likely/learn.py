@@ -151,8 +151,8 @@ def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | No
         for name in batch.names:
             kind, nature = batch.kind(name)
             left_out = "" if name == target else (nature if kind is None else name_like(batch, name, kind))
-            found.append({"column": name, "kind": kind or "none", "reason": left_out or nature, "used": kind is not None and not left_out,
-                          **_summary(batch, name, kind)})  # fmt: skip
+            said = {"column": name, "kind": kind or "none", "reason": left_out or nature}
+            found.append(said | {"used": kind is not None and not left_out} | _summary(batch, name, kind))
         break  # the first batch is what the choice is made from
     require_rows(len(found), source.label)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,7 @@ class Ledger:
                     "columns": list(e.columns), "values": [_plain(v) for v in e.values],
                     "log_likelihood": [_finite(v) for v in e.evidence],
                     "weight": [_finite(v) for v in _contrast(e.evidence, self.log_prior)], "flags": list(e.flags),
+                    **({"words": [_word(w) for w in e.words]} if e.words else {}),
                 }
                 for e in self.entries
             ],
@@ -121,17 +123,66 @@ class Ledger:
             for row in table
         ]
         text.insert(1, "-" * max(map(len, text)))
-        return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
+        words = [line for e in self.entries if e.words for line in word_lines(e, self.classes)]
+        return "\n".join([*text, *words, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         cell = html.escape
         head = "".join(f"<th>{cell(_shown(label))}</th>" for label in self.classes)
         body = "".join("<tr>" + "".join(f"<td>{cell(text)}</td>" for text in row) + "</tr>" for row in self.lines())
         notes = "".join(f"<p>{cell(note)}</p>" for note in self.notes)
-        return (
-            f'<table class="likely-ledger"><thead><tr><th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th></tr></thead>'
-            f"<tbody>{body}</tbody></table>{notes}"
-        )
+        texts = "".join(highlighted_html(e, self.classes) for e in self.entries if e.words)
+        top = f"<th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th>"
+        table = f'<table class="likely-ledger"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+        return f"{table}{texts}{notes}"
+
+
+def spoken(word: Word) -> tuple[int, float]:
+    """The class a word speaks for most, and by how much more than for the average class."""
+    best = max(range(len(word.evidence)), key=lambda c: word.evidence[c])
+    finite = [e for e in word.evidence if e > -math.inf]
+    return best, word.evidence[best] - (math.fsum(finite) / len(finite) if finite else 0.0)
+
+
+def word_lines(entry: Entry, classes: Sequence[Any], most: int = 12) -> list[str]:
+    """The strongest words of a text, each with the class it speaks for."""
+    lines = []
+    for word in entry.words[:most]:
+        best, weight = spoken(word)
+        lines.append(f"  {clean(word.word):24} x{word.count:<4g} {weight:8.3f} for {_shown(classes[best])}")
+    return [f"{clean(entry.name)}: the words that spoke most", *lines] if lines else []
+
+
+def marked(entry: Entry) -> list[tuple[str, Word | None]]:
+    """The text of an entry cut into pieces, each word that spoke with what it said."""
+    text = str(entry.values[0])
+    known = {word.word: word for word in entry.words}
+    pieces, at = [], 0
+    for found in re.finditer(r"\w\w+", text):
+        word = known.get(found.group().lower(), known.get(found.group()))
+        if word:
+            pieces += [(text[at : found.start()], None), (found.group(), word)]
+            at = found.end()
+    return [*pieces, (text[at:], None)]
+
+
+def highlighted_html(entry: Entry, classes: Sequence[Any]) -> str:
+    """The text with its words shaded: the stronger a word speaks, the darker; its class is its hue and its tooltip."""
+    strongest = max((spoken(word)[1] for word in entry.words), default=0.0) or 1.0
+    parts = []
+    for piece, word in marked(entry):
+        if word is None:
+            parts.append(html.escape(clean_text(piece)))
+            continue
+        best, weight = spoken(word)
+        shade = f"hsla({int(360 * best / max(len(classes), 1))}, 70%, 50%, {0.6 * max(weight, 0.0) / strongest:.2f})"
+        title = html.escape(f"{_shown(classes[best])} +{weight:.2f}", quote=True)
+        parts.append(f'<span style="background:{shade}" title="{title}">{html.escape(clean_text(piece))}</span>')
+    return f'<p class="likely-text" style="white-space:pre-wrap">{"".join(parts)}</p>'
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {"word": word.word, "count": word.count, "evidence": [_finite(e) for e in word.evidence]}
 
 
 def _contrast(evidence: Sequence[float], log_prior: Sequence[float]) -> list[float]:
@@ -174,6 +225,11 @@ def _number(value: float) -> str:
 def _shown(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else clean(str(value))
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def clean_text(text: str) -> str:
+    """Text of several lines without control characters."""
+    return "\n".join(clean(line) for line in text.splitlines()) + ("\n" if text.endswith("\n") else "")
 
 
 def clean(text: str) -> str:

@@ -277,8 +277,8 @@ class Model:
         return store.write(path, *to_file(self.tally, self.prior, settings, self.stages), replacing=replacing)
 
     def __repr__(self) -> str:
-        columns = len(self.schema.columns)
-        return f"<Model of {self.schema.target.name!r}: {len(self.classes)} classes, {columns} columns, {self.tally.rows:,} rows counted>"
+        size = f"{len(self.classes)} classes, {len(self.schema.columns)} columns, {self.tally.rows:,} rows counted"
+        return f"<Model of {self.schema.target.name!r}: {size}>"
 
 
 def load(path: str | Path) -> Model:

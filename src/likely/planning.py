@@ -52,7 +52,9 @@ def plan_for(
     for wanted in (target, *ignore, *([weights] if weights else [])):
         if wanted not in names:
             raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
-    plan = plan_columns(first, [n for n in names if n != target and n not in ignore], target, families, joint, plain=plain)
+    plan = plan_columns(
+        first, [n for n in names if n != target and n not in ignore], target, families, joint, plain=plain
+    )
     asked = tuple((name, "asked for") for name in ignore if name != weights)
     plan = replace(plan, weights=weights, ignored=(*asked, *plan.ignored))
     if not plan.blocks:
@@ -184,7 +186,11 @@ def words_a_cell(coded: Coded) -> float:
 
 def _blocks(columns: Sequence[Column], given: Mapping[str, Block], plain: bool) -> tuple[Block, ...]:
     """One block a column, unless some were asked to stand together."""
-    usual: dict[str, Family] = {CATEGORY: Categorical(), NUMBER: Gaussian(), TEXT: Text("multinomial" if plain else "auto")}
+    usual: dict[str, Family] = {
+        CATEGORY: Categorical(),
+        NUMBER: Gaussian(),
+        TEXT: Text("multinomial" if plain else "auto"),
+    }
     blocks: dict[Block, None] = {}
     for column in columns:
         own = Block(usual[column.kind], (column.name,))

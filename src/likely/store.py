@@ -1,15 +1,23 @@
 """The model file: data only, checked by SHA-256, versioned, written whole or not at all.
 
-Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of everything else (32 bytes), header (JSON), arrays.
+Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of all the rest (32 bytes), header (JSON), arrays.
 All numbers are little-endian; arrays are in C order, one after the other as the header lists them with type and shape.
+
+A file is written beside its place under a hidden name (.NAME.*.saving), flushed to the disk and renamed: whoever reads,
+and whenever a process dies, finds the old file or the new one. What a killed process left behind is swept away by the
+next one that writes the same file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import hashlib
 import json
+import math
 import os
+import stat
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,11 +30,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import LikelyError, ModelFileError, UsageError
+from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
 
 MAGIC = b"LIKELY\r\n"
 VERSION = 1
 TYPES = ("<f8", "<i8", "<i4", "|u1")
+SAVING = ".saving"
+LONGEST_HEADER = 1 << 28  # bytes: what a file claims beyond that is not believed
 _FIXED = struct.Struct("<8sIQ32s")
 
 Array = NDArray[np.float64]
@@ -44,51 +54,102 @@ def write(
         ).encode()
     except ValueError as error:
         raise UsageError(f"the model cannot be written: {error}") from None
+    if len(text) > LONGEST_HEADER:
+        raise UsageError(f"the model cannot be written: its values fill {len(text):,} bytes, too many for a header")
     blobs = [array.tobytes() for array in arrays.values()]
     digest = _digest(VERSION, text, blobs)
+    try:
+        _replace(path, (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), replacing)
+    except OSError as error:
+        remedy = "choose a folder that exists, may be written to and has room"
+        raise SaveError(f"{str(path)!r} cannot be written: {error.strerror or error}", remedy=remedy) from None
+    return digest.hex()
+
+
+def _replace(path: str | Path, parts: tuple[bytes, ...], replacing: str | None) -> None:
+    """Put a new file in the place of the old one, whole or not at all."""
     target = Path(os.path.realpath(path))
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "it is no ordinary file")
+    with _only_writer(target.parent):
+        _sweep(target)
+        descriptor, temporary = tempfile.mkstemp(prefix=_hidden(target), suffix=SAVING, dir=target.parent)
+        _lock(descriptor)  # held as long as this process lives: nobody takes the file for one that was left behind
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_FIXED.pack(MAGIC, VERSION, len(text), digest))
-            for part in (text, *blobs):
+            for part in parts:
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
-        with _only_writer(target.parent):
-            if replacing is not None and _stored_digest(target) != replacing:
-                raise LikelyError(
-                    f"{str(path)!r} was changed by another process meanwhile: nothing was written; run again"
-                )
-            os.replace(temporary, target)
+            os.chmod(temporary, _mode(target))
+            with _only_writer(target.parent) as folder:
+                if replacing is not None and _stored_digest(target) != replacing:
+                    raise LikelyError(
+                        f"{str(path)!r} was changed by another process meanwhile: nothing was written; run again"
+                    )
+                os.replace(temporary, target)
+                with contextlib.suppress(OSError):  # a file system that has no such thing
+                    os.fsync(folder)
     except BaseException:  # Ctrl-C too: the old file stays, the new one leaves no trace
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    return digest.hex()
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
     """Header, arrays and digest of a model file; anything but a whole, untouched file is refused."""
     try:
-        size = os.stat(path).st_size
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise ModelFileError(f"{str(path)!r} is not a Likely model file: it is no ordinary file")
         with open(path, "rb") as file:
             start = file.read(_FIXED.size)
-            length = _header_length(start, size, path)
+            length = _header_length(start, found.st_size, path)
             text = file.read(length)
-            body = file.read(size - _FIXED.size - length)
-    except OSError as error:
-        raise ModelFileError(f"{str(path)!r} cannot be read: {error.strerror}") from None
+            header, listed = _header(text, found.st_size - _FIXED.size - length, path)
+            body = file.read(found.st_size - _FIXED.size - length)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     _, version, _, digest = _FIXED.unpack(start)
     if _digest(version, text, [body]) != digest:
         raise ModelFileError(f"{str(path)!r} is damaged: its checksum does not fit its content")
     try:
-        header = json.loads(text)
-        arrays = _arrays(header["arrays"], body)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        arrays = _arrays(listed, body)
+    except ValueError as error:
         raise ModelFileError(f"{str(path)!r} is no model: {error}") from None
     return header, arrays, digest.hex()
+
+
+def _header(text: bytes, rest: int, path: str | Path) -> tuple[dict[str, Any], dict[str, tuple[str, list[int]]]]:
+    """The header, and type and shape of each array; refused before more is read if they do not fill the file."""
+    try:
+        header = json.loads(text, parse_constant=_no_constant)
+        listed = {name: (str(kind), [_whole(n) for n in shape]) for name, (kind, *shape) in header["arrays"].items()}
+        sizes = [_size(*each) for each in listed.values()]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = "its header is nested too deeply" if isinstance(error, RecursionError) else error
+        raise ModelFileError(f"{str(path)!r} is damaged, or no model: {reason}") from None
+    if sum(sizes) != rest:
+        raise ModelFileError(f"{str(path)!r} is damaged or cut off: its arrays do not fill it")
+    return header, listed
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _whole(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise ValueError(f"{given!r} is no length")
+    return given
+
+
+def _size(kind: str, shape: list[int]) -> int:
+    if kind not in TYPES:
+        raise ValueError(f"{kind!r} is no type of numbers")
+    return int(np.dtype(kind).itemsize * math.prod(shape))
 
 
 def _header_length(start: bytes, size: int, path: str | Path) -> int:
@@ -99,29 +160,19 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
         raise ModelFileError(
             f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely"
         )
-    if length > size - _FIXED.size:
-        raise ModelFileError(f"{str(path)!r} is cut off or damaged: its header is longer than the file")
+    if length > min(size - _FIXED.size, LONGEST_HEADER):
+        raise ModelFileError(f"{str(path)!r} is cut off or damaged: its header is longer than the file, or than any")
     return int(length)
 
 
-def _arrays(listed: Mapping[str, Any], body: bytes) -> dict[str, Array]:
+def _arrays(listed: Mapping[str, tuple[str, list[int]]], body: bytes) -> dict[str, Array]:
     arrays, at = {}, 0
-    for name, (kind, *shape) in listed.items():
-        if kind not in TYPES or not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise ValueError(f"array {name!r} has the type {kind} and the shape {shape}")
-        cells = 1
-        for n in shape:
-            cells *= n
-        size = np.dtype(kind).itemsize * cells
-        if at + size > len(body):
-            raise ValueError(f"array {name!r} is longer than the file")
-        array = np.frombuffer(body, kind, cells, at).reshape(shape).astype(np.dtype(kind).newbyteorder("="))
-        if not np.isfinite(array).all():
+    for name, (kind, shape) in listed.items():
+        array = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape)
+        arrays[name] = array.astype(np.dtype(kind).newbyteorder("="))
+        if not np.isfinite(arrays[name]).all():
             raise ValueError(f"array {name!r} holds numbers that are not finite")
-        arrays[name] = array
-        at += size
-    if at != len(body):
-        raise ValueError("there is more in the file than its header lists")
+        at += array.nbytes
     return arrays
 
 
@@ -153,22 +204,37 @@ def _mode(target: Path) -> int:
 
 
 @contextlib.contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
+def _only_writer(folder: Path) -> Iterator[int]:
     """One writer at a time in a folder, where the system can tell; the last complete writer wins elsewhere."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
+        _lock(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool = True) -> bool:
+    """Whether the file is ours alone from now on; a process that dies lets go."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):  # a system or a file system without locks, or another has it
+        return False
+    return True
+
+
+def _hidden(target: Path) -> str:
+    return f".{target.name[:64]}."
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes that were killed have left of this file: nobody holds it any more."""
+    for left in target.parent.glob(f"{glob.escape(_hidden(target))}*{SAVING}"):
+        with contextlib.suppress(OSError), left.open("rb") as file:
+            if _lock(file.fileno(), wait=False):
+                left.unlink()
 
 
 # Values that JSON has no word for are written as {"type": ..., "value": ...}.
@@ -180,12 +246,13 @@ _TAGS: dict[str, tuple[type, Any, Any]] = {
     "decimal": (Decimal, str, Decimal),
     "fraction": (Fraction, str, Fraction),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "float": (float, str, float),  # an infinite one: JSON has no word for it
 }
 
 
 def to_json(value: Any, column: str) -> Any:
     """A label or a category as JSON that keeps its type."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, tuple):
         return {"type": "tuple", "value": [to_json(part, column) for part in value]}

@@ -88,7 +88,7 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
                 if left.is_set():
                     return
             put(None)
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the batches are used
+        except BaseException as error:
             put(error)
 
     first = list(itertools.islice(batches := iter(batches), 2))
@@ -129,8 +129,7 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
     known: dict[str, Sequence[Any]] = {}
     statistics: dict[Block, Statistic] = {}
     for group in groups(plan.blocks):
-        for block, statistic in zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True):
-            statistics[block] = statistic
+        statistics |= zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True)
     used = (y >= 0) & (w > 0)
     some = slice(None) if used.all() else used
     seen = np.bincount(y[some], w[some], classes).astype(np.float64)
@@ -257,7 +256,8 @@ def _refuse_numbers(
         found = family.check(name, np.where(used, numbers[:, j], np.nan))
         if found:
             i, why = found
-            remedy = "mend it, take it for missing, or choose another family for the column"
+            it = "infinity" if np.isinf(numbers[i, j]) else "it"
+            remedy = f"mend it, take {it} for missing, or choose another family for the column"
             row = batch.start + start + i + 1
             raise DataError(f"which {why}", column=name, value=numbers[i, j].item(), row=row, remedy=remedy)
     if not family.single and hasattr(family, "check_block"):

@@ -144,7 +144,8 @@ class Scorer:
             x = batch.numbers(names, *part)
             self._refuse_infinity(batch, names, x, part[0])
             term = np.zeros_like(out)
-            self.parameters[i].form.add(self._codes(batch, coded, i, part), x, term)
+            form: Any = self.parameters[i].form
+            form.add(self._codes(batch, coded, i, part), x, term)
             out += term
 
     def _lines(self, coded: dict[str, Any]) -> Lines:
@@ -173,7 +174,9 @@ class Scorer:
         """The codes of one block: one column for a table, one a category for a joint Gaussian."""
         a, b = part
         if block in self.bernoulli:
-            return yes_or_no(batch.numbers(self.parameters[block].columns, a, b))  # type: ignore[no-any-return]
+            x = batch.numbers(self.parameters[block].columns, a, b)
+            self._refuse_infinity(batch, self.parameters[block].columns, x, a)
+            return yes_or_no(x)  # type: ignore[no-any-return]
         names = [name for name in self.parameters[block].columns if name in coded]
         columns = [coded[name][1][coded[name][0].codes[a:b] - coded[name][0].low] for name in names]
         if not isinstance(self.parameters[block].form, Lookup):
@@ -189,8 +192,8 @@ class Scorer:
         if bad.any():
             i, j = np.argwhere(bad)[0]
             raise DataError(
-                "which is not a finite number: input contains infinity", column=names[j], value=x[i, j].item(),
-                row=batch.start + start + int(i) + 1, remedy="mend it or take it for missing",
+                "which is not a finite number", column=names[j], value=x[i, j].item(),
+                row=batch.start + start + int(i) + 1, remedy="mend it, or take infinity for missing",
             )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
 from likely.schema import Column
 from likely.sources.batch import Documents
+from likely.tokens import Bags
 
 Labels = NDArray[np.int64]
 
@@ -50,12 +51,22 @@ class Imagined(Protocol):
         """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
 
 
+class OfWords(Protocol):
+    """The form of a text: a sum over the words of each document."""
+
+    def terms(self, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+        """What the documents say of each class."""
+
+    def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
+        """The words of one document, each with its number and what it says of each class."""
+
+
 @dataclass(frozen=True)
 class Parameters:
     """What is believed of one block, read off the tally and the prior."""
 
     columns: tuple[str, ...]
-    form: Form
+    form: Form | OfWords
     rows: Sequence[dict[str, Any]]  # the same, as a readable table
     entries: int
     free: int
@@ -128,7 +139,7 @@ def imagined_rows(prior: Imagined, values: Sequence[Any], seen: Array) -> Array:
     return prior.pseudocounts(values) + prior.background * share
 
 
-def no_check(name: str, numbers: Array) -> tuple[int, str] | None:
+def no_check(_name: str, _numbers: Array) -> tuple[int, str] | None:
     """Nothing to object to."""
     return None
 

@@ -69,7 +69,7 @@ class Curve:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def form(self, family: Text, words: Words, log_prior: Array) -> Weighed:
+    def form(self, family: Any, words: Any, log_prior: Array) -> Weighed:
         """The form that scores documents by this curve."""
         return Weighed(family, words, self, log_prior)
 
@@ -112,8 +112,8 @@ class Weighed:
 
     def _tempered(self, bags: Bags, values: Array) -> Array:
         """By how much the sum over each document's known words is scaled; 0 where it knows none."""
-        alive = self.words.table.any(1) if len(bags.ids) > 1000 else None
-        known = alive[bags.ids] if alive is not None else self.words.table[bags.ids].any(1)
+        few = len(bags.ids) < len(self.words.vocabulary)
+        known = self.words.table[bags.ids].any(1) if few else np.asarray(self.words.table.any(1))[bags.ids]
         owner = np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
         length = np.bincount(owner, values * known, len(bags))
         return np.where(length > 0, np.maximum(length, 1e-300) ** -self.curve.exponent, 0.0)
@@ -153,7 +153,9 @@ def fit_curve(family: Any, words: Words) -> Curve | None:
     sample = sample.take(np.arange(min(len(sample), max(50, LARGEST // (classes * wide * tall)))))
     features, length = _features(family, words, sample, low, (tall, wide))
     start = np.full((tall, wide - 1), BITS * LN2)
-    heights, bias, exponent = _fit(features, length, sample.labels, sample.weights, start, log(words.documents / documents))
+    heights, bias, exponent = _fit(
+        features, length, sample.labels, sample.weights, start, log(words.documents / documents)
+    )
     heights = np.concatenate([np.zeros((tall, 1)), heights.cumsum(1)], axis=1)
     return Curve(heights, bias, exponent, low, documents)
 
@@ -193,7 +195,9 @@ def _fit(
     square = np.einsum("nck,nck,n->k", features, features, scaled * scaled * weights, optimize=True)
     mean = np.einsum("nck,n->k", features, scaled * weights, optimize=True)
     cells = weights.sum() * classes
-    spread = np.sqrt(np.maximum(square / cells - (mean / cells) ** 2, 0.0) + 1e-12) + 1e-6
+    spread = np.sqrt(np.maximum(square / cells - (mean / cells) ** 2, 0.0))
+    # A knot that hardly any word comes near has no scale of its own: it stays by the prior.
+    spread = np.maximum(spread, 0.2 * float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0)
     centre = start.reshape(-1) * spread
     rows = np.arange(n)
     base = np.maximum(log_prior, -20.0)
@@ -216,12 +220,16 @@ def _fit(
             lost.sum(0) + 2 * STRENGTH * shift,
             [-(lost * summed).sum(1) @ (logs - middle) + 2 * EXPONENT_STRENGTH * (exponent - EXPONENT)],
         ])  # fmt: skip
-        loss += STRENGTH * ((u - centre) @ (u - centre) + shift @ shift) + EXPONENT_STRENGTH * (exponent - EXPONENT) ** 2
+        loss += (
+            STRENGTH * ((u - centre) @ (u - centre) + shift @ shift) + EXPONENT_STRENGTH * (exponent - EXPONENT) ** 2
+        )
         return float(loss) / weights.sum(), gradient / weights.sum()
 
     lower = np.concatenate([np.zeros(knots), np.full(classes, -np.inf), [0.0]])
     upper = np.concatenate([np.full(knots + classes, np.inf), [1.0]])
-    found, _ = minimise(objective, np.concatenate([centre, np.zeros(classes), [EXPONENT]]), lower, upper, iterations=ITERATIONS)
+    found, _ = minimise(
+        objective, np.concatenate([centre, np.zeros(classes), [EXPONENT]]), lower, upper, iterations=ITERATIONS
+    )
     exponent = float(found[-1])
     heights = found[:knots] / spread * np.exp((exponent - EXPONENT) * middle)
     return heights.reshape(start.shape), found[knots:-1] + base, exponent

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.tokens import weighing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words
 from likely.schema import Column
-from likely.tokens import Bags, Vocabulary, encode, encode_tokens
+from likely.tokens import Bags, Vocabulary, encode, encode_tokens, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
@@ -208,7 +207,13 @@ class _Readable(Sequence[dict[str, Any]]):
         words, seen, table = self.form.words.vocabulary.words(), self.form.words.seen, self.form.table
         alive = np.flatnonzero(seen.any(1)).tolist()
         return [
-            {"column": self.column, "class": label, "value": words[i], "count": float(seen[i, c]), "weight": float(table[i, c])}
+            {
+                "column": self.column,
+                "class": label,
+                "value": words[i],
+                "count": float(seen[i, c]),
+                "weight": float(table[i, c]),
+            }
             for c, label in enumerate(self.classes)
             for i in alive
         ]
@@ -234,5 +239,7 @@ def _by_pattern(text: tuple[NDArray[np.uint8], NDArray[Any]], pattern: str, lowe
         raise UsageError(f"the pattern {pattern!r} cannot be read: {error}") from None
     buffer, offsets = text
     raw = buffer.tobytes()
-    documents = (raw[a:b].decode("utf-8", "replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    documents = (
+        raw[a:b].decode("utf-8", "replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    )
     return [find(document.lower() if lowercase else document) for document in documents]

@@ -113,7 +113,9 @@ class Words:
         return (None if (ids < 0).any() else ids), other.table[alive]
 
     def __mul__(self, factor: float) -> Words:
-        return Words(self.vocabulary, self.table * factor, self.documents * factor, self.sample and self.sample * factor)
+        return Words(
+            self.vocabulary, self.table * factor, self.documents * factor, self.sample and self.sample * factor
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Words):
@@ -151,7 +153,7 @@ class Words:
         """The numbers themselves, by name; words that were forgotten are left out."""
         alive = self.table.any(1)
         kept = self.vocabulary if alive.all() else self.vocabulary.keep(np.flatnonzero(alive))
-        found = {"table": self.table[alive], "documents": self.documents}
+        found: dict[str, NDArray[Any]] = {"table": self.table[alive], "documents": self.documents}
         found |= {"buffer": kept.buffer.copy(), "offsets": kept.offsets.copy()}
         if self.sample:
             found |= {f"sample.{n}": a for n, a in self.sample.renamed(np.cumsum(alive) - 1).arrays().items()}
@@ -162,7 +164,11 @@ class Words:
         """The statistic that `arrays` was taken from."""
         vocabulary = Vocabulary.from_bytes(arrays["buffer"], arrays["offsets"])
         table, documents = arrays["table"], arrays["documents"]
-        if table.ndim != 2 or len(table) != len(vocabulary) or table.shape[1] not in (len(documents), 2 * len(documents)):
+        if (
+            table.ndim != 2
+            or len(table) != len(vocabulary)
+            or table.shape[1] not in (len(documents), 2 * len(documents))
+        ):
             raise ValueError("the words do not fit their counts")
         own = {name.partition(".")[2]: array for name, array in arrays.items() if name.startswith("sample.")}
         sample = Sample.from_arrays(own, len(vocabulary), len(documents)) if own else None

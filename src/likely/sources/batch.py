@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -119,14 +120,14 @@ class Matrix:
         """Whole numbers in a small range are their own codes; other numbers are looked up."""
         column = self.array[:, self.place[name]]
         if missing_numbers(self.missing):
-            return without_missing(code_numbers(column), self.missing)
+            return without_missing(finite(code_numbers(column), name, self.start), self.missing)
         if column.dtype.kind in "iu" and len(column):
             low, high = int(column.min()), int(column.max())
             if high - low < max(1024, len(column)):
                 if column.dtype == np.uint64:  # which with int64 makes floats
                     return Coded((column - column.min()).astype(np.int64), range(low, high + 1))
                 return Coded(column, range(low, high + 1), low)
-        return code_numbers(column)
+        return finite(code_numbers(column), name, self.start)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """The array itself, if it holds whole numbers and every column is wanted in order."""
@@ -187,7 +188,7 @@ class Frame:
             raise DataError(
                 "holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
             ) from None
-        coded = without_missing(coded, self.missing)
+        coded = finite(without_missing(coded, self.missing), name, self.start)
         if name in self.spelled:
             return replace(coded, values=[int(text) for text in coded.values])
         return coded
@@ -213,6 +214,16 @@ def code_numbers(column: NDArray[Any]) -> Coded:
         codes[np.isnan(column)] = -1
         values = values[~np.isnan(values)]
     return Coded(codes, values.tolist())
+
+
+def finite(coded: Coded, name: str, start: int) -> Coded:
+    """The same codes, if no value is infinity: that is a broken number, and no category."""
+    for place, value in enumerate(coded.values if not isinstance(coded.values, range) else ()):
+        if isinstance(value, float) and math.isinf(value):
+            row = start + int(np.argmax(coded.codes == place + coded.low)) + 1
+            remedy = "mend it, or take infinity for missing"
+            raise DataError("which is not a finite number", column=name, value=value, row=row, remedy=remedy)
+    return coded
 
 
 def _whole(column: NDArray[Any]) -> Coded | None:
@@ -243,12 +254,10 @@ def code_arrow(column: Any) -> Coded:
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    indices = column.indices
+    indices = column.indices.cast(pa.int32())  # polars counts without a sign, which leaves no room for -1
     if indices.null_count:
         indices = indices.fill_null(-1)
-    codes = indices.to_numpy(zero_copy_only=False)
-    values = column.dictionary.to_pylist()
-    return Coded(codes if codes.dtype == np.int32 else codes.astype(np.int32), values)
+    return Coded(indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
 
 
 def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError
-from likely.schema import CATEGORY, TEXT
+from likely.schema import NUMBER
 from likely.sources import lines
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import DECIMAL, NOTHING, TEXT, WHOLE, cleaned, name_columns, nature, text_to_numbers
@@ -79,7 +79,7 @@ class CsvFile:
         # To predict, text is enough: the model knows which columns are numbers. To learn, all was looked at before.
         natural = self.natural if kinds is None or "natural" in self.__dict__ else {}
         wanted = [(i, name) for i, name in enumerate(self.checked.names) if kinds is None or name in kinds]
-        numbers = {n for _, n in wanted if natural.get(n) in (WHOLE, DECIMAL) and (kinds or {}).get(n) not in (CATEGORY, TEXT)}
+        numbers = {n for _, n in wanted if natural.get(n) in (WHOLE, DECIMAL) and (kinds or {}).get(n, NUMBER) == NUMBER}
         spelled = frozenset(n for _, n in wanted if natural.get(n) == WHOLE and n not in numbers)
         start = 0
         for rows, columns in self._tables([i for i, _ in wanted]):

@@ -209,7 +209,7 @@ def characters(text: Bytes, starts: Ints, stops: Ints, begin: Ints, size: Ints, 
 
 
 @Loop
-def join(begin: Ints, size: Ints, text: Bytes, joined: Bytes, places: Ints) -> None:
+def join(text: Bytes, begin: Ints, size: Ints, joined: Bytes, places: Ints) -> None:
     """The words one after the other with a space between, so that a run of words is a span of bytes."""
     o = 0
     for u in range(begin.size):
@@ -241,7 +241,7 @@ def grams(begin: Ints, size: Ints, groups: Triple, ngrams: tuple[int, int], whol
 
 
 @Loop
-def seal(begin: Ints, size: Ints, window: Ints, secret: int, keys: Ints) -> None:
+def seal(window: Ints, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
     """The key of every span."""
     for u in range(begin.size):
         p = int(begin[u])
@@ -254,14 +254,14 @@ def seal(begin: Ints, size: Ints, window: Ints, secret: int, keys: Ints) -> None
 
 @Loop
 def number(
-    keys: Ints, spans: Triple, table: Table, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
+    window: Ints, spans: Triple, table: Table, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
 ) -> tuple[int, int]:
     """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
 
     Returns how far it came and how many words there are: it stops short when the tables have no room left.
     A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
     """
-    begin, size, window = spans
+    begin, size, keys = spans
     slots, known, ends, letters = table
     mask = slots.size - 1
     for u in range(first, keys.size):

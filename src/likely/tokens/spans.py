@@ -154,7 +154,7 @@ def _joined(units: Spans | _Units) -> _Units:
     room = int(units.size.sum()) + units.size.size
     joined = np.empty(room + PADDING, dtype=np.uint8)
     places = np.empty(units.begin.size, dtype=np.int64)
-    _loops.join(units.begin, units.size, units.text, joined, places)
+    _loops.join(units.text, units.begin, units.size, joined, places)
     return _Units(joined, places, units.size, units.documents)
 
 
@@ -183,5 +183,5 @@ def _padded_words(units: _Units) -> tuple[Ints, Ints, Ints]:
 
 def _sealed(units: _Units) -> Spans:
     keys = np.empty(units.begin.size, dtype=np.int64)
-    _loops.seal(units.begin, units.size, _loops.windows(units.text), SECRET, keys)
+    _loops.seal(_loops.windows(units.text), units.begin, units.size, SECRET, keys)
     return Spans(units.text, units.begin, units.size, keys, units.documents)

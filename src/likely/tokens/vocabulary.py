@@ -59,9 +59,9 @@ class Table:
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
         slots, known, ends, arena = self.arrays
-        where = (begin, sizes, _loops.windows(text))
+        window, where = _loops.windows(text), (begin, sizes, keys)
         table = (slots, known, ends, _loops.windows(arena))
-        found: tuple[int, int] = _loops.number(keys, where, table, at, size, SECRET, _shift(slots), grow, ids)
+        found: tuple[int, int] = _loops.number(window, where, table, at, size, SECRET, _shift(slots), grow, ids)
         return found
 
     def _enlarge(self, size: int) -> None:
