@@ -1,5 +1,6 @@
 """Random tables for the laws: mixed, gappy, weighted, with every family, every tying and every kind of label."""
 
+import random
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,59 +71,51 @@ def quietly(work, *args, **settings):
         return work(*args, **settings)
 
 
-def gappy(values, share=0.2):
-    """Values with missing cells among them."""
-    return st.one_of(*([values] * round((1 - share) * 5)), *([st.none()] * round(share * 5)))
-
-
 # Numbers with few digits: what is compared to 1e-9 must not be rounding alone.
-decimals = st.integers(-20_000, 20_000).map(lambda i: i / 100)
-lumpy = st.sampled_from([-1.5, 0.0, 2.0, 2.0, 100.0])
-counts = st.integers(0, 12)
+DECIMALS = tuple(i / 100 for i in range(-20_000, 20_000, 7))
+LUMPS = (-1.5, 0.0, 2.0, 2.0, 100.0)
+COUNTS = tuple(range(13))
+CATEGORIES = (TEXTS, (1, 2, 30, -4), (True, False), ("x", 1, 2.5, "1x"))
+GAPS = (0.0, 0.2, 0.7)
+seeds = st.integers(0, 2**32 - 1)
 
 
 @st.composite
-def categories(draw):
-    """The values of one categorical column: text, whole numbers, truths, or several types at once."""
-    pools = [TEXTS, (1, 2, 30, -4), (True, False), ("x", 1, 2.5, "1x")]
-    return draw(st.sampled_from(pools))
+def cells(draw, pool, rows, gaps=GAPS):
+    """A column of values with missing cells among them: drawn from a seed, for a cell at a time would be slow."""
+    rng = random.Random(draw(seeds))
+    gap = draw(st.sampled_from(gaps))
+    pool = rng.sample(pool, rng.randint(1, min(len(pool), 5))) if len(pool) < 100 else pool
+    return [None if rng.random() < gap else rng.choice(pool) for _ in range(rows)]
 
 
 @st.composite
 def blocks(draw, kind, rows, number):
     """One block of columns: its family and its cells."""
     name = f"{kind[0]}{number}"
-
-
-    def column(values):
-        return draw(st.lists(gappy(values), min_size=rows, max_size=rows))
-
-    def category():  # in a joint block the kind of a column is seen from its cells, so they are of one type
-        return column(st.sampled_from(draw(st.sampled_from([TEXTS, (True, False)]))))
-
-    if kind == "category":
-        return {name: likely.Categorical()}, {name: column(st.sampled_from(draw(categories())))}
-    if kind == "number":
-        values = draw(st.sampled_from([decimals, decimals, lumpy]))
-        return {name: likely.Gaussian(tie=draw(st.sampled_from(TIES)))}, {name: column(values)}
-    if kind == "yes":
-        return {name: likely.Bernoulli()}, {name: column(st.sampled_from([0, 1, 1, 4]))}
-    if kind == "poisson":
-        return {name: likely.Poisson()}, {name: column(counts)}
-    if kind == "of":
-        trials = column(counts)
-        hits = [None if n is None else draw(st.one_of(st.none(), st.integers(0, n))) for n in trials]
-        return {name: likely.Binomial(f"{name}n")}, {name: hits, f"{name}n": trials}
     names = tuple(f"{name}{i}" for i in range(draw(st.integers(2, 3))))
+    tie = draw(st.sampled_from(TIES))
+    pool = draw(st.sampled_from(CATEGORIES if kind == "category" else CATEGORIES[::2]))  # in a block: of one type
+    category = cells(pool, rows)
+    if kind == "category":
+        return {name: likely.Categorical()}, {name: draw(category)}
+    if kind == "number":
+        return {name: likely.Gaussian(tie=tie)}, {name: draw(cells(draw(st.sampled_from([DECIMALS, LUMPS])), rows))}
+    if kind == "yes":
+        return {name: likely.Bernoulli()}, {name: draw(cells((0, 1, 1, 4), rows))}
+    if kind == "poisson":
+        return {name: likely.Poisson()}, {name: draw(cells(COUNTS, rows))}
+    if kind == "of":
+        trials, share = draw(cells(COUNTS, rows)), draw(cells((0.0, 0.3, 0.5, 1.0), rows))
+        hits = [None if None in (n, p) else int(n * p) for n, p in zip(trials, share, strict=True)]
+        return {name: likely.Binomial(f"{name}n")}, {name: hits, f"{name}n": trials}
     if kind == "multinomial":
-        return {names: likely.Multinomial()}, {n: column(counts) for n in names}
+        return {names: likely.Multinomial()}, {n: draw(cells(COUNTS, rows)) for n in names}
     if kind == "table":
-        return {names: likely.Joint()}, {n: category() for n in names}
-    family = likely.Joint(tie=draw(st.sampled_from([None, "class"])))
-    if kind == "joint":
-        return {names: family}, {n: column(decimals) for n in names}
-    first = category()
-    return {names: family}, {names[0]: first} | {n: column(decimals) for n in names[1:]}
+        return {names: likely.Joint()}, {n: draw(category) for n in names}
+    numbers = {n: draw(cells(DECIMALS, rows)) for n in names}
+    first = {names[0]: draw(category)} if kind == "mixed" else {}
+    return {names: likely.Joint(tie=draw(st.sampled_from([None, "class"])))}, numbers | first
 
 
 KINDS = ("category", "number", "yes", "poisson", "of", "multinomial", "table", "joint", "mixed")
@@ -151,14 +144,14 @@ def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=
     rows = draw(st.integers(min_rows, max_rows))
     families, columns = {}, {}
     for number, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_blocks))):
-        family, cells = draw(blocks(kind, rows, number))
+        family, drawn = draw(blocks(kind, rows, number))
         families |= family
-        columns |= cells
-    columns["y"] = draw(st.lists(st.sampled_from(classes), min_size=rows, max_size=rows))
+        columns |= drawn
+    columns["y"] = draw(cells(classes, rows, gaps=(0.0,)))
     weights = None
     if weighted or (weighted is None and draw(st.booleans())):
         weights = "w"
-        columns["w"] = draw(st.lists(st.sampled_from(WEIGHTS), min_size=rows, max_size=rows))
+        columns["w"] = draw(cells(WEIGHTS, rows, gaps=(0.0,)))
     prior = draw(st.one_of(st.sampled_from([None, 1.0, 0.5]), st.just("given")))
     if prior == "given":
         shares = draw(st.lists(st.integers(1, 8), min_size=len(classes), max_size=len(classes)))
@@ -171,7 +164,7 @@ def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=
 @st.composite
 def splits(draw, case, parts=2):
     """The table dealt out into parts, none of them empty."""
-    piles = draw(st.lists(st.integers(0, parts - 1), min_size=case.rows, max_size=case.rows))
+    piles = draw(cells(range(parts), case.rows, gaps=(0.0,)))
     dealt = [case.take([i for i, pile in enumerate(piles) if pile == p]) for p in range(parts)]
     assume(all(part.clear for part in dealt))
     return dealt

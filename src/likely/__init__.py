@@ -40,6 +40,7 @@ _HOMES = {
     "Column": "schema",
     "Tally": "tally",
     "NaiveBayes": "estimators",
+    "TextNaiveBayes": "text_estimator",
     "errors": "errors",
 }
 

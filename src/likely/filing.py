@@ -164,8 +164,9 @@ def _alike(statistic: Statistic, empty: Statistic) -> bool:
 def _settings_in(written: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model: what stands for missing, the column of weights, the declared classes."""
     settings = {name: _setting_in(value) for name, value in written.items()}
-    texts = all(isinstance(token, str) for token in settings["missing"]) and isinstance(settings["missing"], tuple)
-    if not texts or not isinstance(settings["weights"], (str, type(None))) or not isinstance(settings["declared"], tuple):
+    missing, weights, declared = (settings[name] for name in ("missing", "weights", "declared"))
+    texts = isinstance(missing, tuple) and all(isinstance(token, str) for token in missing)
+    if not texts or not isinstance(weights, (str, type(None))) or not isinstance(declared, tuple):
         raise ValueError("the settings are not those of a model")
     return settings
 
@@ -184,8 +185,8 @@ def _column_out(column: Column) -> dict[str, Any]:
 
 def _column_in(written: Mapping[str, Any]) -> Column:
     name, kind, reason = (written[part] for part in ("name", "kind", "reason"))
-    if not all(isinstance(part, str) for part in (name, kind, reason)):
-        raise ValueError(f"a column is called {name!r}")
+    if not all(isinstance(part, str) for part in (name, kind, reason)) or not isinstance(written["values"], list):
+        raise ValueError(f"a column is called {name!r}, or has no list of values")
     return Column(name, kind, tuple(from_json(value) for value in written["values"]), reason)
 
 

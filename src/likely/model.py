@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likely import store
 from likely.bayes import Posterior
-from likely.engines import Plan, Scorer, groups, tally_source
+from likely.engines import Plan, Scorer, groups, settled, tally_source
 from likely.engines.score import bernoulli_blocks
 from likely.errors import DataError, ModelFileError, SchemaError, UsageError
 from likely.families import Block, Parameters, family
@@ -207,9 +207,9 @@ class Model:
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 
-    def _recounted(self, tally: Tally) -> Model:
+    def recounted(self, tally: Tally) -> Model:
         """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
-        other = replace(self, tally=tally)
+        other = replace(self, tally=settled(tally))
         return other.recalibrate() if self.stages and tally.schema.classes != self.classes else other
 
     def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
@@ -265,11 +265,11 @@ class Model:
 
     def update(self, rows: Any, **options: Any) -> Model:
         """A new model that has also seen these rows; unseen values and unseen classes are welcome."""
-        return self._recounted(self.tally + self.count(rows, **options))
+        return self.recounted(self.tally + self.count(rows, **options))
 
     def forget(self, rows: Any, **options: Any) -> Model:
         """A new model that has not seen these rows; refused where they were never counted or digits would be lost."""
-        return self._recounted((self.tally - self.count(rows, **options)).pruned(self.declared))
+        return self.recounted((self.tally - self.count(rows, **options)).pruned(self.declared))
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""

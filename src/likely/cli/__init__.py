@@ -13,7 +13,7 @@ from likely.cli.showing import completion, examples, inspect
 __all__ = ["main"]
 
 
-@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Door, context_settings={"max_content_width": 100})
 @click.version_option(__version__, prog_name="likely", message="%(prog)s %(version)s")
 def main() -> None:
     """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""

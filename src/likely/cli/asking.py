@@ -65,17 +65,22 @@ def predict(
             with export.writer(output) as out:
                 said = export.write_predictions(answers, out, prefix, probabilities)
         terminal.list_rejects(reading.rejects)
-    labels = export.counted(said, known.classes)
+    _say_predicted(terminal, output, known.schema.target.name, export.counted(said, known.classes))
+
+
+def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[str, int]) -> None:
+    """How often each label was said: a message if the answers went to standard output, else the result itself."""
+    rows = sum(labels.values())
     if output == "-":
-        terminal.say(f"{said.total():,} rows predicted: {', '.join(f'{name} {n:,}' for name, n in labels.items())}")
+        terminal.say(f"{rows:,} rows predicted: {', '.join(f'{name} {n:,}' for name, n in labels.items())}")
         return
 
     def show() -> None:
-        terminal.table([known.schema.target.name, "rows"], [[name, n] for name, n in labels.items()])
+        terminal.table([target, "rows"], [[name, n] for name, n in labels.items()])
         terminal.line()
-        terminal.line(f"{said.total():,} rows written to {output}")
+        terminal.line(f"{rows:,} rows written to {output}")
 
-    terminal.result({"output": output, "rows": said.total(), "labels": labels}, show)
+    terminal.result({"output": output, "rows": rows, "labels": labels}, show)
 
 
 @click.command(short_help="Show the sum behind one prediction.")

@@ -20,6 +20,7 @@ from likely.errors import DataError
 from likely.families import Block, Categorical, Encoded, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
+from likely.families.words import Words
 from likely.schema import CATEGORY, Column, Schema, ordered
 from likely.sources.batch import Batch, Coded
 from likely.tally import Tally
@@ -111,12 +112,21 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     total: Tally | None = None
     for batch in ahead(batches):
         part = tally_batch(batch, plan)
-        total = part if total is None else total + part
+        total = settled(part if total is None else total + part)
         for name in too_many(total, plan.droppable):
             plan, total = _without(plan, total, name)
         if progress:
             progress(batch.rows)
     return total if total is not None else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
+
+
+def settled(tally: Tally) -> Tally:
+    """The same tally, its vocabularies kept within their limits."""
+    pairs = list(zip(tally.blocks, tally.statistics, strict=True))
+    if not any(isinstance(block.family, Text) and block.family.limit for block, _ in pairs):
+        return tally
+    kept = (b.family.settle(s) if isinstance(b.family, Text) and isinstance(s, Words) else s for b, s in pairs)
+    return replace(tally, statistics=tuple(kept))
 
 
 def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None) -> Tally:

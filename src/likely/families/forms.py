@@ -105,10 +105,12 @@ class Quadratic:
         wanted = np.zeros(len(numbers), np.int64)
         for axis, size in enumerate(self.lines):
             wanted = wanted * size + (0 if hidden[axis] else codes[:, axis])
+        # An unseen value is not summed over, having no probability of its own, unless there is no other.
+        last = np.array([size - 1 if size > 1 else 1 for size in self.lines])
         for cell in cells.reshape(-1).tolist():
             place = np.array(np.unravel_index(cell, self.lines)) if self.lines else np.zeros(0, int)
-            if np.any(hidden & (place == np.array(self.lines) - 1)) if self.lines else False:
-                continue  # an unseen value is not summed over: it has no probability of its own
+            if np.any(hidden & (place == last)):
+                continue
             key = int(np.ravel_multi_index(tuple(np.where(hidden, 0, place)), self.lines)) if self.lines else 0
             rows = np.flatnonzero(wanted == key)
             if len(rows):
@@ -121,10 +123,11 @@ class Quadratic:
         if not len(seen):
             return np.zeros(len(x))
         root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])
-        z = np.linalg.solve(root, (x - self.mean[c, cell, seen]).T)
         constant = -0.5 * len(seen) * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
-        density: Array = constant - 0.5 * (z * z).sum(0)
-        return density
+        with np.errstate(all="ignore"):  # numbers of 1e300 have no density worth the name: minus infinity, never NaN
+            z = np.linalg.solve(root, (x - self.mean[c, cell, seen]).T)
+            density: Array = constant - 0.5 * (z * z).sum(0)
+        return np.where(np.isnan(density), -np.inf, density)
 
 
 Form = Lookup | Parabola | Line | Quadratic

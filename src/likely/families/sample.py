@@ -62,6 +62,12 @@ class Sample:
         """The same documents in a vocabulary where word i is number ids[i]."""
         return Sample(self.keys, self.labels, self.weights, self.indptr, ids[self.ids].astype(np.int32), self.counts)
 
+    def known_only(self) -> Sample:
+        """The same documents without the words whose number is negative."""
+        kept = self.ids >= 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[self.indptr].astype(np.int64)
+        return Sample(self.keys, self.labels, self.weights, ends, self.ids[kept], self.counts[kept])
+
     def with_labels(self, places: NDArray[Any]) -> Sample:
         """The same documents with class i at places[i]; a negative place drops its documents."""
         moved = Sample(self.keys, places[self.labels], self.weights, self.indptr, self.ids, self.counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import UsageError
+from likely.errors import LikelyWarning, UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
@@ -87,6 +88,16 @@ class Text:
         weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights, table, documents)
         sample = none and Sample.of(bags, rows.documents.text, used, weights)
         return [Words(bags.vocabulary, table, documents, sample)]
+
+    def settle(self, words: Words) -> Words:
+        """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""
+        if self.limit is None or len(words.vocabulary) <= self.limit * 5 // 4:
+            return words
+        warnings.warn(
+            f"more than {self.limit:,} words: those that the fewest documents hold are dropped; raise limit= to keep them",
+            LikelyWarning, stacklevel=2,
+        )  # fmt: skip
+        return words.capped(self.limit)
 
     @property
     def _parts(self) -> int:
@@ -194,6 +205,19 @@ def ranked(vocabulary: Vocabulary, bags: Bags, evidence: Array) -> list[tuple[st
     order = np.argsort(finite.min(1) - finite.max(1), kind="stable")[:MOST_WORDS_SHOWN]
     names = vocabulary.keep(bags.ids[order]).words() if len(order) else []
     return [(word, float(bags.counts[i]), evidence[i]) for word, i in zip(names, order, strict=True)]
+
+
+def ranked_words(form: Any, most: int) -> list[list[tuple[str, float]]]:
+    """For every class the words that speak most for it, against the average of the classes."""
+    table = np.where(np.isfinite(form.table), form.table, -50.0)
+    contrast = table - table.mean(1, keepdims=True)
+    # What a word is worth is what it says, as often as it can say it.
+    worth = contrast * np.log1p(form.words.seen.sum(1, keepdims=True))
+    places = [np.argsort(-worth[:, c], kind="stable")[:most] for c in range(table.shape[1])]
+    return [
+        list(zip(form.words.vocabulary.keep(ids).words(), contrast[ids, c].tolist(), strict=True))
+        for c, ids in enumerate(places)
+    ]
 
 
 class _Readable(Sequence[dict[str, Any]]):

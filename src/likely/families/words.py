@@ -174,6 +174,19 @@ class Words:
         sample = Sample.from_arrays(own, len(vocabulary), len(documents)) if own else None
         return cls(vocabulary, table.copy(), documents, sample)
 
+    def capped(self, limit: int) -> Words:
+        """No more words than `limit`: those that most documents hold (the weightiest, where documents are not counted).
+
+        Among equals the earlier learnt stay. What a dropped word was seen is gone; should it come again it counts anew.
+        """
+        if len(self.vocabulary) <= limit:
+            return self
+        kept = np.sort(np.argsort(-self.holders.sum(1), kind="stable")[:limit])
+        names = np.full(len(self.vocabulary), -1)
+        names[kept] = np.arange(limit)
+        sample = self.sample and self.sample.renamed(names).known_only()
+        return Words(self.vocabulary.keep(kept), self.table[kept], self.documents, sample)
+
     def weight(self) -> Array:
         """How much weight was counted: documents per class."""
         return self.documents

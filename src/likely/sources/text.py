@@ -79,7 +79,8 @@ class CsvFile:
         # To predict, text is enough: the model knows which columns are numbers. To learn, all was looked at before.
         natural = self.natural if kinds is None or "natural" in self.__dict__ else {}
         wanted = [(i, name) for i, name in enumerate(self.checked.names) if kinds is None or name in kinds]
-        numbers = {n for _, n in wanted if natural.get(n) in (WHOLE, DECIMAL) and (kinds or {}).get(n, NUMBER) == NUMBER}
+        as_numbers = {name for _, name in wanted if (kinds or {}).get(name, NUMBER) == NUMBER}
+        numbers = {name for name in as_numbers if natural.get(name) in (WHOLE, DECIMAL)}
         spelled = frozenset(n for _, n in wanted if natural.get(n) == WHOLE and n not in numbers)
         start = 0
         for rows, columns in self._tables([i for i, _ in wanted]):

@@ -9,6 +9,7 @@ own key (the bytes, and their number above them), so equal keys mean equal spans
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -71,8 +72,11 @@ def _teach_compiler() -> None:
 class Loop(Kernel):
     """A kernel that may call the small functions above."""
 
+    _teaching = threading.Lock()
+
     def _fast(self) -> Callable[..., Any]:
-        _teach_compiler()
+        with self._teaching:
+            _teach_compiler()
         return super()._fast()
 
 

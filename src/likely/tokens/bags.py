@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +110,7 @@ def encode_texts(
     Strings become bytes slab by slab, on one core while the other counts.
     """
     reading = Reading(unit, ngrams, lowercase).checked()
-    ends = np.cumsum([0, *(len(text or "") for text in texts)])
+    ends = np.cumsum(np.fromiter(chain([0], (len(text or "") for text in texts)), dtype=np.int64))
     slabs = [texts[a:b] for a, b in pairwise(_cuts(ends))]
 
     def read(slab: Sequence[str | None]) -> Spans:

@@ -190,7 +190,7 @@ class Vocabulary:
 
     def keep(self, ids: npt.NDArray[Any]) -> Vocabulary:
         """Only the words with these numbers, in this order."""
-        text, begin, size, keys, _ = self._table.words(self._size)
+        _, keys, ends, arena = self._table.arrays
         table = Table(ids.size)
-        table.add(Spans(text, begin[ids], size[ids], keys[ids], np.array([0, ids.size])))
+        table.add(Spans(arena, ends[ids], ends[ids + 1] - ends[ids], keys[ids], np.array([0, ids.size])))
         return Vocabulary(table, table.size)

@@ -1,0 +1,165 @@
+"""The scikit-learn door for text: raw strings in, posteriors out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from likely.bayes import Posterior
+from likely.bayes.rule import labels_array
+from likely.engines import Plan
+from likely.engines.memory import tally_batch
+from likely.errors import DataError
+from likely.estimators import encode_labels
+from likely.families import Block, Text
+from likely.families.text import ranked_words
+from likely.ledger import Ledger
+from likely.model import Model
+from likely.prior import priors
+from likely.schema import TEXT, Column
+from likely.sources import Coded, Frame, InMemory
+from likely.sources.batch import to_arrow
+
+Array = NDArray[np.float64]
+COLUMN, TARGET = "text", "label"
+
+
+class TextNaiveBayes(ClassifierMixin, BaseEstimator):
+    r"""Each class as likely as its share of the documents times what every word says of it.
+
+    Parameters
+    ----------
+    kind : "auto", "multinomial", "bernoulli" or "complement", default="auto"
+        The textbook's models by name. "auto" counts the logarithm of how often a word occurs, and learns by leaving each
+        document out what a word is worth; its posteriors can be trusted.
+    smoothing : float or prior, default=1.0
+        Imagined words. `MEstimate(m, "background")` imagines m words in proportion to how often each occurs overall.
+    ngrams : tuple (shortest, longest), default=(1, 1)
+        Runs of words that count as one.
+    token_pattern : str or None, default=None
+        A regular expression of your own. None is `(?u)\b\w\w+\b`, compiled.
+    lowercase : bool, default=True
+        Whether case is ignored.
+
+    Attributes
+    ----------
+    model_ : likely.Model
+        What was counted; it merges, forgets, explains itself and can be saved.
+    classes_ : array
+        The labels, sorted.
+
+    """
+
+    def __init__(
+        self,
+        kind: str = "auto",
+        smoothing: Any = 1.0,
+        ngrams: tuple[int, int] = (1, 1),
+        token_pattern: str | None = None,
+        lowercase: bool = True,
+    ) -> None:
+        self.kind = kind
+        self.smoothing = smoothing
+        self.ngrams = ngrams
+        self.token_pattern = token_pattern
+        self.lowercase = lowercase
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count these documents, and none from before."""
+        tally = self._count(X, y, sample_weight)
+        if len(tally.schema.classes) < 2:
+            raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
+        self._believe(self._model(tally).recalibrate())
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Count these documents as well; new words and new classes are welcome, `classes` is not needed."""
+        before: Model | None = getattr(self, "model_", None)
+        tally = self._count(X, y, sample_weight)
+        if before is None:
+            self._believe(self._model(tally).recalibrate())
+        else:
+            self._believe(before.recounted(before.tally + tally))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every document."""
+        return self._posterior(X).labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, in the order of `classes_`."""
+        return self._posterior(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The log probability of each class."""
+        return self._posterior(X).log_probabilities
+
+    def explain(self, document: str) -> Ledger:
+        """The account of one document: prior, what each word says for each class, and what it adds up to."""
+        check_is_fitted(self)
+        return self.model_.explain(InMemory(_batch([document]), "the document"))
+
+    def top_words(self, most: int = 10) -> dict[Any, list[tuple[str, float]]]:
+        """The words that speak most for each class, against the average of the classes."""
+        check_is_fitted(self)
+        form: Any = self.model_.block_parameters[0].form
+        return dict(zip(self.model_.classes, ranked_words(form, most), strict=True))
+
+    def _count(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        batch = _batch(X)
+        labels: Coded = encode_labels(y)[0]
+        check_consistent_length(labels.codes, range(batch.rows))
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, labels.codes, dtype=np.float64, ensure_non_negative=True)
+        family = Text(self.kind, (self.ngrams[0], self.ngrams[1]), self.lowercase, pattern=self.token_pattern)
+        plan = Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
+        return tally_batch(batch, plan, labels, weights)
+
+    def _model(self, tally: Any) -> Model:
+        classes = tally.schema.classes
+        # A complement model compares each class with the rest, and the textbook's has no class prior.
+        equal: Mapping[Any, float] | None = dict.fromkeys(classes, 1 / len(classes)) if self.kind == "complement" else None
+        return Model(tally, priors(self.smoothing, equal, classes), missing=())
+
+    def _believe(self, model: Model) -> None:
+        self.model_ = model
+        self.classes_ = labels_array(model.classes)
+
+    def _posterior(self, X: Any) -> Posterior:
+        check_is_fitted(self)
+        scorer = self.model_.scorer
+        return Posterior(self.classes_, scorer.log_joint(_batch(X)), scorer.log_prior)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+def _batch(X: Any) -> Frame:
+    """The documents as one column; nothing but None is a missing one."""
+    if isinstance(X, (str, bytes)):
+        raise DataError("one document is not a list of documents: pass [document]")
+    column = X if type(X).__module__.startswith("pyarrow") else _listed(X)
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    return Frame({COLUMN: column}, len(column), 0, ())
+
+
+def _listed(X: Any) -> Any:
+    if hasattr(X, "to_arrow"):
+        return X.to_arrow()
+    values: Sequence[Any] = X.tolist() if hasattr(X, "tolist") else list(X)
+    for i, value in enumerate(values):
+        if not isinstance(value, str) and value is not None and value == value:  # noqa: PLR0124 - NaN is a missing text
+            raise DataError(f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value)
+    return to_arrow(values, COLUMN)

@@ -1,0 +1,615 @@
+"""The model file: whole or refused, never run, and never half written."""
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import os
+import pickle
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import likely
+from likely import store
+from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
+from likely.filing import to_file
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXED = struct.Struct("<8sIQ32s")
+TABLE = {
+    "colour": ["red", "red", "blue", "blue", "green", None],
+    "size": [1.0, 2.5, 3.0, 4.5, 5.0, 6.0],
+    "hits": [1, 0, 2, 1, 3, 0],
+    "a": [1.0, 2.0, 3.5, 4.0, 4.5, 5.0],
+    "b": [2.0, 1.0, 2.5, 0.5, 1.5, 3.0],
+    "kind": ["x", "y", "x", "y", "x", "y"],
+    "y": ["no", "yes", "no", "yes", "no", "yes"],
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    families = {"hits": likely.Poisson(), ("a", "b", "kind"): likely.Joint()}
+    return likely.learn(TABLE, "y", families=families, class_prior={"no": 0.25, "yes": 0.75}, missing=["?"])
+
+
+@pytest.fixture(scope="module")
+def small():
+    return likely.learn({"x": [1.0, 2.0, 4.0], "c": ["u", "v", "u"], "y": [True, False, True]}, "y")
+
+
+@pytest.fixture(scope="module")
+def whole(small, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "small.likely"
+    small.save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def written(model, tmp_path):
+    """Write a model file with a changed header and changed arrays under a checksum that fits."""
+
+    def write(change_header=None, change_arrays=None, name="crafted.likely"):
+        header, arrays = to_file(model.tally, model.prior, _settings(model), {})
+        header = json.loads(json.dumps(header))
+        if change_header:
+            header = change_header(header) or header
+        if change_arrays:
+            arrays = change_arrays(dict(arrays)) or arrays
+        path = tmp_path / name
+        listed = {n: ["<f8", *a.shape] for n, a in arrays.items()}
+        text = json.dumps({"arrays": listed, **header}, allow_nan=True).encode()
+        path.write_bytes(sealed(text, b"".join(np.asarray(a, "<f8").tobytes() for a in arrays.values())))
+        return path
+
+    return write
+
+
+def _settings(model):
+    return {"missing": model.missing, "weights": model.weights, "declared": model.declared}
+
+
+def sealed(text, body, version=store.VERSION, length=None, magic=store.MAGIC):
+    """A file whose checksum is right, whatever else is wrong with it."""
+    length = len(text) if length is None else length
+    digest = hashlib.sha256(store.MAGIC + struct.pack("<IQ", version, length) + text + body).digest()
+    return FIXED.pack(magic, version, length, digest) + text + body
+
+
+def test_a_crafted_file_with_nothing_wrong_is_the_model_itself(model, written):
+    loaded = likely.load(written())
+    assert loaded.tally == model.tally
+    assert loaded.prior == model.prior
+    assert loaded.missing == model.missing == ("?",)
+
+
+def test_every_flipped_byte_is_detected(whole, tmp_path):
+    path = tmp_path / "flipped.likely"
+    survived = []
+    for place in range(len(whole)):
+        for pattern in (0x01, 0x80, 0x20, 0xFF):
+            data = bytearray(whole)
+            data[place] ^= pattern
+            path.write_bytes(data)
+            try:
+                likely.load(path)
+                survived.append((place, pattern))
+            except ModelFileError as error:
+                assert "flipped.likely" in str(error)
+    assert survived == []
+
+
+def test_a_file_cut_off_at_any_length_is_refused(whole, tmp_path):
+    path = tmp_path / "cut.likely"
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match="cut.likely"):
+            likely.load(path)
+
+
+@given(st.binary(min_size=1, max_size=200))
+@settings(max_examples=50)
+def test_appended_bytes_are_refused(whole, tmp_path_factory, tail):
+    path = tmp_path_factory.mktemp("tail") / "long.likely"
+    path.write_bytes(whole + tail)
+    with pytest.raises(ModelFileError):
+        likely.load(path)
+
+
+@given(st.binary(max_size=300), st.booleans())
+@settings(max_examples=100)
+def test_random_bytes_are_refused(tmp_path_factory, junk, with_magic):
+    path = tmp_path_factory.mktemp("junk") / "junk.likely"
+    path.write_bytes((store.MAGIC if with_magic else b"") + junk)
+    with pytest.raises(ModelFileError):
+        likely.load(path)
+
+
+def _pickled():
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, ("pickle_was_here",)
+
+    return pickle.dumps(Bomb())
+
+
+def _zipped():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("classes.npy", b"x" * 100)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not a Likely model file"),
+        (b"LIKELY", "not a Likely model file"),
+        (b"LIKELY\n\r" + b"\0" * 100, "not a Likely model file"),
+        (sealed(b"{}", b"", magic=b"likely\r\n"), "not a Likely model file"),
+        (sealed(b"{}", b"", version=store.VERSION + 1), "install a newer Likely"),
+        (sealed(b"{}", b"", version=2**32 - 1), "install a newer Likely"),
+        (sealed(b"{}", b"", length=10 * 2**30), "header"),
+        (sealed(b"{}", b"", length=2**64 - 1), "header"),
+        (sealed(b"{}", b""), "no model"),
+        (sealed(b"", b""), "no model"),
+        (sealed(b"\xff\xfe", b""), "no model"),
+        (sealed(b"[" * 100_000, b""), "nested too deeply"),
+        (sealed(b'{"arrays":' + b"[" * 5_000 + b"]" * 5_000 + b"}", b""), "no model"),
+        (sealed(b'{"arrays": {"classes": ["<f8", -1]}}', b""), "no model"),
+        (sealed(b'{"arrays": {"classes": ["<f8", 1.5]}}', b"\0" * 8), "no model"),
+        (sealed(b'{"arrays": {"classes": ["<f8", true]}}', b"\0" * 8), "no model"),
+        (sealed(b'{"arrays": {"classes": ["<O8", 1]}}', b"\0" * 8), "no model"),
+        (sealed(b'{"arrays": {"classes": ["<f8", 1000000000000]}}', b"\0" * 8), "do not fill"),
+        (sealed(b'{"arrays": {"classes": ["<f8", NaN]}}', b""), "NaN"),
+        (sealed(b'{"arrays": {"classes": ["<f8", ' + b"9" * 5_000 + b"]}}", b""), "no model"),
+        (sealed(b'{"arrays": {"classes": 3}}', b""), "no model"),
+        (sealed(b'{"arrays": {}}', b""), "no model"),
+        (_pickled(), "not a Likely model file"),
+        (sealed(_pickled(), b""), "no model"),
+        (_zipped(), "not a Likely model file"),
+    ],
+    ids=str,
+)
+def test_what_is_no_model_file_is_refused_and_never_run(content, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "other.likely"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=said) as caught:
+        likely.load(path)
+    assert "other.likely" in str(caught.value)
+    assert len(str(caught.value)) < 1_200
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_huge_claim_is_refused_in_little_memory(tmp_path):
+    path = tmp_path / "sparse.likely"
+    for text, length in ((b"{}", 10 * 2**30 - FIXED.size), (b'{"arrays":{"classes":["<f8",8]}}', None)):
+        path.write_bytes(sealed(text, b"", length=length))
+        os.truncate(path, 10 * 2**30)  # takes no room on the disk
+        code = (
+            "import likely, resource\n"
+            f"try: likely.load({str(path)!r})\n"
+            "except likely.errors.ModelFileError: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        done = run(code)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) < 1_000_000  # kB: ten would be ten million
+
+
+def run(code, **options):
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, **options)
+
+
+def _first(header, key, value):
+    header["blocks"][0][key] = value
+
+
+BAD_HEADERS = {
+    "no target": lambda h: h.pop("target"),
+    "target is a number": lambda h: h.update(target=3),
+    "target holds numbers": lambda h: h["target"].update(kind="number"),
+    "columns are none": lambda h: h.update(columns=None),
+    "columns are fewer": lambda h: h["columns"].pop(),
+    "a column is named twice": lambda h: h["columns"].append(h["columns"][0]),
+    "a column is the target": lambda h: h["columns"][0].update(name="y"),
+    "a name is a number": lambda h: h["columns"][0].update(name=7),
+    "a kind is unknown": lambda h: h["columns"][0].update(kind="colour"),
+    "numbers have values": lambda h: h["columns"][1].update(values=[1, 2]),
+    "values are text": lambda h: h["columns"][0].update(values="abc"),
+    "a value is a list": lambda h: h["columns"][0]["values"].append([1]),
+    "a value is null": lambda h: h["columns"][0].update(values=[None, "b", "c"]),
+    "a value is there twice": lambda h: h["columns"][0].update(values=["b", "b", "c"]),
+    "a value is missing": lambda h: h["columns"][0]["values"].pop(),
+    "a value is of no type": lambda h: h["columns"][0]["values"].__setitem__(0, {"type": "os.system", "value": "ls"}),
+    "a value divides by zero": lambda h: h["columns"][0]["values"].__setitem__(0, {"type": "fraction", "value": "1/0"}),
+    "a value has no type": lambda h: h["columns"][0]["values"].__setitem__(0, {}),
+    "a class is there twice": lambda h: h["target"].update(values=["no", "no"]),
+    "a class too many": lambda h: h["target"]["values"].append("perhaps"),
+    "classes are none": lambda h: h["target"].update(values=[]),
+    "blocks are text": lambda h: h.update(blocks="x"),
+    "a block too many": lambda h: h["blocks"].append(h["blocks"][0]),
+    "a block is unknown": lambda h: _first(h, "family", "neural"),
+    "a family is __class__": lambda h: _first(h, "family", "__class__"),
+    "settings are unknown": lambda h: _first(h, "settings", {"hook": "os.system"}),
+    "settings are a list": lambda h: _first(h, "settings", [1]),
+    "a statistic is unknown": lambda h: _first(h, "statistic", "Pickle"),
+    "a statistic is another": lambda h: _first(h, "statistic", "Moments"),
+    "a family is another": lambda h: _first(h, "family", "gaussian"),
+    "block columns are unknown": lambda h: _first(h, "columns", ["nowhere"]),
+    "block columns are unhashable": lambda h: _first(h, "columns", [["colour"]]),
+    "rows are negative": lambda h: h.update(rows=-1),
+    "rows are text": lambda h: h.update(rows="many"),
+    "rows are infinite": lambda h: h.update(rows=float("inf")),
+    "rows are a fraction": lambda h: h.update(rows=1.5),
+    "prior is none": lambda h: h.update(prior=None),
+    "a prior is unknown": lambda h: h["prior"].update(default={"type": "Nobody"}),
+    "a prior is negative": lambda h: h["prior"].update(default={"type": "Pseudocount", "count": -1}),
+    "a prior is infinite": lambda h: h["prior"].update(default={"type": "Pseudocount", "count": float("inf")}),
+    "a prior is text": lambda h: h["prior"].update(default={"type": "Pseudocount", "count": "one"}),
+    "class shares are more than one": lambda h: h["prior"].update(classes=[["no", 1.5], ["yes", 0.5]]),
+    "class shares are negative": lambda h: h["prior"].update(classes=[["no", -0.5], ["yes", 1.5]]),
+    "class shares are no numbers": lambda h: h["prior"].update(classes=[["no", "half"], ["yes", "half"]]),
+    "m-estimate shares are more than one": lambda h: h["prior"].update(
+        default={"type": "MEstimate", "m": 1, "p": [["a", 2.0]]}
+    ),
+    "settings are none": lambda h: h.update(settings=None),
+    "a setting is unknown": lambda h: h["settings"].update(hook="os.system"),
+    "missing is a number": lambda h: h["settings"].update(missing=3),
+    "missing holds numbers": lambda h: h["settings"].update(missing=[3]),
+    "weights are a list": lambda h: h["settings"].update(weights=["w"]),
+    "ignored is a number": lambda h: h.update(ignored=5),
+    "ignored are not pairs": lambda h: h.update(ignored=[["a"]]),
+}
+
+
+@pytest.mark.parametrize("change", BAD_HEADERS.values(), ids=BAD_HEADERS)
+def test_a_wrong_header_under_a_right_checksum_is_refused(change, written):
+    def changed(header):
+        change(header)
+        return header
+
+    with pytest.raises(ModelFileError, match="crafted.likely"):
+        likely.load(written(changed))
+
+
+def _with(name, make):
+    return lambda arrays: arrays | {name: make(arrays[name])}
+
+
+BAD_ARRAYS = {
+    "a count is NaN": _with("0.seen", lambda a: a * np.nan),
+    "a count is infinite": _with("0.seen", lambda a: a + np.inf),
+    "a count is negative": _with("0.seen", lambda a: a - 3),
+    "class counts are negative": _with("classes", lambda a: -a),
+    "class counts are more": _with("classes", lambda a: np.append(a, 1.0)),
+    "class counts are a table": _with("classes", lambda a: a[:, None]),
+    "values are more": _with("0.seen", lambda a: np.column_stack([a, a])),
+    "a spread is negative": _with("1.spread", lambda a: a - 100),
+    "means are more": _with("1.mean", lambda a: np.append(a, 1.0)),
+    "a scatter is negative": _with("3.scatter", lambda a: -a - 1),
+    "a scatter is not square": _with("3.scatter", lambda a: a[..., :1]),
+    "an array is gone": lambda arrays: {n: a for n, a in arrays.items() if n != "1.mean"},
+    "a block is gone": lambda arrays: {n: a for n, a in arrays.items() if not n.startswith("1.")},
+    "an array too many": lambda arrays: arrays | {"9.seen": np.zeros(2)},
+    "an array of no block": lambda arrays: arrays | {"evil": np.zeros(2)},
+    "an array of an unknown name": lambda arrays: arrays | {"0.hook": np.zeros(2)},
+    "an array without axes": _with("0.seen", lambda a: np.float64(1.0)),
+}
+
+
+@pytest.mark.parametrize("change", BAD_ARRAYS.values(), ids=BAD_ARRAYS)
+def test_wrong_arrays_under_a_right_checksum_are_refused(change, written):
+    with pytest.raises(ModelFileError, match="crafted.likely"):
+        likely.load(written(change_arrays=change))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _places(value, path=()):
+    """Every place in a JSON value, by the keys that lead to it."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _places(inner, (*path, key))
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_any_other_value_anywhere_in_the_header_is_a_model_that_works_or_is_refused(model, tmp_path_factory, data):
+    header, arrays = to_file(model.tally, model.prior, _settings(model), {})
+    listed = {n: ["<f8", *a.shape] for n, a in arrays.items()}
+    header = {"arrays": listed, **json.loads(json.dumps(header))}
+    place = data.draw(st.sampled_from(list(_places(header))))
+    new = data.draw(JSON)
+    if not place:
+        header = new
+    else:
+        inner = header
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = new
+    path = tmp_path_factory.mktemp("header") / "any.likely"
+    path.write_bytes(sealed(json.dumps(header).encode(), b"".join(a.tobytes() for a in arrays.values())))
+    try:
+        loaded = likely.load(path)
+    except ModelFileError:
+        return
+    with contextlib.suppress(LikelyError):  # a model of other columns is a model
+        shares = loaded.posterior([{"colour": "red", "size": 2.0, "hits": 1}], absent="missing").probabilities
+        assert np.isfinite(shares).all()
+
+
+@given(st.data())
+@settings(max_examples=200)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers this large overflow: what counts is what comes of it
+def test_absurd_but_finite_arrays_give_finite_posteriors_or_are_refused(model, tmp_path_factory, data):
+    header, arrays = to_file(model.tally, model.prior, _settings(model), {})
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    number = st.sampled_from([0.0, 5e-324, 1e-200, 1.0, 1e15, 1e149, 1e160, 1e300, 1.7e308, -1.0, -1e300])
+    new = np.array(data.draw(st.lists(number, min_size=arrays[name].size, max_size=arrays[name].size)))
+    path = tmp_path_factory.mktemp("arrays") / "any.likely"
+    store.write(path, header, {**arrays, name: new.reshape(arrays[name].shape)})
+    try:
+        loaded = likely.load(path)
+    except ModelFileError:
+        return
+    rows = [{"colour": "red", "size": 2.0, "hits": 1, "a": 1.0, "b": 2.0, "kind": "x"}, {"size": 1e100, "kind": "z"}]
+    with contextlib.suppress(LikelyError):  # "a score is not a number" is an answer as well
+        shares = loaded.posterior(rows, absent="missing").probabilities
+        assert np.isfinite(shares).all()
+        assert shares.sum(1) == pytest.approx(1.0)
+
+
+def test_a_folder_a_pipe_and_nothing_at_all_are_no_model_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "nowhere", "/dev/null", "a\0b", ""):
+        with pytest.raises(ModelFileError):
+            likely.load(path)
+
+
+def test_a_loaded_model_equals_the_saved_one_down_to_its_digest(model, tmp_path):
+    first = model.save(tmp_path / "a.likely")
+    loaded = likely.load(tmp_path / "a.likely")
+    assert loaded.save(tmp_path / "b.likely") == first
+    assert (tmp_path / "a.likely").read_bytes() == (tmp_path / "b.likely").read_bytes()
+    rows = [{name: column[0] for name, column in TABLE.items() if name != "y"}]
+    assert (loaded.posterior(rows).log_joint == model.posterior(rows).log_joint).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [(1, 2), (0.5, 1.5), (True, False), ("é", "a\u2028b"), ((1, "a"), (2, "b")), (b"x", b"\xff"), (2**60, 2**60 + 1), (-0.5, 1e300)],
+    ids=str,
+)
+def test_labels_come_back_in_their_own_type(labels, tmp_path):
+    saved = likely.learn([{"x": i * 1.5, "y": labels[i % 2]} for i in range(6)], "y")
+    saved.save(tmp_path / "m.likely")
+    loaded = likely.load(tmp_path / "m.likely")
+    assert loaded.classes == saved.classes
+    assert [type(label) for label in loaded.classes] == [type(label) for label in saved.classes]
+
+
+def test_a_model_of_values_that_no_file_can_hold_is_refused_by_column_and_nothing_is_written(tmp_path):
+    class Thing:
+        def __repr__(self):
+            return "thing"
+
+    things = [Thing(), Thing()]
+    odd = likely.learn([{"x": float(i), "y": things[i % 2]} for i in range(4)], "y")
+    with pytest.raises(UsageError, match="'y' has values of type Thing"):
+        odd.save(tmp_path / "m.likely")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["no/such/folder/m.likely", "file/m.likely", "folder", "pipe", ""])
+def test_where_nothing_can_be_written_the_path_is_named_and_nothing_is_left(small, tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(SaveError, match="cannot be written") as caught:
+        small.save(where)
+    assert repr(where) in str(caught.value)
+    assert isinstance(caught.value, OSError)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_named(small, tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(SaveError, match="Permission denied"):
+        small.save(folder / "m.likely")
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(small, model, tmp_path, monkeypatch):
+    path = tmp_path / "m.likely"
+    small.save(path)
+    before = path.read_bytes()
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SaveError, match="No space left"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_may_not_grow_leaves_the_old_one(tmp_path):
+    code = (
+        "import likely, resource, numpy as np\n"
+        "m = likely.learn({'x': list(range(1, 99)), 'y': [i % 2 for i in range(98)]}, 'y', families={'x': 'categorical'})\n"
+        f"path = {str(tmp_path / 'm.likely')!r}\n"
+        "m.save(path)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "try: m.save(path)\n"
+        "except likely.errors.SaveError as error: print(error)\n"
+        "likely.load(path)"
+    )
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written: File too large" in done.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"]
+
+
+def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_path, monkeypatch):
+    path = tmp_path / "m.likely"
+    small.save(path)
+    before = path.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SAVER = """
+import sys
+import numpy as np
+from likely import store
+path, seed = sys.argv[1], int(sys.argv[2])
+print("ready", flush=True)
+while True:
+    seed += 1
+    store.write(path, {"seed": seed}, {"a": np.full(300_000, float(seed))})
+"""
+
+
+def _saver(path, seed):
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen([sys.executable, "-c", SAVER, str(path), str(seed)], env=env, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def _whole(path):
+    header, arrays, _ = store.read(path)
+    assert (arrays["a"] == header["seed"]).all()
+    return header["seed"]
+
+
+def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path):
+    path = tmp_path / "m.likely"
+    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
+    for k in range(12):
+        process = _saver(path, 1000 * k)
+        time.sleep(0.005 + 0.013 * k)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        _whole(path)
+        others = [p.name for p in tmp_path.iterdir() if p != path]
+        assert all(name.startswith(".m.likely.") and name.endswith(store.SAVING) for name in others)
+        assert len(others) <= 1
+    store.write(path, {"seed": 1}, {"a": np.ones(300_000)})
+    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"], "what the killed left behind is swept away"
+
+
+def test_two_processes_that_write_one_file_never_mix_and_readers_see_whole_files(tmp_path):
+    path = tmp_path / "m.likely"
+    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
+    savers = [_saver(path, seed) for seed in (0, 10**6)]
+    try:
+        seen = {_whole(path) > 10**6 for _ in range(60)}
+    finally:
+        for process in savers:
+            process.kill()
+            process.wait()
+    assert seen == {True, False} or len(seen) == 1  # whoever was last: each file was whole
+    _whole(path)
+
+
+def test_the_sweep_spares_what_a_living_process_is_writing(tmp_path):
+    path = tmp_path / "m.likely"
+    saver = _saver(path, 0)
+    try:
+        for _ in range(30):
+            store.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
+            assert saver.poll() is None, "the other process lost its file while it was writing"
+    finally:
+        saver.kill()
+        saver.wait()
+
+
+def test_many_threads_may_save_one_file(small, tmp_path):
+    path = tmp_path / "m.likely"
+    faults = []
+
+    def save():
+        try:
+            for _ in range(10):
+                small.save(path)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test must hear of it
+            faults.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert likely.load(path).tally == small.tally
+
+
+def test_a_file_that_changed_meanwhile_is_not_replaced(small, model, tmp_path):
+    path = tmp_path / "m.likely"
+    digest = small.save(path)
+    assert small.save(path, replacing=digest) == digest
+    changed = model.save(path)
+    with pytest.raises(LikelyError, match="changed by another process"):
+        small.save(path, replacing=digest)
+    assert likely.load(path).tally == model.tally
+    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"]
+    assert small.save(path, replacing=changed) == digest
+
+
+def test_a_save_keeps_the_rights_of_the_file_and_writes_through_a_link(small, tmp_path):
+    (tmp_path / "real").mkdir()
+    path, link = tmp_path / "real" / "m.likely", tmp_path / "link.likely"
+    small.save(path)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    small.save(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_memory_for_a_model_stays_near_the_size_of_its_file(tmp_path):
+    path = tmp_path / "m.likely"
+    store.write(path, {}, {"a": np.zeros(5_000_000)})
+    code = (
+        "import resource\nfrom likely import store\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"store.read({str(path)!r})\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 3 * 40_000
+    assert resource.RLIMIT_AS  # the figures above are kB on Linux
