@@ -26,6 +26,8 @@ Every command is a verb of the library. Data goes to standard output, messages a
 | 2 | the command was called wrongly |
 | 3 | the data are bad; the message names column, value and remedy |
 | 4 | the model file is damaged, or not a model file |
+| 130 | stopped by Ctrl-C; files are as they were |
+| 143 | stopped by SIGTERM; files are as they were |
 """
 
 

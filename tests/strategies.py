@@ -182,17 +182,22 @@ def strange_rows(draw, case):
         if is_category(case, name):
             odd += ["never seen", 99, False, -0.5]
         row[name] = draw(st.sampled_from(odd))
-    for name in row:  # k of n: never more successes than trials
-        if f"{name}n" in row and None not in (row[name], row[f"{name}n"]):
-            row[name] = min(row[name], row[f"{name}n"])
-    return row
+    return possible(row)
+
+
+def possible(row):
+    """The row with never more successes than trials."""
+    trials = {name: row.get(f"{name}n") for name in row}
+    return {n: v if None in (v, trials[n]) else min(v, trials[n]) for n, v in row.items()}
 
 
 def is_category(case, name):
     """Whether a column holds categories."""
-    return name[0] in "ct" or (name[0] == "m" and name.endswith("0") and any(
-        isinstance(f, likely.Joint) for key, f in case.families.items() if name in key
-    ))
+    return name[0] in "ct" or (
+        name[0] == "m"
+        and name.endswith("0")
+        and any(isinstance(f, likely.Joint) for key, f in case.families.items() if name in key)
+    )
 
 
 def same(a, b, tolerance=1e-9):

@@ -18,6 +18,8 @@ _HOMES = {
     "inspect": "learn",
     "evaluate": "evaluate",
     "Evaluation": "evaluate",
+    "curve": "curve",
+    "LearningCurve": "curve",
     "estimate": "estimate",
     "Hypotheses": "bayes",
     "Posterior": "bayes",

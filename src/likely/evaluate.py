@@ -7,7 +7,7 @@ cost about one pass of counting and one of scoring, and a table larger than memo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import Any
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
 from likely.errors import DataError, UsageError
 from likely.figures import Evaluation, Figures, figures
-from likely.learn import with_weights
-from likely.model import Model
+from likely.model import Model, with_weights
 from likely.planning import plan_for
 from likely.prior import priors
-from likely.sources import Batch, Coded, Reading, as_tokens, open_source
+from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
 
@@ -67,11 +67,6 @@ def evaluate(
         given = _settings_of(model_or_settings)
         target = target or model_or_settings.schema.target.name
     given |= settings
-    unknown = sorted(given.keys() - set(SETTINGS))
-    if unknown:
-        raise UsageError(f"evaluate does not know the setting {unknown[0]!r}: it takes {', '.join(SETTINGS)}")
-    if target is None:
-        raise UsageError("evaluate needs target=, the column that is predicted")
     return _cross_validate(data, target, given, Split.of(folds, holdout, seed), progress)
 
 
@@ -147,7 +142,7 @@ class Split:
         first = int(place[0]) // self.parts
         last = int(place[-1]) // self.parts
         slots = np.arange(first * self.parts, (last + 1) * self.parts, dtype=np.uint64)
-        keys = _scrambled(slots + np.uint64((label * 1_000_003 + self.seed * 7_919) % 2**40) * np.uint64(2**20 + 7))
+        keys = scrambled(slots + np.uint64((label * 1_000_003 + self.seed * 7_919) % 2**40) * np.uint64(2**20 + 7))
         piles = np.argsort(np.argsort(keys.reshape(-1, self.parts), axis=1), axis=1).reshape(-1)
         dealt = piles[place - first * self.parts]
         return dealt if not self.tested else (dealt >= self.tested).astype(np.int64)
@@ -163,7 +158,7 @@ class Split:
         return (0,) if self.tested else range(self.parts)
 
 
-def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of splitmix64: a well-mixed number for every place."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -171,36 +166,51 @@ def _scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def _cross_validate(data: Any, target: str, given: Mapping[str, Any], split: Split, progress: Progress) -> Evaluation:
+def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[Source, Plan]:
+    """The rows that the settings are to be tried on, and what is to be counted of them."""
+    unknown = sorted(given.keys() - set(SETTINGS))
+    if unknown:
+        raise UsageError(f"the setting {unknown[0]!r} is not known: choose from {', '.join(SETTINGS)}")
     reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
-    plan = plan_for(
-        source, target, given.get("families"), given.get("joint", ()), ignore, weights, given.get("plain", False)
-    )
+    families, joint, plain = given.get("families"), given.get("joint", ()), given.get("plain", False)
+    return source, plan_for(source, target, families, joint, ignore, weights, plain)
+
+
+def _cross_validate(
+    data: Any, target: str | None, given: Mapping[str, Any], split: Split, progress: Progress
+) -> Evaluation:
+    source, plan = prepare(data, target, given)
     dealt: list[Groups] = []
     seen: dict[Any, int] = {}
     total: Tally | None = None
     for batch in source.batches(plan.kinds()):
-        coded = batch.coded(target)
-        piles = _deal(coded, seen, split)
+        coded = batch.coded(plan.target)
+        piles = deal(coded, seen, split)
         dealt.append(piles)
         part = tally_batch(batch, plan, labels=_compound(coded, piles, split.piles))
         total = part if total is None else total + part
         if progress:
             progress(batch.rows)
     classes = [label for label, rows in seen.items() if rows]
-    if total is None or len(classes) < 2:
-        raise DataError(
-            f"column {target!r} has fewer than two classes in {source.label}: nothing can be evaluated", column=target
-        )
+    require_classes(len(classes), plan.target, source.label)
+    assert total is not None
     models = _models(total, split, given, classes)
-    tried = _score_piles(source.batches(plan.kinds()), dealt, models, target, weights, progress)
+    tried = _score_piles(source.batches(plan.kinds()), dealt, models, plan, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
     return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
 
 
-def _deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
+def require_classes(classes: int, target: str, label: str) -> None:
+    """Where there is one class, every answer is right."""
+    if classes < 2:
+        raise DataError(
+            f"column {target!r} has fewer than two classes in {label}: nothing can be evaluated", column=target
+        )
+
+
+def deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
     """The pile of every row of a batch; rows without a label are in none."""
     piles = np.full(len(coded.codes), -1, dtype=np.int64)
     for code, label in enumerate(coded.values):
@@ -230,10 +240,14 @@ def _models(total: Tally, split: Split, given: Mapping[str, Any], classes: Seque
         after.append(after[-1] + part)
     found: list[Model | None] = [None] * split.piles
     for pile in split.tries:
-        tally = (before[pile] + after[split.piles - 1 - pile]).pruned()
-        prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
-        found[pile] = Model(in_order(tally), prior).recalibrate()
+        found[pile] = model_of(before[pile] + after[split.piles - 1 - pile], given, classes)
     return found
+
+
+def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
+    """The model of what was counted, under the settings that are tried."""
+    prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
+    return Model(in_order(tally.pruned()), prior).recalibrate()
 
 
 def _pile(total: Tally, pile: int) -> Tally:
@@ -246,24 +260,26 @@ def _score_piles(
     batches: Iterator[Batch],
     dealt: list[Groups],
     models: Sequence[Model | None],
-    target: str,
-    weights: str | None,
+    plan: Plan,
     progress: Progress,
 ) -> list[Figures]:
     """Every row scored by the model that has not seen it."""
     tried = [Figures.zero(model.classes) if model else None for model in models]
     for batch, piles in zip(batches, dealt, strict=True):
-        coded = batch.coded(target)
-        w = batch.numbers([weights], 0, batch.rows)[:, 0] if weights else np.ones(batch.rows)
         for pile, model in enumerate(models):
             rows = np.flatnonzero(piles == pile)
             sofar = tried[pile]
             if model and sofar and len(rows):
-                labels = replace(coded, codes=coded.codes[rows])
-                tried[pile] = sofar + _score(model, take(batch, rows), labels, w[rows])
+                tried[pile] = sofar + score(model, take(batch, rows), plan)
         if progress:
             progress(batch.rows)
     return [each for each in tried if each]
+
+
+def score(model: Model, batch: Batch, plan: Plan) -> Figures:
+    """How well a model does on rows with known labels."""
+    w = batch.numbers([plan.weights], 0, batch.rows)[:, 0] if plan.weights else np.ones(batch.rows)
+    return _score(model, batch, batch.coded(plan.target), w)
 
 
 def _score(model: Model, batch: Batch, labels: Coded, weights: Array) -> Figures:

@@ -145,12 +145,12 @@ class Evaluation:
         """The evaluation as plain data; what has no finite value is null."""
         return {
             "how": self.how, "rows": self.rows, "folds": self.folds, "unknown_labels": self.total.unknown,
-            **{name: _finite(getattr(self.total, name)) for name in ("accuracy", "log_loss", "brier", "calibration_error")},
+            **{name: finite(getattr(self.total, name)) for name in ("accuracy", "log_loss", "brier", "calibration_error")},
             "classes": [label if isinstance(label, (str, int, float, bool)) else str(label) for label in self.classes],
             "confusion": self.confusion.tolist(),
-            "per_class": [{k: _finite(v) if isinstance(v, float) else v for k, v in row.items()} for row in self.per_class],
-            "fold_accuracy": [_finite(part.accuracy) for part in self.parts],
-            "fold_log_loss": [_finite(part.log_loss) for part in self.parts],
+            "per_class": [{k: finite(v) if isinstance(v, float) else v for k, v in row.items()} for row in self.per_class],
+            "fold_accuracy": [finite(part.accuracy) for part in self.parts],
+            "fold_log_loss": [finite(part.log_loss) for part in self.parts],
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -168,5 +168,6 @@ def _spread(values: Sequence[float]) -> str:
     return f"  (folds {min(values):.4f} to {max(values):.4f})" if len(values) > 1 else ""
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has no word for it."""
     return value if math.isfinite(value) else None

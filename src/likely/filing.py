@@ -53,7 +53,8 @@ def to_file(
         arrays.update({f"{i}.{name}": array for name, array in statistic.arrays().items()})
     for name, stage in stages.items():
         i = [block.name for block in tally.blocks].index(name)
-        arrays.update({f"stage{i}.{part}": array for part, array in stage.arrays().items()})
+        words: Any = tally.statistics[i]
+        arrays.update({f"stage{i}.{part}": array for part, array in stage.arrays(words).items()})
     return header, arrays
 
 
@@ -86,7 +87,7 @@ def _parts(header: Mapping[str, Any], groups: dict[str, dict[str, Array]]) -> Pa
         blocks.append(block)
         statistics.append(_statistic(written["statistic"], groups.pop(f"{i}")))
         if f"stage{i}" in groups:
-            stages[block.name] = Curve.of(groups.pop(f"stage{i}"))
+            stages[block.name] = Curve.of(groups.pop(f"stage{i}"), statistics[-1])
     tally = Tally(schema, tuple(blocks), groups.pop("classes")[""], tuple(statistics), header["rows"])
     if groups or any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
         raise ValueError("there are arrays that belong to no column, or do not fit the classes")

@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from likely.engines import Plan, tally_source
-from likely.engines.memory import check_weights
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.model import Model
+from likely.model import WEIGHT_COLUMN, Model, with_room, with_weights
 from likely.planning import name_like, plan_for
 from likely.prior import priors
-from likely.schema import NUMBER, ordered
-from likely.sources import Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source, require_rows
+from likely.schema import NUMBER
+from likely.schema import plain as plainly
+from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
 
-WEIGHT_COLUMN = "\0weight"  # no file can hold such a name: for weights that come as an array
 ENGINES = ("auto", "memory")
 
 
 def learn(
     data: Any,
-    target: str,
+    target: str | None = None,
     *,
     families: Any = None,
     joint: Sequence[Sequence[str]] = (),
@@ -46,6 +45,7 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
+    `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     if engine not in ENGINES:
         raise UsageError(f"engine={engine!r} is not known: choose one of {', '.join(ENGINES)}")
@@ -59,8 +59,11 @@ def learn(
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
     say_what_happened(counted, tally.schema.target.name, reading)
-    model = Model(declare(tally, classes), priors(smoothing, class_prior, ordered({*tally.schema.classes, *classes})),
-                  reading.missing, weight_name if weight_name != WEIGHT_COLUMN else None, tuple(classes))  # fmt: skip
+    tally = declare(tally, [plainly(label) for label in classes])
+    declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
+    prior = priors(smoothing, class_prior, tally.schema.classes)
+    weight_name, target = None if weight_name == WEIGHT_COLUMN else weight_name, plan.target
+    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared)
     if len(model.classes) < 2:
         raise DataError(
             f"column {target!r} has {'only one class, ' + repr(model.classes[0]) if model.classes else 'no class'} "
@@ -120,28 +123,6 @@ def say_what_happened(counted: Counted, target: str, reading: Reading) -> None:
         warnings.warn(f"{len(reading.rejects):,} bad rows were skipped: {shown}", LikelyWarning, stacklevel=3)
 
 
-def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
-    """The source with its weights as a column; an array of weights is put beside the rows."""
-    if weights is None or isinstance(weights, str):
-        return source, weights
-    if not isinstance(source, InMemory):
-        raise UsageError("weights for a file must be the name of one of its columns")
-    w = np.asarray(weights, dtype=np.float64).reshape(-1)
-    batch = source.batch
-    if len(w) != batch.rows:
-        raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
-    check_weights(w, "weights")
-    import pyarrow as pa
-
-    if isinstance(batch, Matrix):
-        return replace(
-            source,
-            batch=replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN)),
-        ), WEIGHT_COLUMN
-    assert isinstance(batch, Frame)
-    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
-
-
 def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, encoding: str | None = None,
             on_bad_rows: str = "error") -> list[dict[str, Any]]:  # fmt: skip
     """What Likely sees in a table: each column with its kind, the reason, missing cells and different values."""
@@ -170,9 +151,10 @@ def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:
             "from": low,
             "to": high,
         }
-    if kind is None:
+    try:
+        coded = batch.coded(name)
+    except DataError:  # neither text nor number
         return {"rows": batch.rows, "missing": batch.rows, "different": 0, "from": None, "to": None}
-    coded = batch.coded(name)
     seen_codes = coded.codes[(coded.codes >= coded.low)]
     return {
         "rows": batch.rows,

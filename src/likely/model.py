@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from likely import store
 from likely.bayes import Posterior
 from likely.engines import Plan, Scorer, groups, settled, tally_source
+from likely.engines.memory import check_weights
 from likely.engines.score import bernoulli_blocks
 from likely.errors import DataError, ModelFileError, SchemaError, UsageError
-from likely.families import Block, Parameters, family
+from likely.families import Block, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
 from likely.families.forms import Parabola
@@ -25,13 +26,14 @@ from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
 from likely.prior import Priors, priors
-from likely.schema import CATEGORY, Schema
-from likely.sources import Batch, Reading, as_tokens, open_source
+from likely.schema import CATEGORY, Schema, ordered
+from likely.sources import Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source
 from likely.sources.rows import cell, complete, one_row
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
 FAR_DEVIATIONS = 5.0
+WEIGHT_COLUMN = "\0weight"  # no file can hold such a name: for weights that come as an array
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Model:
     def block_parameters(self) -> tuple[Parameters, ...]:
         """What is believed of every block: the tally with the imagined rows added."""
         schema = self.schema
+        if not self.classes:
+            raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
         found: dict[Block, Parameters] = {}
         statistics = dict(zip(self.blocks, self.tally.statistics, strict=True))
         for group in groups(self.blocks):
@@ -216,14 +220,14 @@ class Model:
         """The same tally under another prior or tying: no data needed."""
         tally = self.tally
         if families is not None:
+            _refuse_unknown(families, tally.blocks)
             tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
         prior = self.prior
         if smoothing is not None:
             prior = replace(priors(smoothing, None), classes=prior.classes)
         if class_prior is not None:
-            given = None if class_prior == "estimated" else class_prior
-            prior = replace(prior, classes=priors(1.0, given, self.classes).classes)
-        return replace(self, tally=tally, prior=prior)
+            prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
+        return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
 
     def _other_family(self, block: Block, families: Any) -> Block:
         single = block.columns[0] if len(block.columns) == 1 else block.columns
@@ -231,8 +235,8 @@ class Model:
         if given is None:
             return block
         other = family(given)
-        if type(other) is not type(block.family):
-            if not isinstance(families, Mapping):
+        if not counted_alike(other, block.family):
+            if not isinstance(families, Mapping) and type(other) is not type(block.family):
                 return block
             raise UsageError(
                 f"column {block.name!r} was counted as {block.family.name}: another family needs the data again (learn anew)"
@@ -243,13 +247,15 @@ class Model:
         """Counting together: equals learning from both tables at once."""
         if not isinstance(other, Model):
             return NotImplemented
-        both = replace(self, tally=self.tally + other.tally, declared=tuple({*self.declared, *other.declared}))
+        declared = ordered({*self.declared, *other.declared})
+        both = replace(self, tally=self.tally + other.tally, declared=declared)
         return both.recalibrate() if self.stages or other.stages else both
 
-    def count(self, rows: Any, reading: Reading | None = None, weights: str | None = None) -> Tally:
-        """Other rows, counted as this model counts."""
-        source = open_source(rows, reading or Reading(missing=self.missing))
-        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weights or self.weights)
+    def count(self, rows: Any, reading: Reading | None = None, weights: Any = None) -> Tally:
+        """Other rows, counted as this model counts; `weights` as in `learn`."""
+        weights = self.weights if weights is None else weights
+        source, weight_name = with_weights(open_source(rows, reading or Reading(missing=self.missing)), weights)
+        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weight_name)
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
@@ -269,7 +275,8 @@ class Model:
 
     def forget(self, rows: Any, **options: Any) -> Model:
         """A new model that has not seen these rows; refused where they were never counted or digits would be lost."""
-        return self.recounted((self.tally - self.count(rows, **options)).pruned(self.declared))
+        left = (self.tally - self.count(rows, **options)).pruned(self.declared)
+        return self.recounted(with_room(left, self.prior))
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""
@@ -279,6 +286,39 @@ class Model:
     def __repr__(self) -> str:
         size = f"{len(self.classes)} classes, {len(self.schema.columns)} columns, {self.tally.rows:,} rows counted"
         return f"<Model of {self.schema.target.name!r}: {size}>"
+
+
+def with_room(tally: Tally, prior: Priors) -> Tally:
+    """The tally with room for the values that a prior speaks of, though no row has shown them yet."""
+    prior.check(tally.blocks)
+    return tally.with_values(prior.named(tally.schema, tally.blocks))
+
+
+def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
+    """The source with its weights as a column; an array of weights is put beside the rows."""
+    if weights is None or isinstance(weights, str):
+        return source, weights
+    if not isinstance(source, InMemory):
+        raise UsageError("weights for a file must be the name of one of its columns")
+    w = np.asarray(weights, dtype=np.float64).reshape(-1)
+    batch = source.batch
+    if len(w) != batch.rows:
+        raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
+    check_weights(w, "weights")
+    import pyarrow as pa
+
+    if isinstance(batch, Matrix):
+        wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
+        return replace(source, batch=wider), WEIGHT_COLUMN
+    assert isinstance(batch, Frame)
+    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
+
+
+def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
+    names = {block.columns if len(block.columns) > 1 else block.columns[0] for block in blocks}
+    odd = [key for key in families if key not in names | {b.name for b in blocks}] if isinstance(families, Mapping) else []
+    if odd:
+        raise SchemaError(f"there is no column {odd[0]!r}: the model has {sorted(map(str, names))[:20]}", column=odd[0])
 
 
 def load(path: str | Path) -> Model:

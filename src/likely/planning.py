@@ -36,7 +36,7 @@ NUMERIC = (Gaussian, Poisson, Bernoulli, Binomial, Multinomial)
 
 def plan_for(
     source: Source,
-    target: str,
+    target: str | None,
     families: Any,
     joint: Sequence[Sequence[str]],
     ignore: Sequence[str],
@@ -49,14 +49,19 @@ def plan_for(
         require_rows(0, source.label)
     assert first is not None
     names = list(first.names)
+    target = getattr(source, "target", None) if target is None else target  # folders of texts bring their own
+    if target is None:
+        raise UsageError(f"target= (--target) is missing: name the column to predict; {source.label} has {names[:20]}")
+    aside = [name for name in getattr(source, "shown", ()) if name not in (target, *ignore)]
     for wanted in (target, *ignore, *([weights] if weights else [])):
         if wanted not in names:
             raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
     plan = plan_columns(
-        first, [n for n in names if n != target and n not in ignore], target, families, joint, plain=plain
+        first, [n for n in names if n not in (target, *ignore, *aside)], target, families, joint, plain=plain
     )
-    asked = tuple((name, "asked for") for name in ignore if name != weights)
-    plan = replace(plan, weights=weights, ignored=(*asked, *plan.ignored))
+    asked = [(name, "asked for") for name in ignore if name != weights]
+    named = [(name, first.kind(name)[1]) for name in aside]
+    plan = replace(plan, weights=weights, ignored=(*asked, *named, *plan.ignored))
     if not plan.blocks:
         raise DataError(f"{source.label} has no column to learn from besides {target!r}: {dict(plan.ignored)}")
     return plan
@@ -97,6 +102,9 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
         rest = [name for name in names if name not in apart]
         each = one.single or (isinstance(one, Binomial) and isinstance(one.trials, int))
         families = dict.fromkeys(rest, one) if each else {tuple(rest): one}
+    for block in joint:
+        if isinstance(block, str):
+            raise UsageError(f"joint={joint!r} names a column where a block is meant: pass joint=[('a', 'b'), ...]")
     wanted: dict[str, Block] = {}
     for key, value in chain(families.items(), ((tuple(block), Joint()) for block in joint)):
         made = _sized(family(value), key)
@@ -106,9 +114,9 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
                     f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}",
                     column=name,
                 )
-            if name in wanted and wanted[name] != made and name in joint_names(joint):
-                made_of = wanted[name].family
-                raise UsageError(f"column {name!r} is asked to be {made_of.name} and joint at once: choose one")
+            if name in wanted and wanted[name] != made:
+                made_of, other = wanted[name].family.name, made.family.name
+                raise UsageError(f"column {name!r} is asked to be {made_of} and {other} at once: choose one")
             wanted[name] = made
     return wanted
 
@@ -122,6 +130,8 @@ def _sized(made: Family, key: Any) -> Block:
     columns = (key,) if isinstance(key, str) else tuple(key)
     if isinstance(made, Binomial) and isinstance(made.trials, str) and len(columns) == 1:
         columns = (*columns, made.trials)
+    if len(set(columns)) < len(columns):
+        raise UsageError(f"the block {list(columns)} names a column twice: name each once")
     if made.single and len(columns) > 1:
         raise UsageError(
             f"the family {made.name} takes one column, not {list(columns)}: use Joint or Multinomial for a block"
@@ -153,6 +163,8 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
 
 def name_like(batch: Batch, name: str, kind: str) -> str:
     """Why a column names its rows rather than describing them; empty if it does not."""
+    if kind == TEXT:
+        return ""
     if kind == NUMBER:
         x = batch.numbers([name], 0, batch.rows)[:, 0]
         x = x[~np.isnan(x)]

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import UsageError
+from likely.errors import SchemaError, UsageError
+from likely.families.base import Block
+from likely.schema import CATEGORY, Column, Schema
+from likely.schema import plain as plainly
 
 Array = NDArray[np.float64]
 Normal = tuple[float, float, float, float]
@@ -30,6 +33,11 @@ class _OfCounts:
     def background(self) -> float:
         """No rows are imagined in proportion to how often each value occurs overall."""
         return 0.0
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the prior speaks of by name: they exist even where no row has them."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class MEstimate(_OfCounts):
             if self.p != "background":
                 raise UsageError(f"MEstimate: p={self.p!r} is not known: pass shares, 'background' or nothing")
         elif self.p is not None:
-            shares = {value: _number(share, f"p[{value!r}]") for value, share in self.p.items()}
+            shares = {plainly(value): _number(share, f"p[{value!r}]") for value, share in self.p.items()}
             if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):
                 raise UsageError(f"MEstimate: p sums to {math.fsum(shares.values()):g}: it must sum to 1")
             object.__setattr__(self, "p", shares)
@@ -80,8 +88,7 @@ class MEstimate(_OfCounts):
         """How many rows are imagined for each value."""
         if self.p is None:
             return np.full(len(values), self.m / max(len(values), 1))
-        shares = {} if isinstance(self.p, str) else self.p
-        return np.array([self.m * shares.get(value, 0.0) for value in values])
+        return self.m * _shares_of(values, {} if isinstance(self.p, str) else self.p, 0.0)
 
     def unseen(self, value_count: int) -> float:
         """A value never seen has a uniform share, or what p leaves for it: nothing."""
@@ -96,6 +103,11 @@ class MEstimate(_OfCounts):
     def background(self) -> float:
         """How many rows are imagined in proportion to how often each value occurs overall."""
         return self.m if self.p == "background" else 0.0
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that p speaks of."""
+        return tuple(self.p) if isinstance(self.p, Mapping) else ()
 
 
 @dataclass(frozen=True)
@@ -112,12 +124,12 @@ class Dirichlet(_OfCounts):
                     f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (beta - 1 rows are imagined)"
                 )
         if isinstance(self.beta, Mapping):
-            object.__setattr__(self, "beta", {value: float(beta) for value, beta in self.beta.items()})
+            object.__setattr__(self, "beta", {plainly(value): float(beta) for value, beta in self.beta.items()})
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
         """How many rows are imagined for each value: beta - 1."""
         if isinstance(self.beta, Mapping):
-            return np.array([self.beta.get(value, 1.0) - 1.0 for value in values])
+            return _shares_of(values, self.beta, 1.0) - 1.0
         return np.full(len(values), self.beta - 1.0)
 
     def unseen(self, value_count: int) -> float:
@@ -128,6 +140,11 @@ class Dirichlet(_OfCounts):
     def rows(self) -> float:
         """How many rows are imagined where there is no list of values."""
         return self.unseen(0)
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that beta speaks of."""
+        return tuple(self.beta) if isinstance(self.beta, Mapping) else ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +181,11 @@ class NormalInverseGamma:
         return 0.0
 
     @property
+    def named(self) -> tuple[Any, ...]:
+        """No values are named."""
+        return ()
+
+    @property
     def normal(self) -> Normal | None:
         """Mean, strength, shape and scale."""
         return (float(self.mean), self.strength, self.shape, self.scale)
@@ -185,6 +207,25 @@ class Priors:
         """The prior of one column or block."""
         return self.columns.get(name, self.default)
 
+    def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
+        """The values that the priors speak of, column by column; in a block they are named together, as a tuple."""
+        found: dict[str, set[Any]] = {}
+        for block in blocks:
+            names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
+            for value in self.of(block.name).named:
+                each = (value,) if block.family.single else value
+                if isinstance(each, tuple) and len(each) == len(names):
+                    for name, part in zip(names, each, strict=True):
+                        found.setdefault(name, set()).add(part)
+        return found
+
+    def check(self, blocks: Sequence[Block]) -> None:
+        """Refuse priors of columns that are not there: a slip of the pen would smooth nothing."""
+        names = [block.name for block in blocks]
+        odd = sorted(self.columns.keys() - set(names))
+        if odd:
+            raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
+
     def class_shares(self, classes: Sequence[Any], seen: Array) -> Array:
         """The share of each class: as given, or counted with the imagined rows."""
         if isinstance(self.classes, Mapping):
@@ -205,7 +246,7 @@ def prior(given: Any) -> Prior:
 
 def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any] = ()) -> Priors:
     """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`."""
-    own = {name: prior(value) for name, value in smoothing.items()} if isinstance(smoothing, Mapping) else {}
+    own = {_named(key): prior(value) for key, value in smoothing.items()} if isinstance(smoothing, Mapping) else {}
     default = own.pop("*", Pseudocount(1.0)) if isinstance(smoothing, Mapping) else prior(smoothing)
     return Priors(default, own, _class_prior(class_prior, classes))
 
@@ -213,13 +254,14 @@ def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any]
 def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
     if given is None or isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
         return given
-    if isinstance(given, Real):
-        return prior(given)
+    if isinstance(given, Real | str):
+        return None if given == "estimated" else prior(given)
     if not isinstance(given, Mapping):
         listed = list(given)
         if len(listed) != len(classes):
             raise UsageError(f"class_prior has {len(listed)} numbers for {len(classes)} classes {list(classes)}")
         given = dict(zip(classes, listed, strict=True))
+    given = {plainly(label): share for label, share in given.items()}
     unknown = [label for label in given if classes and label not in classes]
     if unknown:
         raise UsageError(f"class_prior names {unknown[0]!r}, which is none of the classes {list(classes)}")
@@ -228,6 +270,18 @@ def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, flo
     if not math.isclose(total, 1.0, rel_tol=1e-9):
         raise UsageError(f"class_prior sums to {total:g}: it must sum to 1")
     return shares
+
+
+def _named(key: Any) -> str:
+    """The name of a column, or of a block of several."""
+    return key if isinstance(key, str) else " with ".join(map(str, key))
+
+
+def _shares_of(values: Sequence[Any], given: Mapping[Any, float], otherwise: float) -> Array:
+    """What was given for each value, however the two sides write it: 1 and "1" find each other."""
+    known = Column("", CATEGORY, tuple(values))
+    found = {known.canonical(value): share for value, share in given.items()}
+    return np.array([found.get(value, otherwise) for value in values], dtype=np.float64)
 
 
 def _number(given: Any, what: str) -> float:

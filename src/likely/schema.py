@@ -111,6 +111,11 @@ def _rank(value: Any) -> tuple[Any, ...]:
     return (1, value) if isinstance(value, str) else (2, type(value).__name__, repr(value))
 
 
+def plain(value: Any) -> Any:
+    """A value as Python has it, with NumPy's wrapping taken off."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
 def is_missing(value: Any) -> bool:
     """Whether a plain Python value stands for nothing: None, NaN and their kin."""
     if value is None or value is math.nan:

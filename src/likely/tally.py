@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, UsageError
-from likely.families.base import Block
-from likely.families.statistics import Statistic, subtract_counts
+from likely.families import Binomial, Block, counted_alike
+from likely.families.statistics import Counts, Scatter, Statistic, subtract_counts
 from likely.schema import CATEGORY, Column, Schema
 
 Array = NDArray[np.float64]
@@ -131,6 +131,14 @@ class Tally:
         schema = replace(self.schema, target=replace(self.schema.target, values=tuple(labels)))
         return replace(self, schema=schema, classes=self.classes[index], statistics=statistics)
 
+    def with_values(self, named: Mapping[str, Iterable[Any]]) -> Tally:
+        """The tally with room for values that no row has shown yet, column by column."""
+        columns = tuple(
+            c.union(replace(c, values=tuple(named[c.name]))) if c.kind == CATEGORY and c.name in named else c
+            for c in self.schema.columns
+        )
+        return self.with_schema(replace(self.schema, columns=columns))
+
     def without(self, name: str, reason: str) -> Tally:
         """The tally that has never looked at one column, and says why."""
         keep = [i for i, block in enumerate(self.blocks) if name not in block.columns]
@@ -148,18 +156,33 @@ class Tally:
         """The same tally with its blocks in the order of another; refused where they model different things."""
         if self.blocks == first.blocks:
             return self
-        place = {block.columns: i for i, block in enumerate(self.blocks)}
-        order = [place.get(block.columns) for block in first.blocks]
+        place = {frozenset(block.columns): i for i, block in enumerate(self.blocks)}
+        order = [place.get(frozenset(block.columns)) for block in first.blocks]
         for block, at in zip(first.blocks, order, strict=True):
-            if at is None or type(self.blocks[at].family) is not type(block.family):
-                found = "nothing" if at is None else self.blocks[at].family.name
+            if at is None or not counted_alike(self.blocks[at].family, block.family):
+                found = "nothing" if at is None else self.blocks[at].family
                 raise UsageError(
-                    f"column {block.name!r} is {block.family.name} in one model and {found} in the other: "
+                    f"column {block.name!r} is {block.family} in one model and {found} in the other: "
                     f"learn both with the same families and columns"
                 )
         if len(order) != len(self.blocks):
             raise UsageError("one model has columns that the other has not: learn both from the same columns")
-        return replace(self, blocks=first.blocks, statistics=tuple(self.statistics[i] for i in order if i is not None))
+        pairs = zip(first.blocks, order, strict=True)
+        statistics = tuple(self._turned(i, block.columns) for block, i in pairs if i is not None)
+        return replace(self, blocks=first.blocks, statistics=statistics)
+
+    def _turned(self, at: int, columns: tuple[str, ...]) -> Statistic:
+        """The statistic of a block, its columns in the given order."""
+        mine, statistic = self.blocks[at].columns, self.statistics[at]
+        if mine == columns or not isinstance(statistic, Counts | Scatter):
+            return statistic
+        if isinstance(self.blocks[at].family, Binomial):
+            raise UsageError(f"columns {list(mine)} are trials and successes: name them in the same order in both models")
+        coded = self._axes(self.blocks[at])
+        numbers = [name for name in mine if name not in coded]
+        return statistic.turned(
+            [coded.index(n) for n in columns if n in coded], [numbers.index(n) for n in columns if n in numbers]
+        )
 
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import COUNTED, WEIGHTS, agree, cases, cells, quietly, same, splits
 
 import likely
 from likely.errors import ForgetError, LikelyWarning, UsageError
+from strategies import COUNTED, WEIGHTS, agree, cases, cells, quietly, same, splits
 
 
 @given(cases())
@@ -96,7 +96,9 @@ def test_scaling_a_tally_is_scaling_the_weights(case, factor):
     assert product.schema == tally.schema
     for x, y in zip(product.statistics, scaled.statistics, strict=True):
         for part, array in x.arrays().items():
-            np.testing.assert_allclose(array, y.arrays()[part], rtol=1e-9, atol=1e-9 * max(1.0, np.abs(array).max(initial=0)))
+            np.testing.assert_allclose(
+                array, y.arrays()[part], rtol=1e-9, atol=1e-9 * max(1.0, np.abs(array).max(initial=0))
+            )
     np.testing.assert_allclose(product.classes, scaled.classes, rtol=1e-12)
 
 
@@ -198,7 +200,9 @@ def test_forgetting_what_was_never_learned_is_refused():
 @pytest.mark.parametrize("left", [1.0, 1e6])
 def test_subtraction_says_when_the_digits_of_a_mean_would_be_lost(left):
     few = quietly(likely.learn, {"x": [left, 2 * left], "y": ["a", "b"]}, "y", families="gaussian")
-    many = quietly(likely.learn, {"x": [1e15 + i for i in range(9)], "y": [*"aababab", "a", "b"]}, "y", families="gaussian")
+    many = quietly(
+        likely.learn, {"x": [1e15 + i for i in range(9)], "y": [*"aababab", "a", "b"]}, "y", families="gaussian"
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", LikelyWarning)
         with pytest.raises((ForgetError, LikelyWarning), match=r"digits of a mean|a mean of nothing but rounding"):

@@ -1,6 +1,6 @@
 """THEORY section 3: several parameters separate into several small problems, and every family's own formula."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 from math import comb, exp, factorial
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 
 import likely
 
+F = Fraction
 # Candies: c cherry and m mint; of the cherries r_c are wrapped in red and g_c in green, of the mints r_m and g_m.
 WRAPPERS = [("cherry", "red", 273), ("cherry", "green", 93), ("mint", "red", 104), ("mint", "green", 530)]
 
@@ -30,7 +31,8 @@ def test_the_three_shares_are_the_top_of_the_likelihood():
     def log_likelihood(theta, one, two):
         shares = {"cherry": (theta, one), "mint": (1 - theta, two)}
         terms = [
-            n * (np.log(shares[f][0]) + np.log(shares[f][1] if w == "red" else 1 - shares[f][1])) for f, w, n in WRAPPERS
+            n * (np.log(shares[f][0]) + np.log(shares[f][1] if w == "red" else 1 - shares[f][1]))
+            for f, w, n in WRAPPERS
         ]
         return sum(terms)
 
@@ -75,7 +77,8 @@ def test_multinomial_shares_are_words_of_all_words():
     counts = {"good": (0, 1, 4), "spam": (3, 2, 0)}
     row = {"buy": 1, "now": 0, "hello": 2}
     expected = [
-        np.log(share) + sum(row[w] * np.log((n + 1) / (sum(counts[k]) + 3)) for w, n in zip(words, counts[k], strict=True))
+        np.log(share)
+        + sum(row[w] * np.log((n + 1) / (sum(counts[k]) + 3)) for w, n in zip(words, counts[k], strict=True))
         for k, share in (("good", 1 / 3), ("spam", 2 / 3))
     ]
     np.testing.assert_allclose(model.posterior(row).log_joint[0], expected, rtol=1e-12)

@@ -1,12 +1,13 @@
 """THEORY section 4: Naive Bayes on categories, to the last fraction."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import likely
 
+F = Fraction
 TENNIS = """
 Sunny    Hot  High   Weak   No
 Sunny    Hot  High   Strong No

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from likely.cli import describe, export, options
 from likely.cli.options import FILE, absent_option, json_option, reading_options
-from likely.cli.terminal import Terminal, shown
+from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def predict(
         source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
         answers = export.predictions(known, source, absent, as_written=as_written)
         if output == "-" and terminal.json:
-            said = export.print_json(answers, sys.stdout.write)
+            said = export.print_json(answers, standard_output().write)
         else:
             with export.writer(output) as out:
                 said = export.write_predictions(answers, out, prefix, probabilities)

@@ -6,14 +6,13 @@ import contextlib
 import csv
 import json
 import os
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from likely.cli.terminal import is_terminal, plain, to_json
+from likely.cli.terminal import is_terminal, plain, standard_output, to_json
 from likely.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -47,22 +46,24 @@ def format_of(path: str) -> str:
 
 
 def predictions(model: Model, source: Source, absent: str, *, as_written: bool) -> Iterator[tuple[Batch, Posterior]]:
-    """Each batch with all of its columns, and the posterior of its rows.
+    """Each batch with all of its columns, and the posterior of its rows; of texts in folders, only the file is named.
 
     As written, every cell of a text file keeps its spelling (007 stays 007); else columns that the model takes for
     numbers come as numbers.
     """
     from likely.schema import CATEGORY
     from likely.sources import require_rows
-    from likely.sources.rows import complete
+    from likely.sources.rows import complete, take_columns
 
     first = next(iter(source.batches()), None)
     require_rows(first.rows if first else 0, source.label)
     assert first is not None
     known = {} if as_written else {column.name: column.kind for column in model.schema.columns}
     kinds = {name: known.get(name, CATEGORY) for name in first.names}
+    shown = getattr(source, "shown", first.names)
     for batch in source.batches(kinds):
-        yield batch, model.posterior_of(complete(batch, model.schema.columns, source, absent))
+        posterior = model.posterior_of(complete(batch, model.schema.columns, source, absent))
+        yield batch if shown is first.names else take_columns(batch, shown), posterior
 
 
 def with_answers(batch: Batch, posterior: Posterior, prefix: str, probabilities: bool) -> Columns:
@@ -85,9 +86,8 @@ def writer(path: str) -> Iterator[Writer]:
     """A table at a path, which appears there when it is whole, or on standard output as it comes."""
     kind = format_of(path)
     if path == "-":
-        if sys.stdout is None:
-            raise OSError("standard output is closed")
-        yield DelimitedWriter(sys.stdout, ",", for_a_person=is_terminal(sys.stdout))
+        stream = standard_output()
+        yield DelimitedWriter(stream, ",", for_a_person=is_terminal(stream))
         return
     with whole_file(path) as temporary:
         if kind == "parquet":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -14,7 +13,7 @@ import click
 
 from likely.cli import describe, options
 from likely.cli.options import FILE, json_option, reading_options
-from likely.cli.terminal import Terminal
+from likely.cli.terminal import Terminal, standard_output
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Learn a model from a table.")
 @click.argument("data", type=FILE)
-@click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
+@click.option("--target", metavar="COLUMN", help="The column to predict; for folders of texts, the folder's name.")
 @click.option(
     "-o",
     "--output",
@@ -83,8 +82,9 @@ def learn(
 ) -> None:
     """Learn a model of one column of DATA and write it to a file.
 
-    DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input. The report
-    says how many rows were counted, what each column was taken for and why, and which columns were left out.
+    DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input; or a folder
+    with one folder of texts or mails (.eml, .mbox) for each class. The report says how many rows were counted, what each
+    column was taken for and why, and which columns were left out.
     """
     destination = output or default_output(data)
     to_stdout = _stdout_is_taken(destination, terminal)
@@ -109,7 +109,6 @@ def _learned(
     folds: int | None,
     given: dict[str, Any],
 ) -> tuple[Model, Evaluation | None]:
-    from likely.evaluate import SETTINGS, evaluate
     from likely.learn import learn as learn_from
 
     target = given.pop("target")
@@ -128,6 +127,8 @@ def _learned(
         model = model.relearn(class_prior=settings["class_prior"])
     if folds is None:
         return model, None
+    from likely.evaluate import SETTINGS, evaluate
+
     with terminal.progress("judging") as progress:
         judged = {name: value for name, value in settings.items() if name in SETTINGS}
         return model, evaluate(judged, source, target=target, folds=folds, progress=progress)
@@ -135,7 +136,7 @@ def _learned(
 
 def default_output(data: str) -> str:
     """The data's own name as a model file in the current folder."""
-    stem = Path(data).stem
+    stem = Path(data).stem or "model"
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
 
 
@@ -154,13 +155,18 @@ def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None
     """The model in its file, or on standard output, and the digest of it."""
     if not to_stdout:
         return model.save(destination, replacing=replacing)
+    stream = standard_output()
     with tempfile.TemporaryDirectory(prefix="likely-") as folder:
         path = Path(folder, "model.likely")
         digest = model.save(path)
         with path.open("rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+            shutil.copyfileobj(file, stream.buffer)
+        stream.buffer.flush()
     return digest
+
+
+def _called(path: str) -> str:
+    return "standard output" if path == "-" else path
 
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], figures: Evaluation | None) -> None:
@@ -171,8 +177,7 @@ def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], figu
     if figures:
         terminal.line(str(figures))
         terminal.line()
-    name = "standard output" if report["model"] == "-" else report["model"]
-    terminal.line(f"Model written to {name} (sha256 {report['digest'][:12]}…)")
+    terminal.line(f"Model written to {_called(report['model'])} (sha256 {report['digest'][:12]}…)")
 
 
 def _change(
@@ -208,9 +213,10 @@ def _change(
     }
 
     def show() -> None:
-        name = "standard output" if destination == "-" else destination
         done = "Counted" if verb == "update" else "Forgot"
-        terminal.line(f"{done} {abs(changed):,} rows of {data}; {after.tally.rows:,} rows are in {name} now")
+        terminal.line(
+            f"{done} {abs(changed):,} rows of {data}; {after.tally.rows:,} rows are in {_called(destination)} now"
+        )
         for label in document["new_classes"]:
             terminal.line(f"New class: {label}")
 
@@ -299,6 +305,6 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
     terminal.result(
         document,
         lambda: terminal.line(
-            f"Merged {len(models)} models into {output}: {whole.tally.rows:,} rows, {len(whole.classes)} classes"
+            f"Merged {len(models)} models into {_called(output)}: {whole.tally.rows:,} rows, {len(whole.classes)} classes"
         ),
     )

@@ -140,6 +140,13 @@ class _Meter:
             self.bar.stop()
 
 
+def standard_output() -> Any:
+    """Standard output, if anyone listens."""
+    if sys.stdout is None:
+        raise OSError("standard output is closed")
+    return sys.stdout
+
+
 def is_terminal(stream: Any) -> bool:
     """Whether a person sees the stream as it is written."""
     return bool(stream is not None and stream.isatty())

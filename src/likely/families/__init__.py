@@ -14,7 +14,7 @@ from likely.families.text import Text
 
 __all__ = [
     "Bernoulli", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
-    "Parameters", "Poisson", "Text", "family",
+    "Parameters", "Poisson", "Text", "counted_alike", "family",
 ]  # fmt: skip
 
 FAMILIES: dict[str, Any] = {
@@ -38,3 +38,12 @@ def family(given: Any, **settings: Any) -> Family:
     if type(made) not in FAMILIES.values():
         raise UsageError(f"{given!r} is not a family: choose one of {', '.join(FAMILIES)}")
     return made
+
+
+def counted_alike(one: Family, other: Family) -> bool:
+    """Whether two families count the same, so that what one has counted the other can read."""
+    a, b = one.settings() | {"tie": None}, other.settings() | {"tie": None}
+    if isinstance(one, Text) and isinstance(other, Text):
+        a |= {"kind": one.kind == "auto", "counts": one.adds}
+        b |= {"kind": other.kind == "auto", "counts": other.adds}
+    return type(one) is type(other) and a == b

@@ -60,7 +60,8 @@ class Poisson:
 
     def _rates(self, name: str, seen: Array, extra: float, classes: Sequence[Any]) -> Parameters:
         n, events = seen[:, 0], seen[:, 1]
-        overall = events.sum() / n.sum() if n.sum() > 0 else 0.0
+        # Where no event was ever seen, one is imagined among all rows: never is a long time.
+        overall = (events.sum() or min(extra, 1.0)) / n.sum() if n.sum() > 0 else 1.0
         whole = n + extra
         rate = np.divide(events + extra * overall, whole, out=np.full_like(n, overall), where=whole > 0)
         rows = tuple(

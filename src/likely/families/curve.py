@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,47 +25,74 @@ from likely.families.statistics import Array
 from likely.families.text import Text, ranked
 from likely.families.words import Words
 from likely.fitting import minimise
-from likely.tokens import Bags, weighing
+from likely.tokens import Bags, Vocabulary, weighing
 
 IMAGINED = 0.25  # of a word's own rate, in the class and in the rest
 BITS = 1.5  # between knots of the curve, in bits of the ratio
 OCTAVES = 3.0  # between knots of document frequency
 EXPONENT, EXPONENT_STRENGTH = 2.0 / 3.0, 10.0  # the prior of how documents of different length compare
 STRENGTH = 1.0  # of the prior that a word is worth its logarithm, and a class its share
-ITERATIONS = 60
+ITERATIONS = 40
 LARGEST = 40_000_000  # cells of features: fewer documents are looked at where classes are many
 LN2 = float(np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The heights of the curve at its knots, the exponent of length, and the bias of each class."""
+    """The heights of the curve at its knots, the exponent of length, the bias of each class, and what still surprised.
+
+    `surprise` has, for every word and class, how much more (or less) of the word there was than the curve expected;
+    `steps` says, for rare and for frequent words, how much of that is believed.
+    """
 
     heights: Array  # frequencies × ratios
     bias: Array
     exponent: float
     low: float  # the ratio, in bits, of the first knot
     documents: float  # how many there were when the curve was fitted: more now, and it is stale
+    steps: Array
+    surprise: Array
+    vocabulary: Vocabulary  # of the words in `surprise`
 
-    def arrays(self) -> dict[str, Array]:
-        """The numbers themselves, by name."""
+    def arrays(self, words: Words) -> dict[str, NDArray[Any]]:
+        """The numbers themselves, by name; the surprise in the order in which the words are written."""
+        alive = words.vocabulary.keep(np.flatnonzero(words.table.any(1)))
+        surprise = self.surprise_at(alive, np.arange(len(alive))).astype(np.float64)
         scalars = np.array([self.exponent, self.low, self.documents])
-        return {"heights": self.heights, "bias": self.bias, "scalars": scalars}
+        return {
+            "heights": self.heights,
+            "bias": self.bias,
+            "steps": self.steps,
+            "surprise": surprise,
+            "scalars": scalars,
+        }
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Array]) -> Curve:
-        """The curve that `arrays` was taken from."""
+    def of(cls, arrays: Mapping[str, Array], words: Any) -> Curve:
+        """The curve that `arrays` was taken from, in the vocabulary it was written with."""
         exponent, low, documents = arrays["scalars"].tolist()
-        heights, bias = arrays["heights"], arrays["bias"]
-        if heights.ndim != 2 or min(heights.shape) < 2 or bias.ndim != 1:
+        heights, bias, steps, surprise = (arrays[name] for name in ("heights", "bias", "steps", "surprise"))
+        sound = heights.ndim == 2 and min(heights.shape) >= 2 and steps.shape == heights.shape[:1]
+        if not sound or bias.shape != (words.classes,) or surprise.shape != (len(words.vocabulary), words.classes):
             raise ValueError("the curve of evidence has the wrong shape")
-        return cls(heights, bias, exponent, low, documents)
+        return cls(heights, bias, exponent, low, documents, steps, surprise, words.vocabulary)
+
+    def surprise_at(self, vocabulary: Vocabulary, ids: NDArray[Any]) -> Array:
+        """The surprise at some words of a vocabulary; a word that came later has surprised nobody yet."""
+        known = len(self.vocabulary)
+        if not vocabulary.shares_numbers(self.vocabulary):
+            ids = self.vocabulary.find_all(vocabulary.keep(ids))
+        there = (ids >= 0) & (ids < known)
+        found = np.zeros((len(ids), self.surprise.shape[1]))
+        found[there] = self.surprise[ids[there]]
+        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Curve):
             return NotImplemented
-        pairs = zip(self.arrays().values(), other.arrays().values(), strict=True)
-        return all(np.array_equal(a, b) for a, b in pairs)
+        same = all(np.array_equal(getattr(self, n), getattr(other, n)) for n in ("heights", "bias", "steps"))
+        numbers = (self.exponent, self.low, self.documents) == (other.exponent, other.low, other.documents)
+        return same and numbers and np.isclose(np.abs(self.surprise).sum(), np.abs(other.surprise).sum())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -96,10 +123,12 @@ class Weighed:
         t = np.clip(np.log2(np.maximum(held, 1.0)) / OCTAVES, 0.0, tall - 1.0001)
         g, h = t.astype(np.int64)[:, None], u.astype(np.int64)
         at_g, at_h = t[:, None] - g, u - h
-        heights = self.curve.heights
+        heights, steps = self.curve.heights, self.curve.steps
         near = heights[g, h] * (1 - at_h) + heights[g, h + 1] * at_h
         far = heights[g + 1, h] * (1 - at_h) + heights[g + 1, h + 1] * at_h
-        return np.where(everywhere > 0, near * (1 - at_g) + far * at_g, 0.0)
+        believed = steps[g] * (1 - at_g) + steps[g + 1] * at_g
+        surprise = believed * self.curve.surprise_at(self.words.vocabulary, ids)
+        return np.where(everywhere > 0, near * (1 - at_g) + far * at_g + surprise, 0.0)
 
     @cached_property
     def table(self) -> Array:
@@ -152,12 +181,50 @@ def fit_curve(family: Any, words: Words) -> Curve | None:
     tall = int(np.ceil(np.log2(max(documents, 2.0)) / OCTAVES)) + 1
     sample = sample.take(np.arange(min(len(sample), max(50, LARGEST // (classes * wide * tall)))))
     features, length = _features(family, words, sample, low, (tall, wide))
-    start = np.full((tall, wide - 1), BITS * LN2)
-    heights, bias, exponent = _fit(
-        features, length, sample.labels, sample.weights, start, log(words.documents / documents)
-    )
-    heights = np.concatenate([np.zeros((tall, 1)), heights.cumsum(1)], axis=1)
-    return Curve(heights, bias, exponent, low, documents)
+    log_prior = np.maximum(log(words.documents / documents), -20.0)
+    start = Fit(np.full(tall * (wide - 1), BITS * LN2), log_prior, EXPONENT)
+    first = _fit(features, length, sample, start, log_prior)
+    surprise, more = _surprise(family, words, sample, first.residuals(features, length, sample), tall)
+    both = np.concatenate([features, more], axis=2)
+    last = _fit(both, length, sample, replace(first, weights=np.append(first.weights, np.zeros(tall))), log_prior)
+    rises, steps = np.split(last.weights, [tall * (wide - 1)])
+    heights = np.concatenate([np.zeros((tall, 1)), rises.reshape(tall, -1).cumsum(1)], axis=1)
+    return Curve(heights, last.bias, last.exponent, low, documents, steps, surprise, words.vocabulary)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The weights of the features, the biases and the exponent: score = (features · weights) / length^exponent + bias."""
+
+    weights: Array
+    bias: Array
+    exponent: float
+
+    def residuals(self, features: NDArray[np.float32], length: Array, sample: Sample) -> Array:
+        """How wrong the score is about every document: the truth less the probability, tempered and weighed as it is."""
+        n, classes, knots = features.shape
+        summed = (features.reshape(n * classes, knots) @ self.weights.astype(np.float32)).reshape(n, classes)
+        temper = np.where(length > 0, np.maximum(length, 1e-9) ** -self.exponent, 0.0)
+        score = summed * temper[:, None] + self.bias
+        grown = np.exp(score - score.max(1, keepdims=True))
+        wrong = -grown / grown.sum(1, keepdims=True)
+        wrong[np.arange(n), sample.labels] += 1.0
+        return np.asarray(wrong * temper[:, None])
+
+
+def _surprise(family: Text, words: Words, sample: Sample, wrong: Array, tall: int) -> tuple[Array, NDArray[np.float32]]:
+    """The documents counted once more, by how much they surprised; and what that says of each when it is left out."""
+    values = family.values(_bags(words, sample))
+    surprise = np.zeros((len(words.vocabulary), words.classes))
+    weighing.count_surprise(sample.ids, sample.indptr, values, wrong * sample.weights[:, None], surprise)
+    features = np.zeros((len(sample), words.classes, tall), dtype=np.float32)
+    holders = words.holders.sum(1)
+    weighing.surprise_left_out(sample.ids, sample.indptr, values, wrong, surprise, holders, OCTAVES, features)
+    return surprise, features
+
+
+def _bags(words: Words, sample: Sample) -> Bags:
+    return Bags(sample.indptr, sample.ids, sample.counts, np.zeros(len(sample), np.int64), words.vocabulary)
 
 
 def _features(family: Text, words: Words, sample: Sample, low: float, knots: tuple[int, int]) -> tuple[Any, Array]:
@@ -166,8 +233,7 @@ def _features(family: Text, words: Words, sample: Sample, low: float, knots: tup
     features = np.zeros((documents, words.classes, *knots), dtype=np.float32)
     length = np.zeros(documents)
     holders, seen = words.holders.sum(1), words.seen
-    bags = Bags(sample.indptr, sample.ids, sample.counts, np.zeros(documents, np.int64), words.vocabulary)
-    values = family.values(bags)
+    values = family.values(_bags(words, sample))
 
     def work(part: tuple[int, int]) -> None:
         a, b = part
@@ -183,53 +249,50 @@ def _features(family: Text, words: Words, sample: Sample, low: float, knots: tup
     return np.ascontiguousarray(features[..., 1:]).reshape(documents, words.classes, -1), length
 
 
-def _fit(
-    features: NDArray[np.float32], length: Array, labels: NDArray[Any], weights: Array, start: Array, log_prior: Array
-) -> tuple[Array, Array, float]:
-    """Heights, biases and exponent by penalised conditional likelihood: s = (F · heights) / length^exponent + bias."""
+def _fit(features: NDArray[np.float32], length: Array, sample: Sample, start: Fit, log_prior: Array) -> Fit:
+    """Weights, biases and exponent by penalised conditional likelihood, from a start that is also the prior's centre."""
     n, classes, knots = features.shape
+    labels, weights = sample.labels, sample.weights
     logs = np.where(length > 0, np.log(np.maximum(length, 1e-9)), 0.0)
     middle = float(np.average(logs, weights=weights))
     flat = features.reshape(n * classes, knots)
-    scaled = np.exp(-EXPONENT * logs)
-    square = np.einsum("nck,nck,n->k", features, features, scaled * scaled * weights, optimize=True)
-    mean = np.einsum("nck,n->k", features, scaled * weights, optimize=True)
-    cells = weights.sum() * classes
-    spread = np.sqrt(np.maximum(square / cells - (mean / cells) ** 2, 0.0))
-    # A knot that hardly any word comes near has no scale of its own: it stays by the prior.
-    spread = np.maximum(spread, 0.2 * float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0)
-    centre = start.reshape(-1) * spread
-    rows = np.arange(n)
-    base = np.maximum(log_prior, -20.0)
+    spread = _spread(features, np.exp(-start.exponent * logs), weights)
+    centre = start.weights * spread
+    rows, mass = np.arange(n), float(weights.sum())
 
     def objective(q: Array) -> tuple[float, Array]:
-        u, shift, exponent = q[:knots], q[knots:-1], q[-1]
-        temper = np.exp(-exponent * (logs - middle) - EXPONENT * middle)
+        u, bias, exponent = q[:knots], q[knots:-1], q[-1]
+        temper = np.exp(-exponent * (logs - middle) - start.exponent * middle)
         summed = (flat @ (u / spread).astype(np.float32)).reshape(n, classes).astype(np.float64) * temper[:, None]
-        score = summed + base + shift
+        score = summed + bias
         top = score.max(1, keepdims=True)
         grown = np.exp(score - top)
         whole = grown.sum(1, keepdims=True)
-        lost = grown / whole
+        wrong = grown / whole
         loss = weights @ (top[:, 0] + np.log(whole[:, 0]) - score[rows, labels])
-        lost[rows, labels] -= 1.0
-        lost *= weights[:, None]
-        back = flat.T @ (lost * temper[:, None]).astype(np.float32).reshape(-1)
-        gradient = np.concatenate([
-            back / spread + 2 * STRENGTH * (u - centre),
-            lost.sum(0) + 2 * STRENGTH * shift,
-            [-(lost * summed).sum(1) @ (logs - middle) + 2 * EXPONENT_STRENGTH * (exponent - EXPONENT)],
-        ])  # fmt: skip
-        loss += (
-            STRENGTH * ((u - centre) @ (u - centre) + shift @ shift) + EXPONENT_STRENGTH * (exponent - EXPONENT) ** 2
-        )
-        return float(loss) / weights.sum(), gradient / weights.sum()
+        wrong[rows, labels] -= 1.0
+        wrong *= weights[:, None]
+        away, shift, bend = u - centre, bias - log_prior, exponent - EXPONENT
+        back = flat.T @ (wrong * temper[:, None]).astype(np.float32).reshape(-1)
+        last = -(wrong * summed).sum(1) @ (logs - middle) + 2 * EXPONENT_STRENGTH * bend
+        gradient = np.concatenate([back / spread + 2 * STRENGTH * away, wrong.sum(0) + 2 * STRENGTH * shift, [last]])
+        loss += STRENGTH * (away @ away + shift @ shift) + EXPONENT_STRENGTH * bend * bend
+        return float(loss) / mass, gradient / mass
 
     lower = np.concatenate([np.zeros(knots), np.full(classes, -np.inf), [0.0]])
     upper = np.concatenate([np.full(knots + classes, np.inf), [1.0]])
-    found, _ = minimise(
-        objective, np.concatenate([centre, np.zeros(classes), [EXPONENT]]), lower, upper, iterations=ITERATIONS
-    )
+    begin = np.concatenate([centre, start.bias, [start.exponent]])
+    found, _ = minimise(objective, begin, lower, upper, iterations=ITERATIONS)
     exponent = float(found[-1])
-    heights = found[:knots] / spread * np.exp((exponent - EXPONENT) * middle)
-    return heights.reshape(start.shape), found[knots:-1] + base, exponent
+    return Fit(found[:knots] / spread * np.exp((exponent - start.exponent) * middle), found[knots:-1], exponent)
+
+
+def _spread(features: NDArray[np.float32], temper: Array, weights: Array) -> Array:
+    """The deviation of every feature, so that one strength of prior fits all of them."""
+    cells = float(weights.sum()) * features.shape[1]
+    square = np.einsum("nck,nck,n->k", features, features, temper * temper * weights, optimize=True)
+    mean = np.einsum("nck,n->k", features, temper * weights, optimize=True)
+    spread = np.sqrt(np.maximum(square / cells - (mean / cells) ** 2, 0.0))
+    # A knot that hardly any word comes near has no scale of its own: it stays by the prior.
+    least = 0.2 * float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0
+    return np.asarray(np.maximum(spread, least), dtype=np.float64)

@@ -12,6 +12,7 @@ from likely import kernels
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
+LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,11 @@ class Line:
             x[np.isnan(x).any(1)] = np.nan
             base = np.zeros_like(x)
             base[:, 0] = log_factorial(trials) - log_factorial(hits) - log_factorial(trials - hits)
-            return x, base
-        x = np.ascontiguousarray(numbers)
-        return x, (-log_factorial(x) if self.base == "poisson" else np.zeros_like(x))
+        else:
+            x = np.ascontiguousarray(numbers)
+            base = -log_factorial(x) if self.base == "poisson" else np.zeros_like(x)
+        never = (x < 0) | (x > LARGEST_COUNT)  # no count at all: every class rules it out
+        return np.where(never, 0.0, x), np.where(never, -np.inf, base)
 
 
 @dataclass(frozen=True)
@@ -139,5 +142,5 @@ def log_factorial(x: Array) -> Array:
 
     # NumPy has no lgamma and SciPy is not a run-time dependency: counts repeat, so each distinct one is done once.
     distinct, place = np.unique(x, return_inverse=True)
-    values = np.array([lgamma(v + 1.0) if 0.0 <= v < 1e300 else 0.0 for v in distinct.tolist()])
+    values = np.array([lgamma(v + 1.0) if 0.0 <= v <= LARGEST_COUNT else 0.0 for v in distinct.tolist()])
     return values[place].reshape(x.shape)

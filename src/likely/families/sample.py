@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likely.families.statistics import Array
 from likely.tokens import Bags
 
-SIZE = 5_000  # documents: the second stage has some seventy weights, and more documents hardly change them
+SIZE = 8_000  # documents: more hardly change the hundred or so weights that are fitted on them
 Ints = NDArray[np.int64]
 
 

@@ -110,6 +110,10 @@ class Counts(_Arrays):
     def __mul__(self, factor: float) -> Counts:
         return Counts(self.seen * factor)
 
+    def turned(self, axes: Sequence[int], numbers: Sequence[int]) -> Counts:
+        """The same counts of columns that stand in another order."""
+        return Counts(self.seen[:, list(numbers)])
+
 
 @dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
@@ -179,6 +183,15 @@ class Scatter(_Arrays):
     def __mul__(self, factor: float) -> Scatter:
         keep = 1.0 if factor else 0.0
         return Scatter(self.n * factor, self.mean * keep, self.scatter * factor)
+
+    def turned(self, axes: Sequence[int], numbers: Sequence[int]) -> Scatter:
+        """The same scatter of columns that stand in another order: domains along `axes`, and numbers."""
+        move, pick = [0, *(axis + 1 for axis in axes)], list(numbers)
+        end = len(move)
+        mean = self.mean.transpose(*move, end)[..., pick]
+        return Scatter(
+            self.n.transpose(move), mean, self.scatter.transpose(*move, end, end + 1)[..., pick, :][..., pick]
+        )
 
     def summed(self, axes: tuple[int, ...]) -> Scatter:
         """The scatter of several cells taken together, along the given axes."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from likely.errors import DataError
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
+from likely.sources.letters import ENDINGS, Letters, are_letters
 
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
@@ -26,23 +27,23 @@ KINDS = {
 
 
 def open_files(path: str, reading: Reading) -> Source:
-    """The source behind a path or a glob; several files are read one after the other."""
+    """The source behind a path or a glob; several files are read one after the other, folders as texts."""
     # A file whose own name holds a bracket or a star is meant before a pattern is.
     paths = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     if not paths:
         raise DataError(f"there is no file {path!r}")
+    if are_letters(paths):
+        return Letters(tuple(paths), reading, repr(path))
     sources = [_open_file(one, reading) for one in paths]
     return sources[0] if len(sources) == 1 else Several(tuple(sources), repr(path))
 
 
 def _open_file(path: str, reading: Reading) -> Source:
-    if os.path.isdir(path):
-        raise DataError(
-            f"{path!r} is a folder: name a file in it, or a glob such as {os.path.join(path, '*.parquet')!r}"
-        )
+    if are_letters([path]):
+        return Letters((path,), reading, repr(path))
     kind = KINDS.get(os.path.splitext(path)[1].lower())
     if kind is None:
-        raise DataError(f"{path!r} has an ending that is not known: use one of {', '.join(KINDS)}")
+        raise DataError(f"{path!r} has an ending that is not known: use one of {', '.join((*KINDS, *ENDINGS))}")
     if not os.path.isfile(path):
         raise DataError(f"{path!r} is no ordinary file: copy its content to one")
     if os.path.getsize(path) == 0:

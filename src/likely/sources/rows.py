@@ -79,6 +79,12 @@ def cell(batch: Batch, column: Column) -> Any:
     return None if np.isnan(number) else number.item()
 
 
+def take_columns(batch: Batch, names: Sequence[str]) -> Batch:
+    """The same rows with some of their columns."""
+    assert isinstance(batch, Frame)
+    return replace(batch, columns={name: batch.columns[name] for name in names})
+
+
 def take(batch: Batch, places: Any) -> Batch:
     """Some rows of a batch, in the given order."""
     if isinstance(batch, Matrix):

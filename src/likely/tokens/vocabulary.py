@@ -163,6 +163,10 @@ class Vocabulary:
         """The number of every span's word, or -1."""
         return self._table.find(spans, self._size)
 
+    def shares_numbers(self, other: Vocabulary) -> bool:
+        """Whether the words that both know have the same numbers, because both look at one table."""
+        return self._table is other._table
+
     def find_all(self, other: Vocabulary) -> Ids:
         """The number here of every word of another vocabulary, or -1."""
         return self.find(other._table.words(other._size))

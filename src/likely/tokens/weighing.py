@@ -37,6 +37,34 @@ def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def
 
 
 @Kernel
+def count_surprise(ids, indptr, values, surprise, table):  # type: ignore[no-untyped-def]
+    """Add each word of each document to every class by how much the document surprised there."""
+    classes = table.shape[1]
+    for d in range(indptr.shape[0] - 1):
+        for j in range(indptr[d], indptr[d + 1]):
+            for c in range(classes):
+                table[ids[j], c] += values[j] * surprise[d, c]
+
+
+@Kernel
+def surprise_left_out(ids, indptr, values, surprise, table, holders, octaves, features):  # type: ignore[no-untyped-def]
+    """What the surprise at all other documents says of each one, by how frequent the words are."""
+    classes = table.shape[1]
+    tall = features.shape[2]
+    for d in range(indptr.shape[0] - 1):
+        for j in range(indptr[d], indptr[d + 1]):
+            others = holders[ids[j]] - 1.0
+            if others > 0.5:
+                v = values[j]
+                t = min(max(math.log2(max(others, 1.0)) / octaves, 0.0), tall - 1.0001)
+                g = int(t)
+                for c in range(classes):
+                    said = v * (table[ids[j], c] - v * surprise[d, c])
+                    features[d, c, g] += said * (1.0 - (t - g))
+                    features[d, c, g + 1] += said * (t - g)
+
+
+@Kernel
 def left_out(ids, indptr, values, y, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
     """Where each word of each document falls on the evidence curve of every class, its own document left out.
 

@@ -1,0 +1,128 @@
+"""The command that draws a learning curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likely.cli import export, options
+from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.terminal import Terminal, standard_output
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.curve import LearningCurve
+
+
+@click.command(short_help="Draw accuracy against rows learned from.")
+@click.argument("data", type=FILE)
+@click.option("--target", metavar="COLUMN", help="The column to predict; for folders of texts, the folder's name.")
+@click.option(
+    "--sizes", metavar="N,N", help="How many rows to learn from; by default twice as many each time, up to all."
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="How often rows are dealt anew."
+)
+@click.option(
+    "--holdout", default="1/3", show_default=True, metavar="SHARE", help="The share of rows that is withheld."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="Where the picture goes: .svg, .png (needs matplotlib), or .json with the figures; - is standard output, as SVG.",
+)
+@click.option(
+    "--figure",
+    type=click.Choice(["accuracy", "log_loss"]),
+    default="accuracy",
+    show_default=True,
+    help="Which figure is drawn.",
+)
+@click.option("--title", metavar="TEXT", help="What stands above the picture.")
+@click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
+@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
+@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
+@click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
+@reading_options
+@json_option
+@click.pass_obj
+def curve(terminal: Terminal, /, data: str, output: str | None, figure: str, title: str | None, **given: Any) -> None:
+    """Learn from ever more rows of DATA and judge each model on rows that were withheld.
+
+    Prints accuracy and log loss for every size: the mean over the seeds, the lowest and the highest. Each seed withholds
+    other rows; its training sets hold one another. -o draws the curve over a logarithmic axis.
+    """
+    _check_output(output, terminal)
+    with options.as_file(data, terminal) as path:
+        source, reading = options.opened(
+            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
+        )
+        from likely.curve import curve as learn_and_judge
+
+        settings = _settings(given) | {"missing": reading.missing}
+        with terminal.progress("learning") as progress:
+            found = learn_and_judge(source, **settings, progress=progress)
+        terminal.list_rejects(reading.rejects)
+    _write(found, output, figure, title)
+    written = {"output": output} if output else {}
+    terminal.result(found.to_dict() | {"data": data} | written, lambda: _show(terminal, found, output))
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The options in the library's own words."""
+    return given | {
+        "sizes": _sizes(given.pop("sizes")),
+        "holdout": options.number(given.pop("holdout"), "--holdout"),
+        "families": options.families(given.pop("family")),
+        "joint": [options.names(block) for block in given.pop("joint")],
+        "smoothing": options.smoothing(given.pop("smoothing")),
+    }
+
+
+def _sizes(text: str | None) -> Sequence[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(size) for size in options.names(text)]
+    except ValueError:
+        raise UsageError(
+            f"--sizes {text!r} is not understood: write whole numbers parted by commas, as 50,500"
+        ) from None
+
+
+def _check_output(output: str | None, terminal: Terminal) -> None:
+    """Whether the picture can be made and written: said before the work, not after it."""
+    if output is None:
+        return
+    if output == "-":
+        if terminal.json:
+            raise UsageError("-o - and --json both want standard output: name a file for the picture")
+        terminal.report_on_stderr = True
+        return
+    from likely.curve import check_ending
+
+    check_ending(Path(output).suffix.lower())
+    options.check_destination(output)
+
+
+def _write(found: LearningCurve, output: str | None, figure: str, title: str | None) -> None:
+    if output == "-":
+        standard_output().write(found.svg(figure, title))
+    elif output:
+        with export.whole_file(output) as temporary:
+            Path(temporary).write_bytes(found.drawn(Path(output).suffix.lower(), figure, title))
+
+
+def _show(terminal: Terminal, found: LearningCurve, output: str | None) -> None:
+    terminal.line(str(found))
+    if output and output != "-":
+        terminal.line()
+        terminal.line(f"Curve written to {output}")

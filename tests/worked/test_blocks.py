@@ -1,0 +1,161 @@
+"""Columns modelled together: joint tables, joint Gaussians, and a Gaussian for every value of a category."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+import likely
+from likely.errors import UsageError
+from strategies import quietly, same
+
+PAIRS = {
+    "a": ["x", "x", "z", "z", "x", None],
+    "b": ["u", "v", "u", "u", "u", "v"],
+    "y": [1, 1, 1, 2, 2, 2],
+}
+
+
+def pair_shares(smoothing=1.0):
+    """P(a, b | class) by hand; the row that misses a cell is not counted in the table."""
+    counts = {1: {("x", "u"): 1, ("x", "v"): 1, ("z", "u"): 1}, 2: {("z", "u"): 1, ("x", "u"): 1}}
+    whole = {k: sum(c.values()) + 4 * smoothing for k, c in counts.items()}
+    return {k: {(a, b): (counts[k].get((a, b), 0) + smoothing) / whole[k] for a in "xz" for b in "uv"} for k in (1, 2)}
+
+
+def test_a_joint_table_marginalises_missing_coordinates():
+    model = likely.learn(PAIRS, "y", joint=[("a", "b")])
+    share = pair_shares()
+    rows = [{"a": "x", "b": "u"}, {"a": "x", "b": None}, {"a": None, "b": "v"}, {"a": None, "b": None}]
+    expected = [[0.5 * math.fsum(p for (a, b), p in share[k].items() if row["a"] in (a, None) and row["b"] in (b, None))
+                 for k in (1, 2)] for row in rows]  # fmt: skip
+    np.testing.assert_allclose(np.exp(model.posterior(rows).log_joint), expected, rtol=1e-12)
+
+
+def test_an_unseen_coordinate_has_its_imagined_rows_whichever_column_it_is_in():
+    model = likely.learn(PAIRS, "y", joint=[("a", "b")])
+    rows = [{"a": "new", "b": "u"}, {"a": "x", "b": "new"}, {"a": "new", "b": None}, {"a": None, "b": "new"}]
+    one, two = 1 / 7, 1 / 6  # a cell that no row shows, in class 1 and class 2
+    expected = 0.5 * np.array([[one, two], [one, two], [2 * one, 2 * two], [2 * one, 2 * two]])
+    np.testing.assert_allclose(np.exp(model.posterior(rows).log_joint), expected, rtol=1e-12)
+
+
+def test_the_order_of_the_columns_of_a_block_does_not_matter_and_such_models_merge():
+    one = likely.learn(PAIRS, "y", joint=[("a", "b")])
+    two = likely.learn(PAIRS, "y", joint=[("b", "a")])
+    rows = [{"a": a, "b": b} for a in ("x", "z", None, "new") for b in ("u", "v", None, "new")]
+    np.testing.assert_allclose(one.posterior(rows).log_joint, two.posterior(rows).log_joint, rtol=1e-12)
+    assert (one + two).tally == (one + one).tally
+    assert (two + one).tally == (two + two).tally
+
+
+def test_blocks_of_numbers_in_another_order_merge_as_well():
+    rng = np.random.default_rng(3)
+    data = {n: rng.normal(size=30) for n in "abc"} | {"c0": ["p", "q", "r"] * 10, "y": [0, 1] * 15}
+    other = {n: data[n] for n in ("c", "y", "c0", "b", "a")}
+    for family in (likely.Joint(), likely.Joint(tie="class")):
+        once = likely.learn(data, "y", families=family)
+        merged = once + likely.learn(other, "y", families=family)
+        same(merged.tally, (once + once).tally)
+    counts = {"a": [1, 2, 3, 4], "b": [0, 0, 5, 1], "y": [0, 0, 1, 1]}
+    words = likely.learn(counts, "y", families={("a", "b"): "multinomial"})
+    swapped = likely.learn(counts, "y", families={("b", "a"): "multinomial"})
+    assert (words + swapped).tally == (words + words).tally
+
+
+def test_blocks_in_another_order_merge():
+    data = {"a": ["x", "z", "x", "z"], "n": [1.0, 2.0, 4.0, 8.0], "b": ["u", "v", "v", "u"], "y": [0, 0, 1, 1]}
+    one, two = likely.learn(data, "y"), likely.learn({n: data[n] for n in ("y", "b", "n", "a")}, "y")
+    assert (one + two).tally == (one + one).tally
+
+
+def test_a_joint_gaussian_marginalises_missing_numbers():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3))
+    y = np.array([0, 1] * 20)
+    model = likely.learn({f"x{j}": X[:, j] for j in range(3)} | {"y": y}, "y", families=likely.Joint())
+    for seen in ([0], [1], [2], [0, 2], [1, 2], [0, 1, 2]):
+        row = {f"x{j}": (0.3 * j if j in seen else None) for j in range(3)}
+        x = [0.3 * j for j in seen]
+        expected = [
+            math.log(0.5)
+            + multivariate_normal(X[y == k].mean(0)[seen], np.cov(X[y == k].T, bias=True)[np.ix_(seen, seen)]).logpdf(x)
+            for k in (0, 1)
+        ]
+        np.testing.assert_allclose(model.posterior(row).log_joint[0], expected, rtol=1e-9)
+
+
+MIXED = {
+    "c": ["p", "p", "p", "q", "q", "q", "p", "p", "p", "p"],
+    "x": [1.0, 2.0, 4.0, 10.0, 11.0, 15.0, 3.0, 5.0, 6.0, 9.0],
+    "y": ["a"] * 6 + ["b"] * 4,
+}
+
+
+def mixed_by_hand(row, smoothing=1.0):
+    """P(class) P(c | class) N(x | class, c), with the class's own Gaussian over all values where c was never seen."""
+    joint = []
+    for label, share in (("a", 0.6), ("b", 0.4)):
+        xs = {v: [x for c, x, y in zip(*MIXED.values(), strict=True) if y == label and c == v] for v in "pq"}
+        every = [x for part in xs.values() for x in part]
+        pooled = {v: _pooled(v) for v in "pq"}
+        term = 0.0
+        for v in ("p", "q") if row["c"] is None else (row["c"],):
+            n = len(xs.get(v, []))
+            own = xs.get(v) or every
+            variance = np.var(xs[v]) if n > 1 else (pooled[v] if v in pooled else np.var(every))
+            density = 1.0 if row["x"] is None else norm(np.mean(own), math.sqrt(variance)).pdf(row["x"])
+            term += (n + smoothing) / (len(every) + 2 * smoothing) * density
+        joint.append(share * term)
+    return joint
+
+
+def _pooled(v):
+    parts = [[x for c, x, y in zip(*MIXED.values(), strict=True) if y == k and c == v] for k in "ab"]
+    spread = sum(sum((x - np.mean(part)) ** 2 for x in part) for part in parts if part)
+    return spread / sum(map(len, parts))
+
+
+@pytest.mark.parametrize("c", ["p", "q", None, "never"])
+@pytest.mark.parametrize("x", [3.5, 12.0, None])
+def test_a_gaussian_for_each_value_sums_out_a_missing_category_and_knows_what_to_do_with_a_new_one(c, x):
+    model = likely.learn(MIXED, "y", joint=[("c", "x")])
+    row = {"c": c, "x": x}
+    np.testing.assert_allclose(np.exp(model.posterior(row).log_joint[0]), mixed_by_hand(row), rtol=1e-9)
+    flags = model.explain(row).entries[0].flags
+    assert ("missing" in flags) == (None in row.values())
+    assert ("unseen" in flags) == (c == "never")
+
+
+def test_a_value_that_one_class_never_shows_has_that_classs_own_gaussian():
+    """Class b has no q: with imagined rows its mean there is that of its rows, not zero."""
+    rows = likely.learn(MIXED, "y", joint=[("c", "x")]).parameters["c with x"]
+    empty = next(r for r in rows if r["class"] == "b" and r["value"] == ("q",))
+    assert empty["count"] == 0
+    assert empty["mean"] == pytest.approx([np.mean([3, 5, 6, 9])])
+
+
+def test_a_class_without_a_whole_row_of_a_block_believes_what_all_rows_say():
+    data = {"a": [1.0, 3.0, 2.0, None, 5.0], "b": [2.0, 1.0, 7.0, 4.0, None], "y": ["k", "k", "k", "m", "m"]}
+    model = quietly(likely.learn, data, "y", families=likely.Joint())
+    lonely = next(r for r in model.parameters["a with b"] if r["class"] == "m")
+    assert lonely["mean"] == pytest.approx([2.0, 10 / 3])
+
+
+def test_a_block_whose_rows_all_miss_a_cell_says_nothing():
+    model = quietly(likely.learn, {"a": ["x", None], "b": [None, "u"], "y": [0, 1]}, "y", joint=[("a", "b")])
+    for row in ({"a": "x", "b": "u"}, {"a": None, "b": "u"}, {"a": None, "b": None}):
+        np.testing.assert_allclose(model.posterior(row).probabilities, [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("joint", [("a", "b"), [("a", "a")], [("a", "b"), ("b", "c")]])
+def test_blocks_that_make_no_sense_are_refused(joint):
+    data = {n: ["x", "z"] for n in "abc"} | {"y": [0, 1]}
+    with pytest.raises(UsageError):
+        likely.learn(data, "y", joint=joint)
+
+
+def test_a_column_cannot_be_counted_twice():
+    with pytest.raises(UsageError, match="'a' is asked to be joint and categorical at once"):
+        likely.learn(PAIRS, "y", families={("a", "b"): "joint", "a": "categorical"})
