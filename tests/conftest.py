@@ -14,7 +14,7 @@ COMMON = {
 }
 settings.register_profile("likely", max_examples=50, **COMMON)
 settings.register_profile("quick", max_examples=10, **COMMON)
-settings.register_profile("deep", max_examples=2000, **COMMON)
+settings.register_profile("deep", max_examples=1000, **COMMON)
 settings.load_profile("likely")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

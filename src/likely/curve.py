@@ -30,7 +30,7 @@ from likely.tally import Tally
 
 Array = NDArray[np.float64]
 FIRST_SIZE, ROWS_A_CLASS = 50, 2
-FIGURES = {"accuracy": "accuracy", "log_loss": "log loss (nats)"}
+FIGURES = {"accuracy": "accuracy on withheld rows", "log_loss": "log loss on withheld rows (nats)"}
 ENDINGS = (".svg", ".png", ".json")
 HELD = 1 << 28  # bytes of rows that are kept between passes; a larger table is read again for every size
 
@@ -128,14 +128,10 @@ class LearningCurve:
     def line(self, figure: str = "accuracy", title: str | None = None) -> charts.Line:
         """What is drawn of one figure."""
         mean, low, high = (part.tolist() for part in self.band(figure))
-        share = figure == "accuracy"
-        digits = 1 if max(high) - min(low) < 0.05 else 0
         return charts.Line(
             self.sizes, mean, low, high,
-            title or f"{FIGURES[figure].split(' (')[0].capitalize()} on {self.target!r} against rows learned from",
-            self._how, "rows learned from (logarithmic)", FIGURES[figure],
-            show=(lambda v: f"{100 * v:.{digits}f} %") if share else "{:.3g}".format, floor=0.0,
-            ceiling=1.0 if share else float("inf"),
+            title or f"Learning curve of {self.target}", self._how, "rows learned from (logarithmic scale)",
+            FIGURES[figure], percent=figure == "accuracy",
         )  # fmt: skip
 
     def svg(self, figure: str = "accuracy", title: str | None = None) -> str:

@@ -65,8 +65,9 @@ class Ledger:
 
     @property
     def label(self) -> Any:
-        """The most probable class."""
-        return self.classes[max(range(len(self.classes)), key=lambda c: self.probabilities[c])]
+        """The most probable class; of equals the first, and of nothing but zeros the most probable beforehand."""
+        scores = self.log_joint if max(self.log_joint) > -math.inf else self.log_prior
+        return self.classes[scores.index(max(scores))]
 
     @property
     def posterior(self) -> dict[Any, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from likely.bayes import Posterior
 from likely.engines import Plan, Scorer, groups, settled, tally_source
 from likely.engines.memory import check_weights
 from likely.engines.score import bernoulli_blocks
-from likely.errors import DataError, ModelFileError, SchemaError, UsageError
+from likely.errors import DataError, LikelyWarning, ModelFileError, SchemaError, UsageError
 from likely.families import Block, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
@@ -265,9 +266,16 @@ class Model:
                     raise SchemaError(
                         f"{source.label} has no column {absent[0]!r}: rows to learn from need it", column=absent[0]
                     )
+                hidden = batch.coded(plan.target)
+                unlabelled.append(int((hidden.codes < hidden.low).sum()) if hidden.low == 0 else 0)
                 yield complete(batch, self.schema.columns, source, "error")
 
-        return tally_source(batches(), plan)
+        unlabelled: list[int] = []
+        tally = tally_source(batches(), plan)
+        if any(unlabelled):
+            said = f"{sum(unlabelled):,} rows have no {plan.target!r}: they were not counted"
+            warnings.warn(said, LikelyWarning, stacklevel=3)
+        return tally
 
     def update(self, rows: Any, **options: Any) -> Model:
         """A new model that has also seen these rows; unseen values and unseen classes are welcome."""

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from strategies import quietly
 
 import likely
 from likely.engines import memory as engine
 from likely.sources import files, objects, text
+from strategies import quietly
 
 FAMILIES = {"level": "categorical", "calls": "poisson"}
 
@@ -77,11 +77,15 @@ SOURCES = {
     "csv": lambda data, folder: to_csv(data, folder / "t.csv"),
     "csv, semicolons": lambda data, folder: to_csv(data, folder / "s.csv", ";"),
     "tsv": lambda data, folder: to_csv(data, folder / "t.tsv", "\t"),
-    "parquet": lambda data, folder: write(lambda p: pq.write_table(pa.table(data), p, row_group_size=17), folder / "t.parquet"),
+    "parquet": lambda data, folder: write(
+        lambda p: pq.write_table(pa.table(data), p, row_group_size=17), folder / "t.parquet"
+    ),
     "json": lambda data, folder: to_text(folder / "t.json", json.dumps(rows_of(data))),
     "json, columns": lambda data, folder: to_text(folder / "c.json", json.dumps(data)),
     "jsonl": lambda data, folder: to_text(folder / "t.jsonl", "\n".join(map(json.dumps, rows_of(data)))),
-    "arrow file": lambda data, folder: write(lambda p: pyarrow.feather.write_feather(pa.table(data), p), folder / "t.arrow"),
+    "arrow file": lambda data, folder: write(
+        lambda p: pyarrow.feather.write_feather(pa.table(data), p), folder / "t.arrow"
+    ),
 }
 
 
@@ -166,7 +170,7 @@ def test_whole_numbers_beyond_the_reach_of_floats_stay_apart():
 
 
 def test_times_are_one_number_from_every_source(tmp_path):
-    stamps = [dt.datetime(2024, 1, 1, 12, 0, i) for i in range(8)]
+    stamps = [dt.datetime(2024, 1, 1, 12, 0, i, tzinfo=dt.UTC) for i in range(8)]
     data = {"t": stamps, "y": ["a", "b"] * 4}
     models = [
         likely.learn(frame, "y", families={"t": "gaussian"})

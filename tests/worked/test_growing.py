@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import DataError, ForgetError
+from likely.errors import DataError, ForgetError, LikelyWarning
 from strategies import quietly
 
 PAIRS = {
@@ -23,6 +23,12 @@ def test_new_values_and_new_classes_are_welcome_in_an_update():
                                    (("c", ["r", "p"]), ("x", [9.0, 8.0]), ("y", ["c", "c"]))}, "y")  # fmt: skip
     assert model.classes == ("a", "b", "c")
     assert model == whole
+
+
+def test_rows_without_a_label_are_not_counted_and_it_is_said():
+    model = quietly(likely.learn, BASE, "y")
+    with pytest.warns(LikelyWarning, match="1 rows have no 'y'"):
+        assert model.update({"c": ["p"], "x": [1.0], "y": [None]}) == model
 
 
 def test_a_class_can_be_forgotten_entirely():

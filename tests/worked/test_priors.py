@@ -136,3 +136,26 @@ def test_the_ledger_flags_unseen_missing_and_far_cells():
     flags = {e.name: e.flags for e in model.explain({"c": None, "x": None}).entries}
     assert flags == {"c": ("missing",), "x": ("missing",)}
     assert all(e.evidence == (0.0, 0.0) for e in model.explain({"c": None, "x": None}).entries)
+
+
+@pytest.mark.parametrize(
+    "smoothing",
+    [
+        likely.MEstimate(2, p={"x": 0.5, "z": 0.5}),
+        {"a": likely.Dirichlet({"x": 2.0, "z": 1.5, "w": 3.0}), "*": 0},
+        {"b": likely.NormalInverseGamma(1.0, 2.0, 3.0, 4.0)},
+        {"a": "1/3", "b": likely.MEstimate(2, p="background")},
+    ],
+)
+def test_every_prior_survives_the_model_file(smoothing, tmp_path):
+    model = likely.learn(PAIRS, "y", smoothing=smoothing)
+    model.save(tmp_path / "m.likely")
+    loaded = likely.load(tmp_path / "m.likely")
+    assert loaded == model
+    assert loaded.parameters == model.parameters
+
+
+@pytest.mark.parametrize("trials", [-1, True, math.nan])
+def test_a_number_of_trials_that_is_none_is_refused(trials):
+    with pytest.raises(UsageError):
+        likely.Binomial(trials)

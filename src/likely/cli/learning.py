@@ -202,8 +202,8 @@ def _change(
         replacing = digest if destination == model and model != "-" else None
         new_digest = _save(after, destination, to_stdout, replacing)
         terminal.list_rejects(reading.rejects)
-    changed = after.tally.rows - before.tally.rows
     document = {
+        "data": data,
         "model": destination,
         "rows_before": before.tally.rows,
         "rows_after": after.tally.rows,
@@ -211,16 +211,15 @@ def _change(
         "classes": list(after.classes),
         "new_classes": [c for c in after.classes if c not in before.classes],
     }
+    terminal.result(document, lambda: _show_changed(terminal, document))
 
-    def show() -> None:
-        done = "Counted" if verb == "update" else "Forgot"
-        terminal.line(
-            f"{done} {abs(changed):,} rows of {data}; {after.tally.rows:,} rows are in {_called(destination)} now"
-        )
-        for label in document["new_classes"]:
-            terminal.line(f"New class: {label}")
 
-    terminal.result(document, show)
+def _show_changed(terminal: Terminal, report: dict[str, Any]) -> None:
+    before, after = report["rows_before"], report["rows_after"]
+    done = f"Counted {after - before:,}" if after >= before else f"Forgot {before - after:,}"
+    terminal.line(f"{done} rows of {report['data']}; {after:,} rows are in {_called(report['model'])} now")
+    for label in report["new_classes"]:
+        terminal.line(f"New class: {label}")
 
 
 def _changing(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log
 from likely.families.forms import Line
 from likely.families.statistics import Array, Counts, Statistic
@@ -88,6 +89,10 @@ class Binomial:
     name: ClassVar[str] = "binomial"
     single: ClassVar[bool] = False
     strict: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trials, bool) or (not isinstance(self.trials, str) and not self.trials >= 0):
+            raise UsageError(f"Binomial(trials={self.trials!r}) is not known: name the column of trials, or their number")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Failures and successes, per class."""

@@ -61,11 +61,8 @@ class _Units(NamedTuple):
 
 def utf8(texts: Iterable[str | None]) -> tuple[Bytes, Ints]:
     """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
-    known = [text or "" for text in texts]
-    if all(map(str.isascii, known)):
-        return np.frombuffer("".join(known).encode(), dtype=np.uint8), _ends(known)
     # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
-    pieces = [text.encode("utf-8", "surrogatepass") for text in known]
+    pieces = [text.encode("utf-8", "surrogatepass") if text else b"" for text in texts]
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), _ends(pieces)
 
 
