@@ -21,7 +21,7 @@ from likely.engines.memory import in_parallel, slabs, tally_batch
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
-from likely.model import Model
+from likely.model import Model, with_room
 from likely.planning import plan_columns
 from likely.prior import priors
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
@@ -81,21 +81,28 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
                 f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
                 "needs two classes; partial_fit takes them one by one"
             )
-        self._believe(Model(tally, self._priors(tally.schema.classes)), dtype)
+        prior = self._priors(tally.schema.classes)
+        self._believe(Model(with_room(tally, prior), prior).recalibrate(), dtype)
         _warn(self.model_)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
-        before = getattr(self, "model_", None)
+        before: Model | None = getattr(self, "model_", None)
         tally, dtype = self._count(X, y, sample_weight, before)
-        declared = list(np.asarray(classes).tolist()) if classes is not None else []
+        declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
         if before is not None:
             tally = before.tally + tally
-            declared = [*before.declared, *declared]
+            declared = tuple(dict.fromkeys([*before.declared, *declared]))
             dtype = _common(self.classes_.dtype, dtype)
         tally = declare(tally, declared)
-        self._believe(Model(tally, self._priors(tally.schema.classes), declared=tuple(dict.fromkeys(declared))), dtype)
+        prior = self._priors(tally.schema.classes)
+        tally = with_room(tally, prior)
+        if before is None:
+            model = Model(tally, prior, declared=declared).recalibrate()
+        else:
+            model = replace(before, prior=prior, declared=declared).recounted(tally)
+        self._believe(model, dtype)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -151,20 +158,20 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             target += "_"
         families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
-        return plan_columns(batch, names, target, families, joint, keep_all=True)
+        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain)
 
     def _priors(self, classes: Sequence[Any]) -> Any:
-        names = _names(self)
-        smoothing = _by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
+        smoothing = self.smoothing
+        if isinstance(smoothing, Mapping):
+            own = _by_name(smoothing, _names(self))
+            smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
         return priors(smoothing, self.class_prior, classes)
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
         self.model_ = model
         labels = labels_array(model.classes)
         typed = labels.astype(dtype) if dtype.kind in "biufO" else labels
-        self.classes_ = (
-            typed if np.array_equal(typed, labels) else labels
-        )  # a label too large for the type keeps its own
+        self.classes_ = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
 
     def _rows(self, X: Any, reset: bool) -> Batch:
         """The rows where they stand: neither copied nor looked through; columns by position, under their names."""

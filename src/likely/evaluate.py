@@ -108,6 +108,7 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "class_prior": model.prior.classes,
         "ignore": ignore,
         "weights": model.weights,
+        "missing": model.missing,
     }
 
 

@@ -19,8 +19,6 @@ from likely.schema import plain as plainly
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
 
-ENGINES = ("auto", "memory")
-
 
 def learn(
     data: Any,
@@ -47,10 +45,7 @@ def learn(
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
-    if engine not in ENGINES:
-        raise UsageError(f"engine={engine!r} is not known: choose one of {', '.join(ENGINES)}")
-    if unlabelled not in ("ignore", "error"):
-        raise UsageError(f"unlabelled={unlabelled!r} is not known: choose 'ignore' or 'error'")
+    _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
@@ -62,18 +57,29 @@ def learn(
     tally = declare(tally, [plainly(label) for label in classes])
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
-    weight_name, target = None if weight_name == WEIGHT_COLUMN else weight_name, plan.target
+    weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
     model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared)
-    if len(model.classes) < 2:
-        raise DataError(
-            f"column {target!r} has {'only one class, ' + repr(model.classes[0]) if model.classes else 'no class'} "
-            f"in {source.label}: a classifier needs two classes; declare the others with classes=[...] to learn a part",
-            column=target,
-        )
+    _refuse_one_class(model, source.label)
     model = model.recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
         warnings.warn(note, LikelyWarning, stacklevel=2)
     return model
+
+
+def _one_of(**settings: tuple[str, tuple[str, ...]]) -> None:
+    for name, (given, known) in settings.items():
+        if given not in known:
+            raise UsageError(f"{name}={given!r} is not known: choose one of {', '.join(known)}")
+
+
+def _refuse_one_class(model: Model, label: str) -> None:
+    if len(model.classes) < 2:
+        target = model.schema.target.name
+        raise DataError(
+            f"column {target!r} has {'only one class, ' + repr(model.classes[0]) if model.classes else 'no class'} "
+            f"in {label}: a classifier needs two classes; declare the others with classes=[...] to learn a part",
+            column=target,
+        )
 
 
 def declare(tally: Tally, classes: Sequence[Any]) -> Tally:

@@ -361,6 +361,18 @@ def test_class_priors_and_smoothing_are_heeded():
     assert NaiveBayes(smoothing=0).fit(X, y).predict_proba(X[:1]).tolist() == [[1.0, 0.0]]
     own = NaiveBayes(smoothing={0: 0.5}).fit(X, y)
     np.testing.assert_allclose(own.predict_joint_log_proba(X[:1])[0], np.log([2 / 5 * 2.5 / 3, 3 / 5 * 0.5 / 4]))
+    wide = NaiveBayes(smoothing=likely.MEstimate(3.0, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})).fit(X, y)
+    np.testing.assert_allclose(wide.predict_joint_log_proba([["c"]])[0], np.log([2 / 5 * 1 / 5, 3 / 5 * 1 / 6]))
+    block = NaiveBayes("joint", smoothing={(0, 1): 2.0}).fit(np.column_stack([X, X]), y)
+    assert block.model_.prior.of("x0 with x1") == likely.Pseudocount(2.0)
+
+
+def test_a_column_of_a_frame_may_be_text_beside_others():
+    frame = pd.DataFrame(
+        {"note": ["good good fun", "bad and dull", "fun and good", "dull dull"] * 5, "size": range(20)}
+    )
+    model = NaiveBayes({"note": "text"}, plain=True).fit(frame, ["up", "down"] * 10)
+    assert list(model.predict(pd.DataFrame({"note": ["good fun", "so dull"], "size": [9, 9]}))) == ["up", "down"]
 
 
 # ---------------------------------------------------------------- explain

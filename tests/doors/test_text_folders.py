@@ -314,6 +314,8 @@ def test_hostile_mails_take_little_time() -> None:
         b"Content-Type: multipart/mixed; boundary=x\n" * 300 + b"\n" + b"--x\n" * 300,
     ):
         mail_text(raw).text.encode()
+    nested = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(300))
+    assert "deep inside" in mail_text(nested + b"Content-Type: text/plain\n\ndeep inside\n").text
 
 
 # ---------------------------------------------------------------- the doors

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
 from likely.schema import Column
-from likely.sources.batch import Documents
+from likely.sources.documents import Documents
 from likely.tokens import Bags
 
 Labels = NDArray[np.int64]

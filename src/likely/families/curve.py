@@ -251,40 +251,52 @@ def _features(family: Text, words: Words, sample: Sample, low: float, knots: tup
 
 def _fit(features: NDArray[np.float32], length: Array, sample: Sample, start: Fit, log_prior: Array) -> Fit:
     """Weights, biases and exponent by penalised conditional likelihood, from a start that is also the prior's centre."""
-    n, classes, knots = features.shape
-    labels, weights = sample.labels, sample.weights
+    classes, knots = features.shape[1:]
     logs = np.where(length > 0, np.log(np.maximum(length, 1e-9)), 0.0)
-    middle = float(np.average(logs, weights=weights))
-    flat = features.reshape(n * classes, knots)
-    spread = _spread(features, np.exp(-start.exponent * logs), weights)
-    centre = start.weights * spread
-    rows, mass = np.arange(n), float(weights.sum())
-
-    def objective(q: Array) -> tuple[float, Array]:
-        u, bias, exponent = q[:knots], q[knots:-1], q[-1]
-        temper = np.exp(-exponent * (logs - middle) - start.exponent * middle)
-        summed = (flat @ (u / spread).astype(np.float32)).reshape(n, classes).astype(np.float64) * temper[:, None]
-        score = summed + bias
-        top = score.max(1, keepdims=True)
-        grown = np.exp(score - top)
-        whole = grown.sum(1, keepdims=True)
-        wrong = grown / whole
-        loss = weights @ (top[:, 0] + np.log(whole[:, 0]) - score[rows, labels])
-        wrong[rows, labels] -= 1.0
-        wrong *= weights[:, None]
-        away, shift, bend = u - centre, bias - log_prior, exponent - EXPONENT
-        back = flat.T @ (wrong * temper[:, None]).astype(np.float32).reshape(-1)
-        last = -(wrong * summed).sum(1) @ (logs - middle) + 2 * EXPONENT_STRENGTH * bend
-        gradient = np.concatenate([back / spread + 2 * STRENGTH * away, wrong.sum(0) + 2 * STRENGTH * shift, [last]])
-        loss += STRENGTH * (away @ away + shift @ shift) + EXPONENT_STRENGTH * bend * bend
-        return float(loss) / mass, gradient / mass
-
+    spread = _spread(features, np.exp(-start.exponent * logs), sample.weights)
+    middle = float(np.average(logs, weights=sample.weights))
+    loss = _Loss(features, logs - middle, sample, spread, start.weights * spread, log_prior, start.exponent * middle)
     lower = np.concatenate([np.zeros(knots), np.full(classes, -np.inf), [0.0]])
     upper = np.concatenate([np.full(knots + classes, np.inf), [1.0]])
-    begin = np.concatenate([centre, start.bias, [start.exponent]])
-    found, _ = minimise(objective, begin, lower, upper, iterations=ITERATIONS)
+    begin = np.concatenate([loss.centre, start.bias, [start.exponent]])
+    found, _ = minimise(loss, begin, lower, upper, iterations=ITERATIONS)
     exponent = float(found[-1])
     return Fit(found[:knots] / spread * np.exp((exponent - start.exponent) * middle), found[knots:-1], exponent)
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """What the labels cost under given weights, biases and exponent, with the prior's share, and its slope."""
+
+    features: NDArray[np.float32]
+    logs: Array  # of length, about their middle
+    sample: Sample
+    spread: Array
+    centre: Array
+    log_prior: Array
+    level: float  # of the temper at the middle length
+
+    def __call__(self, q: Array) -> tuple[float, Array]:
+        """Loss and slope a document."""
+        n, classes, knots = self.features.shape
+        flat, labels, weights = self.features.reshape(n * classes, knots), self.sample.labels, self.sample.weights
+        u, bias, exponent = q[:knots], q[knots:-1], q[-1]
+        temper = np.exp(-exponent * self.logs - self.level)
+        summed = (flat @ (u / self.spread).astype(np.float32)).reshape(n, classes).astype(np.float64) * temper[:, None]
+        score = summed + bias
+        top = score.max(1, keepdims=True)
+        wrong = np.exp(score - top)
+        whole = wrong.sum(1, keepdims=True)
+        wrong /= whole
+        loss = weights @ (top[:, 0] + np.log(whole[:, 0]) - score[np.arange(n), labels])
+        wrong[np.arange(n), labels] -= 1.0
+        wrong *= weights[:, None]
+        away, shift, bend = u - self.centre, bias - self.log_prior, exponent - EXPONENT
+        back = flat.T @ (wrong * temper[:, None]).astype(np.float32).reshape(-1)
+        last = -(wrong * summed).sum(1) @ self.logs + 2 * EXPONENT_STRENGTH * bend
+        slope = [back / self.spread + 2 * STRENGTH * away, wrong.sum(0) + 2 * STRENGTH * shift, [last]]
+        loss += STRENGTH * (away @ away + shift @ shift) + EXPONENT_STRENGTH * bend * bend
+        return float(loss) / weights.sum(), np.concatenate(slope) / weights.sum()
 
 
 def _spread(features: NDArray[np.float32], temper: Array, weights: Array) -> Array:

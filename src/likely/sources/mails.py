@@ -81,7 +81,9 @@ def _body(message: Message) -> Read:
 
 def _parts(message: Any, depth: int) -> Iterator[Message]:
     """The parts that hold content, in order."""
-    if depth > MOST_DEPTH or message.get_content_disposition() == "attachment":
+    if depth > MOST_DEPTH:
+        raise ValueError("parts within parts without end")
+    if message.get_content_disposition() == "attachment":
         return
     if not message.is_multipart():
         yield message
