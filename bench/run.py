@@ -2,7 +2,7 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, scaling (all of them if none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, scaling (all if none is named).
 """
 
 from __future__ import annotations
@@ -233,6 +233,97 @@ def folds(small: bool) -> None:
     row("folds", f"10-fold on {rows:,} x 20 against one fit + one predict", ten, once, "< 2.5x", inverse=True)
 
 
+NEWS = Path(__file__).resolve().parents[2] / "shared" / "data" / "twenty_newsgroups.parquet"
+
+
+def posts(small: bool) -> tuple[list[str], Any, list[str], Any]:
+    """The official split of 20 Newsgroups: texts and labels to learn from, texts and labels to judge."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(NEWS, columns=["text", "label", "split"])
+    texts, labels = table["text"].to_pylist(), np.array(table["label"].to_pylist())
+    train = np.array(table["split"].to_pylist()) == "train"
+    some, rest = np.flatnonzero(train)[:: 10 if small else 1], np.flatnonzero(~train)[:: 10 if small else 1]
+    return [texts[i] for i in some], labels[some], [texts[i] for i in rest], labels[rest]
+
+
+def text(small: bool) -> None:
+    if not NEWS.exists():
+        print("text         NOT MEASURED: ../shared/data/twenty_newsgroups.parquet is not there")
+        return
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    from likely import TextNaiveBayes
+
+    train, y, test, truth = posts(small)
+    rival = make_pipeline(CountVectorizer(), MultinomialNB())
+    learn, predict = median(lambda: rival.fit(train, y), 2), median(lambda: rival.predict_proba(test), 2)
+    for kind, goal in (("multinomial", ">= 25x"), ("auto", "none")):
+        ours = TextNaiveBayes(kind)
+        row(
+            "text",
+            f"learn {len(train):,} posts, {kind}, CountVectorizer + NB",
+            median(lambda o=ours: o.fit(train, y)),
+            learn,
+            goal,
+        )
+        row("text", f"predict {len(test):,} posts, {kind}", median(lambda o=ours: o.predict_proba(test)), predict, goal)
+        logs = ours.predict_log_proba(test)
+        places = np.searchsorted(ours.classes_, truth)
+        plain("text", f"accuracy, {kind}", float((ours.predict(test) == truth).mean()), "", ">= 0.8447 (auto)")
+        plain("text", f"log loss, {kind}", float(-logs[np.arange(len(test)), places].mean()), "", "<= 0.60 (auto)")
+    for name in ("likely", "sklearn"):
+        plain("text", f"memory above the texts, {name}", _text_peak(name, small), "MB", "a quarter of scikit-learn's")
+    one = test[0]
+    words = max(len(one.split()), 1)
+    model = TextNaiveBayes("multinomial").fit(train, y).model_
+    model = model.update([{"text": one, "label": truth[0]}])
+    plain(
+        "text",
+        "predict one post, a word",
+        median(lambda: model.predict([{"text": one}])) * 1e6 / words,
+        "us",
+        "microseconds",
+    )
+    again = [model]
+
+    def update() -> None:
+        again[0] = again[0].update([{"text": one, "label": truth[0]}])
+
+    plain("text", "update with one post, a word", median(update) * 1e6 / words, "us", "microseconds")
+
+
+def _text_peak(who: str, small: bool) -> float:
+    """How far learning raises the high-water mark of a process that holds the texts already."""
+    make = {
+        "likely": "from likely import TextNaiveBayes; m = TextNaiveBayes('multinomial')",
+        "sklearn": "from sklearn.pipeline import make_pipeline; from sklearn.naive_bayes import MultinomialNB; "
+        "from sklearn.feature_extraction.text import CountVectorizer; m = make_pipeline(CountVectorizer(), MultinomialNB())",
+    }[who]
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import run; {make}; "
+        f"a, b, _, _ = run.posts({small}); m.fit(a[:200], b[:200]); before = run.high_water(); m.fit(a, b); "
+        "print(run.high_water() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def high_water() -> float:
+    """The most memory this process has held, in MB."""
+    status = Path("/proc/self/status").read_text()
+    return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
+
+
+def tokens(small: bool) -> None:
+    if NEWS.exists():
+        import tokens as counting
+
+        counting.compare(1 if small else 3)
+
+
 def scaling(small: bool) -> None:
     from likely import NaiveBayes
 
@@ -254,12 +345,14 @@ def scaling(small: bool) -> None:
             fit, predict = measure(rows, columns, classes)
             cell = 1e9 / (rows * columns)
             size = f"{name:8} {rows:8,} x {columns:4} x {classes:3} classes"
-            times = (f"{what} {t:7.4f} s ({t * cell:6.2f} ns a cell)" for what, t in (("fit", fit), ("predict_proba", predict)))
+            times = (
+                f"{what} {t:7.4f} s ({t * cell:6.2f} ns a cell)"
+                for what, t in (("fit", fit), ("predict_proba", predict))
+            )
             print(f"scaling      {size}: {', '.join(times)}", flush=True)
 
 
-
-SECTIONS = {f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, scaling)}
+SECTIONS = {f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, scaling)}
 
 
 def main() -> None:

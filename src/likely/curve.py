@@ -20,9 +20,19 @@ from numpy.typing import NDArray
 
 from likely import charts
 from likely.engines import Plan
-from likely.engines.memory import tally_batch
 from likely.errors import DataError, UsageError
-from likely.evaluate import Groups, Progress, Split, deal, model_of, prepare, require_classes, score, scrambled
+from likely.evaluate import (
+    Groups,
+    Progress,
+    Split,
+    deal,
+    model_of,
+    prepare,
+    require_classes,
+    score,
+    scrambled,
+    tally_apart,
+)
 from likely.figures import Figures, finite
 from likely.sources import Batch, Coded, Frame, Matrix, Source
 from likely.sources.rows import take
@@ -285,8 +295,8 @@ def _tried(
     piles = order.piles(sizes)
     added: list[Tally | None] = [None] * len(sizes)
     for batch, part in rows.batches(piles):
-        for size in np.unique(part[part >= 0]).tolist():
-            counted, before = tally_batch(take(batch, np.flatnonzero(part == size)), rows.plan), added[size]
+        for size, counted in tally_apart(batch, rows.plan, part):
+            before = added[size]
             added[size] = counted if before is None else before + counted
         if progress:
             progress(batch.rows)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
 from likely.errors import DataError, UsageError
+from likely.families import Text
 from likely.figures import Evaluation, Figures, figures
-from likely.model import Model, with_weights
+from likely.model import Model, with_room, with_weights
 from likely.planning import plan_for
 from likely.prior import priors
 from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
@@ -185,19 +186,17 @@ def _cross_validate(
     source, plan = prepare(data, target, given)
     dealt: list[Groups] = []
     seen: dict[Any, int] = {}
-    total: Tally | None = None
+    counted: dict[int, Tally] = {}
     for batch in source.batches(plan.kinds()):
-        coded = batch.coded(plan.target)
-        piles = deal(coded, seen, split)
-        dealt.append(piles)
-        part = tally_batch(batch, plan, labels=_compound(coded, piles, split.piles))
-        total = part if total is None else total + part
+        dealt.append(deal(batch.coded(plan.target), seen, split))
+        for pile, part in _tally_piles(batch, plan, dealt[-1], split.piles):
+            counted[pile] = counted[pile] + part if pile in counted else part
         if progress:
             progress(batch.rows)
     classes = [label for label, rows in seen.items() if rows]
     require_classes(len(classes), plan.target, source.label)
-    assert total is not None
-    models = _models(total, split, given, classes)
+    nothing = next(iter(counted.values())).zero()
+    models = _models([counted.get(pile, nothing) for pile in range(split.piles)], split, given, classes)
     tried = _score_piles(source.batches(plan.kinds()), dealt, models, plan, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
     return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
@@ -224,6 +223,25 @@ def deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
     return piles
 
 
+def _tally_piles(batch: Batch, plan: Plan, piles: Groups, number: int) -> Iterator[tuple[int, Tally]]:
+    """The tally of each pile of rows: in one sweep, unless documents are among them.
+
+    A tally keeps a sample of its documents. Counted together, the piles would share one, and a model learned from some of
+    them would have fewer documents to be fitted on than `learn` gives it.
+    """
+    if any(isinstance(block.family, Text) for block in plan.blocks):
+        yield from tally_apart(batch, plan, piles)
+    else:
+        total = tally_batch(batch, plan, labels=_compound(batch.coded(plan.target), piles, number))
+        yield from ((pile, _pile(total, pile)) for pile in range(number))
+
+
+def tally_apart(batch: Batch, plan: Plan, piles: Groups) -> Iterator[tuple[int, Tally]]:
+    """The tally of each pile of rows, one after the other; rows in a negative pile are in none."""
+    for pile in np.unique(piles[piles >= 0]).tolist():
+        yield pile, tally_batch(take(batch, np.flatnonzero(piles == pile)), plan)
+
+
 def _compound(coded: Coded, piles: Groups, parts: int) -> Coded:
     """Pile and label as one label, so that one pass of counting fills the tallies of all piles."""
     width = len(coded.values)
@@ -231,9 +249,10 @@ def _compound(coded: Coded, piles: Groups, parts: int) -> Coded:
     return Coded(codes, [(pile, label) for pile in range(parts) for label in coded.values])
 
 
-def _models(total: Tally, split: Split, given: Mapping[str, Any], classes: Sequence[Any]) -> list[Model | None]:
+def _models(
+    parts: Sequence[Tally], split: Split, given: Mapping[str, Any], classes: Sequence[Any]
+) -> list[Model | None]:
     """For every pile that is tried, the model of all others; sums from both ends make that cheap and exact."""
-    parts = [_pile(total, pile) for pile in range(split.piles)]
     before, after = [parts[0].zero()], [parts[-1].zero()]
     for part in parts[:-1]:
         before.append(before[-1] + part)
@@ -248,7 +267,7 @@ def _models(total: Tally, split: Split, given: Mapping[str, Any], classes: Seque
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
     """The model of what was counted, under the settings that are tried."""
     prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
-    return Model(in_order(tally.pruned()), prior).recalibrate()
+    return Model(with_room(in_order(tally.pruned()), prior), prior).recalibrate()
 
 
 def _pile(total: Tally, pile: int) -> Tally:

@@ -58,11 +58,15 @@ def learn(
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
     weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared)
-    _refuse_one_class(model, source.label)
+    return _finished(Model(with_room(tally, prior), prior, reading.missing, weight_name, declared), source.label)
+
+
+def _finished(model: Model, label: str) -> Model:
+    """The model once all is fitted, if it can be a classifier; what it has to say is said."""
+    _refuse_one_class(model, label)
     model = model.recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
-        warnings.warn(note, LikelyWarning, stacklevel=2)
+        warnings.warn(note, LikelyWarning, stacklevel=3)
     return model
 
 

@@ -105,11 +105,11 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
     for block in joint:
         if isinstance(block, str):
             raise UsageError(f"joint={joint!r} names a column where a block is meant: pass joint=[('a', 'b'), ...]")
-    wanted: dict[str, Block] = {}
+    known, wanted = set(names), dict[str, Block]()
     for key, value in chain(families.items(), ((tuple(block), Joint()) for block in joint)):
         made = _sized(family(value), key)
         for name in made.columns:
-            if name not in names:
+            if name not in known:
                 raise SchemaError(
                     f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}",
                     column=name,

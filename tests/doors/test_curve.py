@@ -73,6 +73,16 @@ def test_the_last_point_on_text_is_the_holdout_evaluation_too(settings: dict[str
         assert found.log_loss[seed, -1] == pytest.approx(whole.log_loss, rel=1e-6)
 
 
+def test_the_last_point_is_the_holdout_evaluation_where_more_documents_are_counted_than_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("likely.families.sample.SIZE", 50)
+    data = documents()
+    found = likely.curve(data, target="label", seeds=1)
+    whole = likely.evaluate({}, data, target="label", holdout=1 / 3)
+    assert found.log_loss[0, -1] == pytest.approx(whole.log_loss, rel=1e-6)
+
+
 def test_a_point_is_what_learning_from_just_those_rows_gives() -> None:
     data = documents()
     source, plan = prepare(data, "label", {"plain": True})
@@ -124,7 +134,9 @@ def test_batches_and_their_size_leave_no_trace(monkeypatch: pytest.MonkeyPatch) 
     whole = likely.curve(data, target="label", seeds=1)
     monkeypatch.setattr("likely.sources.files.BATCH_ROWS", 37)
     parts = likely.curve("t.parquet", target="label", seeds=1)
-    monkeypatch.setattr(sys.modules["likely.curve"], "HELD", 0)  # too large to keep: the file is read again for every size
+    monkeypatch.setattr(
+        sys.modules["likely.curve"], "HELD", 0
+    )  # too large to keep: the file is read again for every size
     again = likely.curve("t.parquet", target="label", seeds=1)
     for other in (parts, again):
         assert np.array_equal(whole.accuracy, other.accuracy)
@@ -311,5 +323,7 @@ def test_a_wrong_call_leaves_by_its_exit_code_and_writes_nothing(args: list[str]
 def test_no_picture_library_is_loaded_before_a_picture_is_asked_for() -> None:
     code = f"import likely, sys; likely.curve({LOANS!r}, target='outcome', seeds=1).svg(); print('matplotlib' in sys.modules)"
     env = os.environ | {"PYTHONPATH": str(Path(likely.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.strip() == "False"

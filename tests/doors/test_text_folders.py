@@ -259,7 +259,10 @@ def test_a_line_that_begins_with_from_parts_no_mail(tmp_path: Path) -> None:
     Path("x.mbox").write_bytes(raw)
     with open("x.mbox", "rb") as file:
         found = list(mbox_mails(file))
-    assert [mail_text(one).text.split() for one in found] == ["x hello From now on we wait. yes".split(), ["y", "bye"]]
+    assert [mail_text(one).text.split() for one in found] == [
+        ["x", "hello", "From", "now", "on", "we", "wait.", "yes"],
+        ["y", "bye"],
+    ]
 
 
 def test_html_is_read_where_there_is_no_plain_part_and_attachments_are_not() -> None:

@@ -22,7 +22,7 @@ from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
 Triple = tuple[Ints, Ints, Ints]
-Table = tuple[Ints, Ints, Ints, Ints]  # slots; keys, ends and windows of the words
+Quadruple = tuple[Ints, Ints, Ints, Ints]
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
 ONES = 0x01010101010101
@@ -258,7 +258,7 @@ def seal(window: Ints, begin: Ints, size: Ints, secret: int, keys: Ints) -> None
 
 @Loop
 def number(
-    window: Ints, spans: Triple, table: Table, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
+    window: Ints, spans: Triple, table: Quadruple, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
 ) -> tuple[int, int]:
     """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
 
@@ -308,8 +308,8 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
 
 
 @Loop
-def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, bagged: Ints, counts: Ints) -> None:
-    """How often each word stands in each document, in the order of first sight."""
+def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, counts: Ints) -> None:
+    """How often each word stands in each document; the words of a bag replace the words of the text."""
     o = 0
     for d in range(documents.size - 1):
         first = o
@@ -319,26 +319,24 @@ def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, bagged: Ints, cou
                 counts[place[w]] += 1
             else:
                 place[w] = o
-                bagged[o] = w
+                ids[o] = w
                 counts[o] = 1
                 o += 1
         indptr[d + 1] = o
 
 
 @Loop
-def rename(ids: Ints, counts: Ints, indptr: Ints, names: Ints, unknown: Ints) -> None:
-    """Words under their new numbers; those without one are taken out and only counted as unknown."""
-    o = 0
-    start = 0
+def rename(ids: Ints, counts: Ints, indptr: Ints, names: Ints, o: int, out: Quadruple) -> int:
+    """Bags under other numbers, written from place `o` on; words without a number are only counted as unknown."""
+    named, often, bounds, unknown = out
     for d in range(indptr.size - 1):
-        stop = indptr[d + 1]
-        for i in range(start, stop):
+        for i in range(indptr[d], indptr[d + 1]):
             name = names[ids[i]]
             if name < 0:
                 unknown[d] += counts[i]
             else:
-                ids[o] = name
-                counts[o] = counts[i]
+                named[o] = name
+                often[o] = counts[i]
                 o += 1
-        start = stop
-        indptr[d + 1] = o
+        bounds[d] = o
+    return o

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -53,17 +53,16 @@ class Bags:
         kept = np.sort(np.argsort(-frequency, kind="stable")[:limit])
         names = np.full(len(self.vocabulary), -1, dtype=np.int32)
         names[kept] = np.arange(kept.size, dtype=np.int32)
-        part = _Part(self.indptr.copy(), self.ids.copy(), self.counts.copy(), self.unknown.copy())
-        return _whole([_renamed(part, names)], self.vocabulary.keep(kept)), kept
+        pruned = _whole([(_Part(self.indptr, self.ids, self.counts), names)], self.vocabulary.keep(kept))
+        return replace(pruned, unknown=pruned.unknown + self.unknown), kept
 
 
 class _Part(NamedTuple):
-    """Bags of some of the documents."""
+    """Bags of some of the documents, under numbers of their own."""
 
     indptr: npt.NDArray[np.int64]
     ids: Ids
     counts: npt.NDArray[np.int32]
-    unknown: npt.NDArray[np.int64]
 
 
 def encode(
@@ -137,16 +136,16 @@ def _counted_together(
     """The bags of all slabs under one numbering: each slab numbers its own words, and these are numbered in order."""
     known = Vocabulary() if vocabulary is None else vocabulary
 
-    def look_up(slab: Any) -> _Part:
+    def look_up(slab: Any) -> tuple[_Part, Ids]:
         table, part = _counted(read(slab))
-        return _renamed(part, known.find(table.words(table.size)))
+        return part, known.find(table.words(table.size))
 
     if frozen:
         return _whole(list(_mapped(look_up, slabs, threads)), known)
     parts = []
     for table, part in _mapped(lambda slab: _counted(read(slab)), slabs, threads):
         known, names = known.grow(table.words(table.size))
-        parts.append(_renamed(part, names))
+        parts.append((part, names))
     return _whole(parts, known)
 
 
@@ -180,36 +179,34 @@ def _cores() -> int:
 def _counted(spans: Spans) -> tuple[Table, _Part]:
     """The bags of a slab, its words numbered among themselves."""
     table = Table(spans.keys.size // 4)
-    numbers = table.add(spans)
+    ids = table.add(spans)
+    counts = np.empty_like(ids)
     place = np.full(table.size, -1, dtype=np.int32)
     indptr = np.zeros(spans.documents.size, dtype=np.int64)
-    ids, counts = np.empty_like(numbers), np.empty_like(numbers)
-    _loops.bag(numbers, spans.documents, place, indptr, ids, counts)
-    count = int(indptr[-1])
-    return table, _Part(indptr, ids[:count].copy(), counts[:count].copy(), np.zeros(indptr.size - 1, dtype=np.int64))
+    _loops.bag(ids, spans.documents, place, indptr, counts)
+    _shorten(int(indptr[-1]), ids, counts)
+    return table, _Part(indptr, ids, counts)
 
 
-def _renamed(part: _Part, names: Ids) -> _Part:
-    """The same bags with other numbers, without the words that have none."""
-    indptr, ids, counts, unknown = part
-    _loops.rename(ids, counts, indptr, names, unknown)
-    count = int(indptr[-1])
-    return _Part(indptr, ids[:count], counts[:count], unknown)
+def _whole(parts: list[tuple[_Part, Ids]], vocabulary: Vocabulary) -> Bags:
+    """The documents of all parts, one after the other, under common numbers; a part is let go once it is copied."""
+    most = sum(part.ids.size for part, _ in parts)
+    ids, counts = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+    documents = sum(part.indptr.size - 1 for part, _ in parts)
+    indptr, unknown = np.zeros(documents + 1, dtype=np.int64), np.zeros(documents, dtype=np.int64)
+    document = at = 0
+    parts.reverse()
+    while parts:
+        part, names = parts.pop()
+        stop = document + part.indptr.size - 1
+        out = (ids, counts, indptr[document + 1 : stop + 1], unknown[document:stop])
+        at = _loops.rename(part.ids, part.counts, part.indptr, names, at, out)
+        document = stop
+    _shorten(at, ids, counts)
+    return Bags(indptr, ids, counts, unknown, vocabulary)
 
 
-def _whole(parts: list[_Part], vocabulary: Vocabulary) -> Bags:
-    """The documents of all parts, one after the other."""
-    indptr = np.zeros(1 + sum(part.unknown.size for part in parts), dtype=np.int64)
-    at = 0
-    for part in parts:
-        count = part.unknown.size
-        indptr[at + 1 : at + count + 1] = indptr[at] + part.indptr[1:]
-        at += count
-    empty = np.zeros(0, dtype=np.int32)
-    return Bags(
-        indptr,
-        np.concatenate([empty, *(part.ids for part in parts)]),
-        np.concatenate([empty, *(part.counts for part in parts)]),
-        np.concatenate([np.zeros(0, dtype=np.int64), *(part.unknown for part in parts)]),
-        vocabulary,
-    )
+def _shorten(size: int, *arrays: npt.NDArray[Any]) -> None:
+    """Give back what lies beyond; nobody else looks at these arrays yet."""
+    for array in arrays:
+        array.resize(size, refcheck=False)
