@@ -106,13 +106,13 @@ class Ledger:
         """The ledger as rows of text: what, its value, log P per class, and the flags."""
         rows = [["prior", "", *map(_number, self.log_prior), ""]]
         ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
-        rows += [[e.name, _shown(e.value), *map(_number, e.evidence), ", ".join(e.flags)] for e in ranked]
+        rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), ", ".join(e.flags)] for e in ranked]
         rows.append(["sum", "", *map(_number, self.log_joint), ""])
         rows.append(["probability", "", *(f"{p:.4f}" for p in self.probabilities), ""])
         return rows
 
     def __str__(self) -> str:
-        head = [self.target, "value", *(f"log P(·|{_shown(label)})" for label in self.classes), "flags"]
+        head = [_shown(self.target), "value", *(f"log P(·|{_shown(label)})" for label in self.classes), "flags"]
         table = [head, *self.lines()]
         widths = [max(len(row[i]) for row in table) for i in range(len(head))]
         numbers = range(2, len(head) - 1)

@@ -23,6 +23,7 @@ from likely.families import Block, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
 from likely.families.forms import Parabola
+from likely.families.text import ranked_words
 from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
@@ -98,12 +99,22 @@ class Model:
         return tuple(found[block] for block in self.blocks)
 
     @cached_property
-    def parameters(self) -> dict[str, list[dict[str, Any]]]:
+    def parameters(self) -> dict[str, Sequence[dict[str, Any]]]:
         """Readable tables: the class prior, then one table for each column or block."""
         pairs = zip(self.classes, self.class_prior, self.tally.classes, strict=True)
         prior = [{"class": label, "count": float(n), "probability": float(p)} for label, p, n in pairs]
         named = zip(self.blocks, self.block_parameters, strict=True)
-        return {self.schema.target.name: prior, **{block.name: list(p.rows) for block, p in named}}
+        # A table of words has a row for each word and class: it is made when somebody reads it.
+        tables = {block.name: list(p.rows) if isinstance(p.rows, tuple) else p.rows for block, p in named}
+        return {self.schema.target.name: prior, **tables}
+
+    def top_words(self, most: int = 10) -> dict[str, dict[str, list[str]]]:
+        """For every column of text and every class, the words that speak most for it."""
+        forms: dict[str, Any] = {self.blocks[i].name: self.block_parameters[i].form for i in self.scorer.texts}
+        return {
+            name: {str(c): [word for word, _ in best] for c, best in zip(self.classes, ranked_words(form, most), strict=True)}
+            for name, form in forms.items()
+        }
 
     @cached_property
     def parameter_count(self) -> ParameterCount:

@@ -127,11 +127,19 @@ def explain(
 
 def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
     """The account of one row, and its verdict."""
+    from likely.ledger import marked, word_lines
+
     best = ledger.posterior[ledger.label]
     terminal.line(f"{ledger.target} of {of}: {shown(ledger.label)}, with probability {best:.4f}")
     terminal.line()
     head = [ledger.target, "value", *(f"log P(·|{shown(label)})" for label in ledger.classes), "flags"]
     terminal.table(head, ledger.lines(), right=range(2, len(head) - 1))
+    for entry in ledger.entries:
+        if entry.words:
+            terminal.line()
+            terminal.highlighted(marked(entry), ledger.classes)
+            for line in word_lines(entry, ledger.classes):
+                terminal.line(line)
     for note in ledger.notes:
         terminal.line(f"note: {note}")
 

@@ -31,6 +31,7 @@ def model(known: Model) -> dict[str, Any]:
         "rows": known.tally.rows,
         "classes": known.parameters[known.schema.target.name],
         "columns": columns,
+        **({"top_words": known.top_words()} if any(c.kind == "text" for c in known.schema.columns) else {}),
         "left_out": [{"column": name, "reason": reason} for name, reason in known.schema.ignored],
         "parameters": {
             "table_entries": counts.table_entries,
@@ -69,6 +70,10 @@ def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
     rows = [[c["column"], c["kind"], c["family"], _why(c)] for c in report["columns"]]
     terminal.table(["column", "kind", "family", "why"], rows)
     terminal.line()
+    for name, words in report.get("top_words", {}).items():
+        terminal.line(f"{name}: the words that speak most for each class")
+        terminal.table(["class", "words"], [[label, ", ".join(best)] for label, best in words.items()])
+        terminal.line()
     if report["left_out"]:
         terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
         terminal.line()

@@ -17,6 +17,9 @@ PATIENCE = 0.5  # seconds before progress is shown: a short job needs none
 MOST_REJECTS_LISTED = 20
 
 
+COLOURS = ("green", "red", "blue", "magenta", "cyan", "yellow")
+
+
 class Terminal:
     """The two streams of one command, and what has been said on them."""
 
@@ -41,6 +44,23 @@ class Terminal:
         if text not in self.notes:
             self.notes.append(text)
             click.echo(f"note: {text}", err=True)
+
+    def highlighted(self, pieces: Sequence[tuple[str, Any]], classes: Sequence[Any]) -> None:
+        """On a terminal, a text with its words in the colour of the class they speak for, bold where they speak loudly."""
+        from likely.ledger import spoken
+
+        if self.report_on_stderr or not is_terminal(sys.stdout):
+            return
+        loudest = max((spoken(word)[1] for _, word in pieces if word), default=0.0)
+        for piece, word in pieces:
+            if word is None:
+                click.echo(clean_lines(piece), nl=False)
+                continue
+            best, weight = spoken(word)
+            colour = COLOURS[best % len(COLOURS)] if weight > loudest / 10 else None
+            click.secho(clean_lines(piece), nl=False, fg=colour, bold=weight > loudest / 3)
+        legend = ", ".join(click.style(shown(c), fg=COLOURS[i % len(COLOURS)]) for i, c in enumerate(classes[:20]))
+        click.echo(f"\n({legend})")
 
     def own_words(self, text: str) -> str:
         """The text with temporary files under the names that the person gave them."""

@@ -121,7 +121,9 @@ class Text:
 
     def settings(self) -> dict[str, Any]:
         """What is needed to make this family again."""
-        return asdict(self) | {"ngrams": list(self.ngrams)}
+        usual = asdict(Text())
+        own = {name: value for name, value in asdict(self).items() if value != usual[name] or name == "kind"}
+        return own | ({"ngrams": list(self.ngrams)} if "ngrams" in own else {})
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ from likely.sources.batch import Batch, Frame, Matrix
 if TYPE_CHECKING:
     from likely.sources import Source
 
+MOST_PAIRS = 1_000
+
 
 def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: str) -> Batch:
     """The batch with every column asked for; those it has not are refused by name, or taken for missing."""
@@ -41,10 +43,14 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
 
 
 def _warn_of_slips(lacking: list[str], extra: list[str]) -> None:
+    """Say which unknown column may be a known one with a slip; in a wide table that would take too long to look for."""
+    if len(lacking) * len(extra) > MOST_PAIRS:
+        return
+    known = {name.casefold(): name for name in lacking}
     for name in extra:
-        close = difflib.get_close_matches(name, lacking, 1, 0.8)
+        close = difflib.get_close_matches(name.casefold(), known, 1, 0.8)
         if close:
-            warnings.warn(f"column {name!r} is not known: {close[0]!r} is meant?", LikelyWarning, stacklevel=4)
+            warnings.warn(f"column {name!r} is not known: {known[close[0]]!r} is meant?", LikelyWarning, stacklevel=4)
 
 
 def _nothing(column: Column, rows: int) -> Any:

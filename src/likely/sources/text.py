@@ -22,7 +22,16 @@ from likely.errors import DataError
 from likely.schema import NUMBER
 from likely.sources import lines
 from likely.sources.batch import Batch, Frame
-from likely.sources.cells import DECIMAL, NOTHING, TEXT, WHOLE, cleaned, name_columns, nature, text_to_numbers
+from likely.sources.cells import (
+    DECIMAL,
+    NOTHING,
+    TEXT,
+    WHOLE,
+    name_columns,
+    nature,
+    text_to_numbers,
+    text_to_whole_numbers,
+)
 from likely.sources.survey import Survey, TextCheck, encoding_of, survey
 
 if TYPE_CHECKING:
@@ -90,12 +99,8 @@ class CsvFile:
             start += rows
 
     def _typed(self, column: Any, found: int) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if found == DECIMAL:
-            return text_to_numbers(column, self.reading.missing)
-        return pc.cast(cleaned(column, self.reading.missing), pa.int64())
+        read = text_to_numbers if found == DECIMAL else text_to_whole_numbers
+        return read(column, self.reading.missing)
 
     def _tables(self, places: list[int]) -> Iterator[Table]:
         """Batches of rows as columns of text, from whoever reads this file best."""

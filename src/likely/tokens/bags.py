@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -53,8 +53,10 @@ class Bags:
         kept = np.sort(np.argsort(-frequency, kind="stable")[:limit])
         names = np.full(len(self.vocabulary), -1, dtype=np.int32)
         names[kept] = np.arange(kept.size, dtype=np.int32)
-        pruned = _whole([(_Part(self.indptr, self.ids, self.counts), names)], self.vocabulary.keep(kept))
-        return replace(pruned, unknown=pruned.unknown + self.unknown), kept
+        shelf = _Shelf()
+        shelf.put(_Part(self.indptr, self.ids, self.counts), names)
+        shelf.unknown.append(shelf.unknown.pop() + self.unknown)
+        return shelf.bags(self.vocabulary.keep(kept)), kept
 
 
 class _Part(NamedTuple):
@@ -63,6 +65,32 @@ class _Part(NamedTuple):
     indptr: npt.NDArray[np.int64]
     ids: Ids
     counts: npt.NDArray[np.int32]
+
+
+class _Shelf:
+    """Bags put one after the other under common numbers; a part need not be kept once it is put."""
+
+    def __init__(self) -> None:
+        self.ids, self.counts = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        self.bounds, self.unknown = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+
+    def put(self, part: _Part, names: Ids) -> None:
+        """Add the bags of a part whose word w has the common number `names[w]`, or none if that is negative."""
+        at, documents = self.ids.size, part.indptr.size - 1
+        bounds, unknown = np.empty(documents, dtype=np.int64), np.zeros(documents, dtype=np.int64)
+        self._resize(at + part.ids.size)
+        out = (self.ids, self.counts, bounds, unknown)
+        self._resize(_loops.rename(part.ids, part.counts, part.indptr, names, at, out))
+        self.bounds.append(bounds)
+        self.unknown.append(unknown)
+
+    def bags(self, vocabulary: Vocabulary) -> Bags:
+        """All that was put here."""
+        return Bags(np.concatenate(self.bounds), self.ids, self.counts, np.concatenate(self.unknown), vocabulary)
+
+    def _resize(self, size: int) -> None:
+        for array in (self.ids, self.counts):  # large arrays grow without being copied
+            array.resize(size, refcheck=False)
 
 
 def encode(
@@ -140,13 +168,15 @@ def _counted_together(
         table, part = _counted(read(slab))
         return part, known.find(table.words(table.size))
 
+    shelf = _Shelf()
     if frozen:
-        return _whole(list(_mapped(look_up, slabs, threads)), known)
-    parts = []
+        for part, names in _mapped(look_up, slabs, threads):
+            shelf.put(part, names)
+        return shelf.bags(known)
     for table, part in _mapped(lambda slab: _counted(read(slab)), slabs, threads):
         known, names = known.grow(table.words(table.size))
-        parts.append((part, names))
-    return _whole(parts, known)
+        shelf.put(part, names)
+    return shelf.bags(known)
 
 
 def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
@@ -184,29 +214,6 @@ def _counted(spans: Spans) -> tuple[Table, _Part]:
     place = np.full(table.size, -1, dtype=np.int32)
     indptr = np.zeros(spans.documents.size, dtype=np.int64)
     _loops.bag(ids, spans.documents, place, indptr, counts)
-    _shorten(int(indptr[-1]), ids, counts)
+    for array in (ids, counts):  # in place: nobody else looks at them yet
+        array.resize(int(indptr[-1]), refcheck=False)
     return table, _Part(indptr, ids, counts)
-
-
-def _whole(parts: list[tuple[_Part, Ids]], vocabulary: Vocabulary) -> Bags:
-    """The documents of all parts, one after the other, under common numbers; a part is let go once it is copied."""
-    most = sum(part.ids.size for part, _ in parts)
-    ids, counts = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-    documents = sum(part.indptr.size - 1 for part, _ in parts)
-    indptr, unknown = np.zeros(documents + 1, dtype=np.int64), np.zeros(documents, dtype=np.int64)
-    document = at = 0
-    parts.reverse()
-    while parts:
-        part, names = parts.pop()
-        stop = document + part.indptr.size - 1
-        out = (ids, counts, indptr[document + 1 : stop + 1], unknown[document:stop])
-        at = _loops.rename(part.ids, part.counts, part.indptr, names, at, out)
-        document = stop
-    _shorten(at, ids, counts)
-    return Bags(indptr, ids, counts, unknown, vocabulary)
-
-
-def _shorten(size: int, *arrays: npt.NDArray[Any]) -> None:
-    """Give back what lies beyond; nobody else looks at these arrays yet."""
-    for array in arrays:
-        array.resize(size, refcheck=False)
