@@ -1,6 +1,7 @@
 """Bad, odd and extreme tables: each is read exactly, or refused with column, value, row or line, and a remedy."""
 
 import codecs
+import csv
 import json
 import os
 import warnings
@@ -128,13 +129,12 @@ def test_a_first_line_that_names_nothing_is_no_header(file, content):
         learn(file(content))
 
 
-def test_no_such_file_a_folder_and_an_unknown_ending_are_named(tmp_path, file):
+def test_no_such_file_and_an_unknown_ending_are_named(file):
     for path, said in [
         ("nowhere.csv", "there is no file 'nowhere.csv'"),
         ("http://example.org/x.csv", "there is no file 'http://example.org/x.csv'"),
         ("s3://bucket/x.parquet", "there is no file 's3://bucket/x.parquet'"),
         ("a\0b.csv", "there is no file 'a\\x00b.csv'"),
-        (str(tmp_path), "is a folder: name a file in it, or a glob"),
         (file("x", "x.xlsx"), "has an ending that is not known: use one of .csv"),
     ]:
         with pytest.raises(DataError) as caught:
@@ -317,7 +317,7 @@ def test_a_nul_byte_is_refused_with_its_line(file):
 
 def test_a_file_cut_in_the_middle_of_a_character_is_refused(file):
     with pytest.raises(DataError, match="ends in the middle of a character"):
-        cells(file(ACCENTS.encode()[:-7] + "é".encode()[:1]))
+        cells(file((ACCENTS + "é").encode()[:-1]))
 
 
 def test_what_is_not_the_named_encoding_is_refused(file):
@@ -591,16 +591,13 @@ def test_ten_thousand_columns_are_learned_saved_and_explained(kind, tmp_path):
         assert len(model.explain({name: column[0] for name, column in table.items()}).entries) == 10_000
 
 
-@pytest.mark.parametrize("kind", ["rows", "csv", "array"])
+@pytest.mark.parametrize("kind", ["rows", "csv"])
 def test_one_row_of_a_hundred_thousand_columns_is_a_table(kind, file):
     names = [f"c{i}" for i in range(100_000)]
-    data = {
-        "rows": lambda: [dict.fromkeys(names, 1.5) | {"y": "u"}],
-        "csv": lambda: file(",".join([*names, "y"]) + "\n" + "1.5," * 100_000 + "u\n"),
-        "array": lambda: np.full((1, 100_001), 1.5),
-    }[kind]()
-    target, classes = ("x100000", [1.5, 2.5]) if kind == "array" else ("y", ["u", "v"])
-    model = learn(data, target, classes=classes, families=likely.Gaussian())
+    data = [dict.fromkeys(names, 1.5) | {"y": "u"}]
+    if kind == "csv":
+        data = file(",".join([*names, "y"]) + "\n" + "1.5," * 100_000 + "u\n")
+    model = learn(data, classes=["u", "v"], families=likely.Gaussian())
     assert len(model.schema.columns) == 100_000
     assert np.isfinite(model.posterior(data).probabilities).all()
 
@@ -798,8 +795,13 @@ def test_a_very_long_cell_is_kept_whole(file):
 
 def test_a_cell_longer_than_any_is_refused_with_its_line(file, monkeypatch):
     monkeypatch.setattr(text_source.lines, "LONGEST_CELL", 200_000)
-    with pytest.raises(DataError, match="line 3 opens a quote that is not closed for a very long time"):
-        cells(file("a,y\nx,u\n" + "z" * 300_000 + ",v\n"))
+    before = csv.field_size_limit(200_000)
+    try:
+        for cell in ("z" * 300_000, '"' + "z\n" * 150_000):
+            with pytest.raises(DataError, match="line 3 opens a quote that is not closed for a very long time"):
+                cells(file("a,y\nx,u\n" + cell + ",v\n"))
+    finally:
+        csv.field_size_limit(before)
 
 
 # ------------------------------------------------------------------ files and globs

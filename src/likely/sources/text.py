@@ -94,13 +94,17 @@ class CsvFile:
         start = 0
         for rows, columns in self._tables([i for i, _ in wanted]):
             named = {name: column for (_, name), column in zip(wanted, columns, strict=True)}
-            typed = {n: self._typed(c, natural[n]) if n in numbers else c for n, c in named.items()}
+            typed = {n: self._typed(n, c, natural[n]) if n in numbers else c for n, c in named.items()}
             yield Frame(typed, rows, start, self.reading.missing, spelled)
             start += rows
 
-    def _typed(self, column: Any, found: int) -> Any:
-        read = text_to_numbers if found == DECIMAL else text_to_whole_numbers
-        return read(column, self.reading.missing)
+    def _typed(self, name: str, column: Any, found: int) -> Any:
+        """A column as numbers; those of a file that is kept whole are kept as well."""
+        kept: dict[str, Any] = self.__dict__.setdefault("numbers", {}) if "whole" in self.__dict__ else {}
+        if name not in kept:
+            read = text_to_numbers if found == DECIMAL else text_to_whole_numbers
+            kept[name] = read(column, self.reading.missing)
+        return kept[name]
 
     def _tables(self, places: list[int]) -> Iterator[Table]:
         """Batches of rows as columns of text, from whoever reads this file best."""
