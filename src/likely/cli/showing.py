@@ -73,7 +73,7 @@ def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[s
         "priors": describe.priors(known),
         "weights": known.weights,
         "missing": list(known.missing),
-        "tables": {column: known.parameters[column] for column in wanted},
+        "tables": {column: list(known.parameters[column]) for column in wanted},
     }
     terminal.result(report, lambda: _show_model(terminal, report))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -116,6 +117,12 @@ class Shares(Sequence[dict[str, Any]]):
     values: tuple[Any, ...]
     seen: Array
     logs: Array
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        """It reads like a list, so it is equal to the list of its lines."""
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     def __len__(self) -> int:
         return len(self.classes) * len(self.values)

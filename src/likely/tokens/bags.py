@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from likely.tokens import _loops
 from likely.tokens.spans import Reading, Spans, checked, spans_of_texts, spans_of_tokens, utf8
-from likely.tokens.vocabulary import Ids, Table, Vocabulary
+from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
 
 SLAB = 1 << 20  # bytes of text that one core reads at a time: what it writes meanwhile fits the cache
 
@@ -70,27 +70,30 @@ class _Part(NamedTuple):
 class _Shelf:
     """Bags put one after the other under common numbers; a part need not be kept once it is put."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
+        self.parts, self.size = parts, 0
         self.ids, self.counts = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
         self.bounds, self.unknown = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
 
     def put(self, part: _Part, names: Ids) -> None:
         """Add the bags of a part whose word w has the common number `names[w]`, or none if that is negative."""
-        at, documents = self.ids.size, part.indptr.size - 1
-        bounds, unknown = np.empty(documents, dtype=np.int64), np.zeros(documents, dtype=np.int64)
-        self._resize(at + part.ids.size)
+        self._make_room(part.ids.size)
+        bounds, unknown = (np.zeros(part.indptr.size - 1, dtype=np.int64) for _ in range(2))
         out = (self.ids, self.counts, bounds, unknown)
-        self._resize(_loops.rename(part.ids, part.counts, part.indptr, names, at, out))
+        self.size = _loops.rename(part.ids, part.counts, part.indptr, names, self.size, out)
         self.bounds.append(bounds)
         self.unknown.append(unknown)
 
     def bags(self, vocabulary: Vocabulary) -> Bags:
         """All that was put here."""
-        return Bags(np.concatenate(self.bounds), self.ids, self.counts, np.concatenate(self.unknown), vocabulary)
+        ids, counts = self.ids[: self.size], self.counts[: self.size]
+        return Bags(np.concatenate(self.bounds), ids, counts, np.concatenate(self.unknown), vocabulary)
 
-    def _resize(self, size: int) -> None:
-        for array in (self.ids, self.counts):  # large arrays grow without being copied
-            array.resize(size, refcheck=False)
+    def _make_room(self, more: int) -> None:
+        """Room for one part, and for the others if they are like it: memory is not taken before it is written."""
+        if self.size + more > self.ids.size:
+            room = max(2 * self.ids.size, self.size + more + (self.parts - 1) * more * 9 // 8)
+            self.ids, self.counts = longer(self.ids, room), longer(self.counts, room)
 
 
 def encode(
@@ -168,7 +171,7 @@ def _counted_together(
         table, part = _counted(read(slab))
         return part, known.find(table.words(table.size))
 
-    shelf = _Shelf()
+    shelf = _Shelf(len(slabs))
     if frozen:
         for part, names in _mapped(look_up, slabs, threads):
             shelf.put(part, names)
@@ -208,7 +211,7 @@ def _cores() -> int:
 
 def _counted(spans: Spans) -> tuple[Table, _Part]:
     """The bags of a slab, its words numbered among themselves."""
-    table = Table(spans.keys.size // 4)
+    table = Table(spans.keys.size // 8)
     ids = table.add(spans)
     counts = np.empty_like(ids)
     place = np.full(table.size, -1, dtype=np.int32)

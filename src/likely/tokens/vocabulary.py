@@ -70,10 +70,10 @@ class Table:
         if 2 * self.size >= slots.size or self.size >= known.size:
             slots = np.zeros(4 * slots.size, dtype=np.int32)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
-            known, ends = _longer(known, slots.size // 2), _longer(ends, slots.size // 2 + 1)
+            known, ends = longer(known, slots.size // 2), longer(ends, slots.size // 2 + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
-            arena = _longer(arena, max(2 * arena.size, used + size + PADDING))
+            arena = longer(arena, max(2 * arena.size, used + size + PADDING))
         self.arrays = (slots, known, ends, arena)
 
 
@@ -82,10 +82,11 @@ def _shift(slots: npt.NDArray[np.int32]) -> int:
     return 64 - int(slots.size).bit_length()
 
 
-def _longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    longer = np.empty(size, dtype=array.dtype)
-    longer[: array.size] = array
-    return longer
+def longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The same array with room behind it."""
+    roomy = np.empty(size, dtype=array.dtype)
+    roomy[: array.size] = array
+    return roomy
 
 
 class Vocabulary:
