@@ -58,7 +58,8 @@ def table(texts: list[str], labels: Any, train: Any) -> list[str]:
     from sklearn.naive_bayes import MultinomialNB
     from sklearn.pipeline import make_pipeline
 
-    models = {f"Likely, {kind}": (lambda kind=kind: TextNaiveBayes(kind)) for kind in ("auto", "multinomial", "bernoulli", "complement")}
+    kinds = ("auto", "multinomial", "bernoulli", "complement")
+    models = {f"Likely, {kind}": (lambda kind=kind: TextNaiveBayes(kind)) for kind in kinds}
     models["Likely, auto with word pairs"] = lambda: TextNaiveBayes(ngrams=(1, 2))
     models["scikit-learn, CountVectorizer + MultinomialNB"] = lambda: make_pipeline(CountVectorizer(), MultinomialNB())
     lines = ["| model | accuracy | log loss | learning | predicting |", "|---|---|---|---|---|"]
@@ -80,6 +81,7 @@ def random_third(texts: list[str], labels: Any, seeds: int = 3) -> str:
 
 
 def main() -> None:
+    """Measure, and write the page and its picture."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else SHARED
     texts, labels, train = corpus(path)
     TextNaiveBayes().fit(texts[:2000], labels[:2000]).predict(texts[:2000])  # compile first
@@ -89,23 +91,25 @@ def main() -> None:
     drawn = curve({"text": texts, "label": labels.tolist()}, target="label", seeds=3)
     (ROOT / "docs" / "newsgroups.svg").write_text(drawn.svg())
     words = TextNaiveBayes().fit(texts, labels).top_words(8)
-    page = ["# Twenty newsgroups", "", INTRODUCTION.format(n=len(texts), train=int(train.sum()), test=int((~train).sum())), ""]
-    page += ["## Official split, by date", "", *official, "", READING, "", "## A random third withheld", "", f"The default: {third}.", ""]
-    page += ["## Accuracy against the number of posts learned from", "", "![learning curve](newsgroups.svg)", "", "```text", str(drawn), "```", ""]
-    page += ["## The words that speak most for each group", "", "| group | words |", "|---|---|"]
+    about = INTRODUCTION.format(n=len(texts), train=int(train.sum()), test=int((~train).sum()))
+    page = ["# Twenty newsgroups", "", about, "", "## Official split, by date", "", *official, "", READING, ""]
+    page += ["## A random third withheld", "", f"The default: {third}.", ""]
+    page += ["## Accuracy against the number of posts learned from", "", "![learning curve](newsgroups.svg)", ""]
+    page += ["```text", str(drawn), "```", "", "## The words that speak most for each group", "", "| group | words |", "|---|---|"]
     page += [f"| {label} | {', '.join(word for word, _ in best)} |" for label, best in words.items()]
     (ROOT / "docs" / "newsgroups.md").write_text("\n".join(page) + "\n")
 
 
 INTRODUCTION = """This page is written by `python scripts/make_newsgroups_page.py`; every figure on it was measured by that run.
 
-The corpus is the by-date version of 20 Newsgroups: {n:,} posts of twenty groups, {train:,} to learn from and {test:,} later ones
-to be judged on, headers kept. Words are `(?u)\\b\\w\\w+\\b` in lower case. Nothing was tuned on the posts that are judged: the
-textbook's models have pseudocount 1, and the default fits what it fits by leaving each learned post out of the counts."""
+The corpus is the by-date version of 20 Newsgroups: {n:,} posts of twenty groups, {train:,} to learn from and {test:,}
+later ones to be judged on, headers kept. Words are `(?u)\\b\\w\\w+\\b` in lower case. Nothing was tuned on the posts that
+are judged: the textbook's models have pseudocount 1, and the default fits what it fits by leaving each learned post out of
+the counts."""
 
-READING = """The multinomial model is the lecture notes' own, and the one scikit-learn has: same words, same counts, same accuracy. Its
-log loss shows how far its posteriors can be trusted: not at all. The default counts the logarithm of how often a word occurs
-and learns what a word is worth; its answers are right more often and its probabilities mean what they say."""
+READING = """The multinomial model is the lecture notes' own, and the one scikit-learn has: same words, same counts, same
+accuracy. Its log loss shows how far its posteriors can be trusted: not at all. The default counts the logarithm of how often
+a word occurs and learns what a word is worth; its answers are right more often and its probabilities mean what they say."""
 
 
 if __name__ == "__main__":

@@ -59,12 +59,13 @@ def written_tables(draw):
     width = draw(st.integers(1, 4))
     row = st.lists(TEXTS, min_size=width, max_size=width)
     rows = draw(st.lists(row, max_size=12))
-    if width == 1 and draw(st.booleans()):
-        rows = [[cell] for (cell,) in rows]
+    # Python quotes no lone carriage return when lines end in a feed, and could not read its own file.
+    returns = any("\r" in cell for row in rows for cell in row)
+    quoting = [csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC] if returns else [csv.QUOTE_ALL, csv.QUOTE_MINIMAL]
     style = {
         "delimiter": draw(st.sampled_from(",;\t|")),
         "lineterminator": draw(st.sampled_from(["\n", "\r\n"])),
-        "quoting": draw(st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])),
+        "quoting": draw(st.sampled_from(quoting)),
     }
     return [f"name {i}" for i in range(width)], rows, style
 
@@ -109,8 +110,9 @@ def test_any_bytes_are_a_table_or_a_named_fault_and_no_line_is_lost(folder, junk
     path.write_bytes(header + junk)
     try:
         names, rows, rejects = read(path, "skip")
-    except DataError as error:
-        assert "junk.csv" in str(error)
+    except DataError:
+        with pytest.raises(DataError, match=r"junk\.csv"):
+            read(path)
         return
     assert all(len(row) == len(names) for row in rows)
     assert len(set(rejects)) == len(rejects)

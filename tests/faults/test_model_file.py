@@ -1,19 +1,14 @@
 """The model file: whole or refused, never run, and never half written."""
 
 import contextlib
-import errno
 import hashlib
 import io
 import json
 import os
 import pickle
-import resource
-import signal
 import struct
 import subprocess
 import sys
-import threading
-import time
 import zipfile
 from pathlib import Path
 
@@ -24,7 +19,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely import store
-from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
+from likely.errors import LikelyError, ModelFileError
 from likely.filing import to_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,9 +101,11 @@ def test_every_flipped_byte_is_detected(whole, tmp_path):
             path.write_bytes(data)
             try:
                 likely.load(path)
-                survived.append((place, pattern))
+                said = ""
             except ModelFileError as error:
-                assert "flipped.likely" in str(error)
+                said = str(error)
+            if "flipped.likely" not in said:
+                survived.append((place, pattern, said))
     assert survived == []
 
 
@@ -116,7 +113,7 @@ def test_a_file_cut_off_at_any_length_is_refused(whole, tmp_path):
     path = tmp_path / "cut.likely"
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(ModelFileError, match="cut.likely"):
+        with pytest.raises(ModelFileError, match=r"cut\.likely"):
             likely.load(path)
 
 
@@ -210,9 +207,10 @@ def test_a_huge_claim_is_refused_in_little_memory(tmp_path):
         assert int(done.stdout) < 1_000_000  # kB: ten would be ten million
 
 
-def run(code, **options):
+def run(code):
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, **options)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 def _first(header, key, value):
@@ -283,7 +281,7 @@ def test_a_wrong_header_under_a_right_checksum_is_refused(change, written):
         change(header)
         return header
 
-    with pytest.raises(ModelFileError, match="crafted.likely"):
+    with pytest.raises(ModelFileError, match=r"crafted\.likely"):
         likely.load(written(changed))
 
 
@@ -314,7 +312,7 @@ BAD_ARRAYS = {
 
 @pytest.mark.parametrize("change", BAD_ARRAYS.values(), ids=BAD_ARRAYS)
 def test_wrong_arrays_under_a_right_checksum_are_refused(change, written):
-    with pytest.raises(ModelFileError, match="crafted.likely"):
+    with pytest.raises(ModelFileError, match=r"crafted\.likely"):
         likely.load(written(change_arrays=change))
 
 
@@ -378,238 +376,3 @@ def test_absurd_but_finite_arrays_give_finite_posteriors_or_are_refused(model, t
         shares = loaded.posterior(rows, absent="missing").probabilities
         assert np.isfinite(shares).all()
         assert shares.sum(1) == pytest.approx(1.0)
-
-
-def test_a_folder_a_pipe_and_nothing_at_all_are_no_model_files(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "nowhere", "/dev/null", "a\0b", ""):
-        with pytest.raises(ModelFileError):
-            likely.load(path)
-
-
-def test_a_loaded_model_equals_the_saved_one_down_to_its_digest(model, tmp_path):
-    first = model.save(tmp_path / "a.likely")
-    loaded = likely.load(tmp_path / "a.likely")
-    assert loaded.save(tmp_path / "b.likely") == first
-    assert (tmp_path / "a.likely").read_bytes() == (tmp_path / "b.likely").read_bytes()
-    rows = [{name: column[0] for name, column in TABLE.items() if name != "y"}]
-    assert (loaded.posterior(rows).log_joint == model.posterior(rows).log_joint).all()
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [(1, 2), (0.5, 1.5), (True, False), ("é", "a\u2028b"), ((1, "a"), (2, "b")), (b"x", b"\xff"), (2**60, 2**60 + 1), (-0.5, 1e300)],
-    ids=str,
-)
-def test_labels_come_back_in_their_own_type(labels, tmp_path):
-    saved = likely.learn([{"x": i * 1.5, "y": labels[i % 2]} for i in range(6)], "y")
-    saved.save(tmp_path / "m.likely")
-    loaded = likely.load(tmp_path / "m.likely")
-    assert loaded.classes == saved.classes
-    assert [type(label) for label in loaded.classes] == [type(label) for label in saved.classes]
-
-
-def test_a_model_of_values_that_no_file_can_hold_is_refused_by_column_and_nothing_is_written(tmp_path):
-    class Thing:
-        def __repr__(self):
-            return "thing"
-
-    things = [Thing(), Thing()]
-    odd = likely.learn([{"x": float(i), "y": things[i % 2]} for i in range(4)], "y")
-    with pytest.raises(UsageError, match="'y' has values of type Thing"):
-        odd.save(tmp_path / "m.likely")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("where", ["no/such/folder/m.likely", "file/m.likely", "folder", "pipe", ""])
-def test_where_nothing_can_be_written_the_path_is_named_and_nothing_is_left(small, tmp_path, monkeypatch, where):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(SaveError, match="cannot be written") as caught:
-        small.save(where)
-    assert repr(where) in str(caught.value)
-    assert isinstance(caught.value, OSError)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_folder_is_named(small, tmp_path):
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o500)
-    with pytest.raises(SaveError, match="Permission denied"):
-        small.save(folder / "m.likely")
-
-
-def test_a_full_disk_leaves_the_old_file_and_no_other(small, model, tmp_path, monkeypatch):
-    path = tmp_path / "m.likely"
-    small.save(path)
-    before = path.read_bytes()
-
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(SaveError, match="No space left"):
-        model.save(path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_that_may_not_grow_leaves_the_old_one(tmp_path):
-    code = (
-        "import likely, resource, numpy as np\n"
-        "m = likely.learn({'x': list(range(1, 99)), 'y': [i % 2 for i in range(98)]}, 'y', families={'x': 'categorical'})\n"
-        f"path = {str(tmp_path / 'm.likely')!r}\n"
-        "m.save(path)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
-        "try: m.save(path)\n"
-        "except likely.errors.SaveError as error: print(error)\n"
-        "likely.load(path)"
-    )
-    done = run(code)
-    assert done.returncode == 0, done.stderr
-    assert "cannot be written: File too large" in done.stdout
-    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"]
-
-
-def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_path, monkeypatch):
-    path = tmp_path / "m.likely"
-    small.save(path)
-    before = path.read_bytes()
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.save(path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
-SAVER = """
-import sys
-import numpy as np
-from likely import store
-path, seed = sys.argv[1], int(sys.argv[2])
-print("ready", flush=True)
-while True:
-    seed += 1
-    store.write(path, {"seed": seed}, {"a": np.full(300_000, float(seed))})
-"""
-
-
-def _saver(path, seed):
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    process = subprocess.Popen([sys.executable, "-c", SAVER, str(path), str(seed)], env=env, stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
-    return process
-
-
-def _whole(path):
-    header, arrays, _ = store.read(path)
-    assert (arrays["a"] == header["seed"]).all()
-    return header["seed"]
-
-
-def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path):
-    path = tmp_path / "m.likely"
-    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
-    for k in range(12):
-        process = _saver(path, 1000 * k)
-        time.sleep(0.005 + 0.013 * k)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        _whole(path)
-        others = [p.name for p in tmp_path.iterdir() if p != path]
-        assert all(name.startswith(".m.likely.") and name.endswith(store.SAVING) for name in others)
-        assert len(others) <= 1
-    store.write(path, {"seed": 1}, {"a": np.ones(300_000)})
-    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"], "what the killed left behind is swept away"
-
-
-def test_two_processes_that_write_one_file_never_mix_and_readers_see_whole_files(tmp_path):
-    path = tmp_path / "m.likely"
-    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
-    savers = [_saver(path, seed) for seed in (0, 10**6)]
-    try:
-        seen = {_whole(path) > 10**6 for _ in range(60)}
-    finally:
-        for process in savers:
-            process.kill()
-            process.wait()
-    assert seen == {True, False} or len(seen) == 1  # whoever was last: each file was whole
-    _whole(path)
-
-
-def test_the_sweep_spares_what_a_living_process_is_writing(tmp_path):
-    path = tmp_path / "m.likely"
-    saver = _saver(path, 0)
-    try:
-        for _ in range(30):
-            store.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
-            assert saver.poll() is None, "the other process lost its file while it was writing"
-    finally:
-        saver.kill()
-        saver.wait()
-
-
-def test_many_threads_may_save_one_file(small, tmp_path):
-    path = tmp_path / "m.likely"
-    faults = []
-
-    def save():
-        try:
-            for _ in range(10):
-                small.save(path)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test must hear of it
-            faults.append(error)
-
-    threads = [threading.Thread(target=save) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
-    assert likely.load(path).tally == small.tally
-
-
-def test_a_file_that_changed_meanwhile_is_not_replaced(small, model, tmp_path):
-    path = tmp_path / "m.likely"
-    digest = small.save(path)
-    assert small.save(path, replacing=digest) == digest
-    changed = model.save(path)
-    with pytest.raises(LikelyError, match="changed by another process"):
-        small.save(path, replacing=digest)
-    assert likely.load(path).tally == model.tally
-    assert [p.name for p in tmp_path.iterdir()] == ["m.likely"]
-    assert small.save(path, replacing=changed) == digest
-
-
-def test_a_save_keeps_the_rights_of_the_file_and_writes_through_a_link(small, tmp_path):
-    (tmp_path / "real").mkdir()
-    path, link = tmp_path / "real" / "m.likely", tmp_path / "link.likely"
-    small.save(path)
-    path.chmod(0o640)
-    link.symlink_to(path)
-    small.save(link)
-    assert link.is_symlink()
-    assert path.stat().st_mode & 0o777 == 0o640
-
-
-def test_memory_for_a_model_stays_near_the_size_of_its_file(tmp_path):
-    path = tmp_path / "m.likely"
-    store.write(path, {}, {"a": np.zeros(5_000_000)})
-    code = (
-        "import resource\nfrom likely import store\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        f"store.read({str(path)!r})\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
-    )
-    done = run(code)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 3 * 40_000
-    assert resource.RLIMIT_AS  # the figures above are kB on Linux

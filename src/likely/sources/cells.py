@@ -133,13 +133,14 @@ def name_columns(names: Sequence[Any], label: str) -> list[str]:
     for name in given:
         if name in seen:
             raise DataError(f"column {name!r} stands twice in {label}", column=name, remedy="rename one of them")
-        if "\0" in name or not _is_text(name):
+        if "\0" in name or not is_text(name):
             raise DataError("has a name with a NUL or half a character in it", column=name, remedy="rename it")
         seen.add(name)
     return given
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Whether a text can be written down: half a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -149,4 +150,4 @@ def _is_text(text: str) -> bool:
 
 def half_characters(values: Sequence[Any]) -> int | None:
     """The first place with text that has half a surrogate pair in it, which no file can hold; None if all is well."""
-    return next((i for i, value in enumerate(values) if isinstance(value, str) and not _is_text(value)), None)
+    return next((i for i, value in enumerate(values) if isinstance(value, str) and not is_text(value)), None)

@@ -111,7 +111,7 @@ class ParquetFile:
                 names = schema.names if kinds is None else [name for name in schema.names if name in kinds]
                 for start, batch in _counted(file.iter_batches(BATCH_ROWS, columns=names, use_threads=MANY_CORES)):
                     yield _frame(batch, start, self.reading.missing)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             raise DataError(f"{self.label} is no whole Parquet file: {_first_line(error)}") from None
 
 
@@ -144,7 +144,7 @@ class ArrowFile:
                 name_columns(file.schema.names, self.label)
                 for start, batch in _counted(batches):
                     yield _frame(batch, start, self.reading.missing)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             raise DataError(f"{self.label} is no whole Arrow file: {_first_line(error)}") from None
 
 

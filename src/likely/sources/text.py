@@ -27,6 +27,7 @@ from likely.sources.cells import (
     NOTHING,
     TEXT,
     WHOLE,
+    is_text,
     name_columns,
     nature,
     text_to_numbers,
@@ -128,7 +129,7 @@ class CsvFile:
         seen, expected = 0, self.checked.survey.rows - 1
         picks = ", ".join(f"c{i}" for i in places) or "1"
         try:
-            found = self._connection.sql(f"select {picks} from {self._table}")
+            found = self._connection.cursor().sql(f"select {picks} from {self._table}")  # a reader has it to itself
             for batch in found.to_arrow_reader(BATCH_ROWS):
                 seen += batch.num_rows
                 yield batch.num_rows, batch.columns[: len(places)]
@@ -181,7 +182,7 @@ class Checked:
     def for_duckdb(self) -> bool:
         """Whether DuckDB reads this file best: nothing is odd in it, and neither rows nor lines are very long."""
         fits = len(self.names) <= MANY_COLUMNS and self.survey.longest <= lines.LONGEST_CELL
-        return fits and self.survey.flawless
+        return fits and self.survey.flawless and is_text(self.readable)  # a path may be any bytes
 
 
 def _check(path: str, label: str, encoding: str) -> Checked:

@@ -1,0 +1,195 @@
+"""Missing, extreme, empty and unseen values: one rule for every source, and never a posterior that is no number."""
+
+import numpy as np
+import pytest
+
+import likely
+from likely.errors import DataError, LikelyWarning
+from likely.sources import MISSING
+from tables import COLUMNS, FORMS, GOOD, cells, learn, written
+
+# ------------------------------------------------------------------ row 5: missing
+
+
+TOKENS = [*MISSING, " ", " NA ", "\tNA", "\xa0", "\u2003?"]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_what_stands_for_missing_is_the_same_everywhere(kind, tmp_path):
+    n = len(TOKENS)
+    table = {"t": ["u", "v", *TOKENS], "y": ["p", "q"] * ((n + 2) // 2) + ["p"] * (n % 2)}
+    model = learn(written(table, kind, tmp_path))
+    assert model.schema.by_name["t"].values == ("u", "v")
+    assert sum(row["count"] for row in model.parameters["t"]) == 2
+    numbers = table | {"t": ["1.5", "2.5", *TOKENS]}
+    model = learn(written(numbers, kind, tmp_path), families={"t": likely.Gaussian()})
+    assert sum(row["count"] for row in model.parameters["t"]) == 2
+
+
+@pytest.mark.parametrize("kind", ["dict", "rows", "pandas", "polars", "pyarrow", "parquet", "jsonl", "csv"])
+def test_null_and_nan_are_missing_everywhere(kind, tmp_path):
+    table = {"x": [1.0, None, float("nan"), 4.0], "t": ["u", None, "v", "u"], "y": ["p", "q", "p", "q"]}
+    model = learn(written(table, kind, tmp_path))
+    assert sum(row["count"] for row in model.parameters["x"]) == 2
+    assert sum(row["count"] for row in model.parameters["t"]) == 3
+
+
+@pytest.mark.parametrize("kind", ["dict", "rows", "pandas", "polars", "parquet", "jsonl", "csv"])
+def test_a_number_can_stand_for_missing_and_the_given_tokens_replace_the_usual_ones(kind, tmp_path):
+    table = {"x": [1.5, -999.0, 2.5, 4.0], "n": [1, -999, 2, 3], "t": ["NA", "-999", "v", "v"], "y": ["p", "q", "p", "q"]}
+    for missing in (["-999"], [-999], "-999"):
+        model = learn(written(table, kind, tmp_path), missing=missing)
+        assert sum(row["count"] for row in model.parameters["x"]) == 3
+        assert sum(row["count"] for row in model.parameters["n"]) == 3
+        assert model.schema.by_name["t"].values == ("NA", "v")
+    array = np.column_stack([table["x"], table["n"], [0, 1, 0, 1]])
+    model = learn(array, "x2", missing=[-999])
+    assert [sum(row["count"] for row in model.parameters[name]) for name in ("x0", "x1")] == [3, 3]
+
+
+def test_a_cell_that_is_no_number_is_named_with_its_row_and_a_remedy(file, tmp_path):
+    said = r"column 'a' has 'n\.a\.' in row 3, which is not a number: pass missing=\['n\.a\.'\]"
+    table = {"a": ["1", "2", "n.a.", "4"], "y": ["u", "v", "u", "v"]}
+    for kind in ("dict", "pandas", "polars", "parquet", "jsonl", "csv"):
+        with pytest.raises(DataError, match=said):
+            learn(written(table, kind, tmp_path), families={"a": "gaussian"})
+    model = learn(table | {"a": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(DataError, match=r"column 'a' has 'n\.a\.' in row 2, which is not a number"):
+        model.predict(file("a\n1\nn.a.\n"))
+
+
+# ------------------------------------------------------------------ row 6: extreme numbers
+
+
+def test_infinity_is_refused_with_its_row(file, tmp_path):
+    for value in (float("inf"), float("-inf")):
+        table = {"a": [1.0, 2.0, value, 4.0], "y": ["u", "v", "u", "v"]}
+        for kind in ("dict", "pandas", "polars", "parquet", "csv", "jsonl"):
+            with pytest.raises(DataError, match=r"column 'a' has -?inf in row 3, which is not a finite number"):
+                learn(written(table, kind, tmp_path))
+        model = learn(table | {"a": [1.0, 2.0, 3.0, 4.0]})
+        with pytest.raises(DataError, match=r"column 'a' has -?inf in row 1, which is not a finite number"):
+            model.posterior({"a": value})
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [1e149, -1e149, 1.0, 2.0],
+        [5e-324, 0.0, 1e-320, 0.0],
+        [1e-200, 2e-200, 3e-200, 5e-200],
+        [-0.0, 0.0, -0.0, 0.0],
+        [2**53 + 1, 2**53 + 3, 2**60, 5],
+        [2**63 - 1, -(2**63), 0, 1],
+        [2**64 - 1, 0, 1, 2],
+        [2**70, 0, 1, 2],
+        [1e9 + 0.1, 1e9 + 0.2, 1e9 + 0.3, 1e9 + 0.4],
+    ],
+)
+def test_extreme_numbers_give_finite_posteriors(numbers, tmp_path):
+    table = {"a": numbers, "y": ["u", "v", "u", "v"]}
+    for kind in ("dict", "csv", "jsonl"):
+        model = learn(written(table, kind, tmp_path), families={"a": "gaussian"})
+        for far in (0.0, 1e308, -1e308, 5e-324, -0.0):
+            shares = model.posterior({"a": far}).probabilities
+            assert np.isfinite(shares).all()
+            assert shares.sum() == pytest.approx(1.0)
+
+
+def test_numbers_too_large_for_a_variance_are_refused_with_their_row():
+    with pytest.raises(DataError, match=r"column 'a' has 1e\+308 in row 2, which is too large to be squared"):
+        learn({"a": [1.0, 1e308, 2.0, 3.0], "y": ["u", "v", "u", "v"]})
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "parquet", "csv", "jsonl"])
+def test_whole_numbers_beyond_the_digits_of_a_float_stay_different_labels(kind, tmp_path):
+    labels = [2**53 + 1, 2**53 + 2, 2**53 + 1, 2**53 + 2]
+    table = {"a": [1.0, 2.0, 1.5, 2.5], "c": labels, "y": labels}
+    model = learn(written(table, kind, tmp_path), families={"c": "categorical"})
+    assert model.classes == (2**53 + 1, 2**53 + 2)
+    assert model.schema.by_name["c"].values == (2**53 + 1, 2**53 + 2)
+    assert model.predict([{"a": 1.0, "c": str(2**53 + 1)}]).tolist() == [2**53 + 1]
+
+
+def test_minus_zero_and_zero_are_one_category():
+    model = learn({"c": [0.0, -0.0, 1.5, 0.0], "y": ["u", "v", "u", "v"]}, families={"c": "categorical"})
+    assert model.schema.by_name["c"].values == (0.0, 1.5)
+
+
+def test_a_code_with_leading_zeros_is_no_number(file):
+    rows = "".join(f"{zip_code},{y}\n" for zip_code, y in zip(["01234", "01234", "99999", "00501"], "uvuv", strict=True))
+    model = learn(file("zip,y\n" + rows))
+    assert model.schema.by_name["zip"].values == ("00501", "01234", "99999")
+    assert cells(file("x\n0.5\n0\n-0.5\n0e3\n")) == {"x": [0.5, 0.0, -0.5, 0.0]}
+
+
+# ------------------------------------------------------------------ row 7: columns and classes with nothing to say
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "parquet", "csv", "jsonl"])
+def test_a_column_without_a_cell_is_left_out_and_says_why(kind, tmp_path):
+    for nothing in ([None] * 4, ["NA"] * 4, [float("nan")] * 4):
+        model = learn(written(COLUMNS | {"void": nothing}, kind, tmp_path))
+        assert dict(model.schema.ignored)["void"] == "every cell is missing"
+        assert model.predict(written(COLUMNS | {"void": [None] * 4}, kind, tmp_path)).tolist() == COLUMNS["y"]
+
+
+def test_a_constant_column_and_a_class_of_one_row_learn_with_a_warning():
+    table = {"x": [3.0, 3.0, 3.0, 3.0], "c": ["k"] * 4, "z": [1.0, 2.0, 3.0, 9.0], "y": ["u", "u", "u", "v"]}
+    with pytest.warns(LikelyWarning, match="does not vary"):
+        model = likely.learn(table, "y")
+    shares = model.posterior({"x": [3.0, 4.0, -1e9], "c": ["k", "other", None], "z": [1.0, 9.0, None]}).probabilities
+    assert np.isfinite(shares).all()
+    assert shares.sum(1) == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_a_single_class_is_refused_and_can_be_declared(file):
+    for data in (COLUMNS | {"y": ["no"] * 4}, file(GOOD.replace("yes", "no"))):
+        with pytest.raises(DataError, match=r"column 'y' has only one class, 'no'.*needs two classes.*classes="):
+            learn(data)
+        assert learn(data, classes=["no", "yes"]).classes == ("no", "yes")
+
+
+def test_a_class_that_the_test_rows_lack_is_predicted_all_the_same():
+    model = learn(COLUMNS)
+    assert model.posterior({"a": [1.5], "b": ["u"]}).probabilities.shape == (1, 2)
+
+
+# ------------------------------------------------------------------ row 8: what prediction has not seen
+
+
+def test_an_unseen_value_is_smoothed_and_flagged():
+    model = learn(COLUMNS)
+    ledger = model.explain({"a": 1e6, "b": "never"})
+    flags = {entry.name: entry.flags for entry in ledger.entries}
+    assert flags == {"a": ("out of range",), "b": ("unseen",)}
+    assert np.isfinite(model.posterior({"a": [1e6], "b": ["never"]}).probabilities).all()
+
+
+def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
+    model = learn(COLUMNS)
+    assert model.posterior([{"a": None, "b": None}]).probabilities.tolist() == [[0.5, 0.5]]
+    flags = {entry.name: entry.flags for entry in model.explain({"a": None, "b": "?"}).entries}
+    assert flags == {"a": ("missing",), "b": ("missing",)}
+
+
+# ------------------------------------------------------------------ row 27: cells that would like to be code
+
+
+CODE = [
+    '"; DROP TABLE data; --', "<script>alert(1)</script>", "{{7*7}}", "=cmd()", "\x1b[31mred", "${HOME}", "' or 1=1 --",
+    "a\u202eb",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_values_that_look_like_code_are_values(kind, tmp_path):
+    table = {"c": CODE * 2, "y": [CODE[0], CODE[1]] * len(CODE)}
+    model = learn(written(table, kind, tmp_path), families={"c": "categorical"})
+    assert model.schema.by_name["c"].values == tuple(sorted(CODE))
+    assert model.classes == tuple(sorted(CODE[:2]))
+    for value in CODE:
+        ledger = model.explain({"c": value})
+        assert ledger.entries[0].flags == ()
+        assert "\x1b" not in str(ledger)
+        assert "<script>" not in ledger._repr_html_()
