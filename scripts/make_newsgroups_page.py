@@ -95,7 +95,8 @@ def main() -> None:
     page = ["# Twenty newsgroups", "", about, "", "## Official split, by date", "", *official, "", READING, ""]
     page += ["## A random third withheld", "", f"The default: {third}.", ""]
     page += ["## Accuracy against the number of posts learned from", "", "![learning curve](newsgroups.svg)", ""]
-    page += ["```text", str(drawn), "```", "", "## The words that speak most for each group", "", "| group | words |", "|---|---|"]
+    page += ["```text", str(drawn), "```", "", "## The words that speak most for each group", ""]
+    page += ["| group | words |", "|---|---|"]
     page += [f"| {label} | {', '.join(word for word, _ in best)} |" for label, best in words.items()]
     (ROOT / "docs" / "newsgroups.md").write_text("\n".join(page) + "\n")
 

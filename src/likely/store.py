@@ -99,15 +99,15 @@ def _replace(path: str | Path, parts: tuple[bytes, ...], replacing: str | None) 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
     """Header, arrays and digest of a model file; anything but a whole, untouched file is refused."""
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # before it is opened: a pipe would wait for a writer
             raise ModelFileError(f"{str(path)!r} is not a Likely model file: it is no ordinary file")
         with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size  # of this very file: another may take its place any moment
             start = file.read(_FIXED.size)
-            length = _header_length(start, found.st_size, path)
+            length = _header_length(start, size, path)
             text = file.read(length)
-            header, listed = _header(text, found.st_size - _FIXED.size - length, path)
-            body = file.read(found.st_size - _FIXED.size - length)
+            header, listed = _header(text, size - _FIXED.size - length, path)
+            body = file.read(size - _FIXED.size - length)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         if isinstance(error, ModelFileError):
             raise

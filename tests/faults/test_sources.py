@@ -163,6 +163,13 @@ def test_the_header_tells_the_delimiter(file, text, names):
     assert cells(file(text)) == {names[0]: [1], names[1]: [2]}
 
 
+def test_a_header_is_read_as_the_rows_are(file):
+    assert cells(file('"a", "b, c"\n1, "x, y"\n2,z\n')) == {"a": [1, 2], "b, c": ["x, y", "z"]}
+    assert cells(file('a,b\n1, "x, y"\n2,z\n')) == {"a": [1, 2], "b": ["x, y", "z"]}
+    with pytest.raises(DataError, match=r"data.csv' has no readable header line"):
+        cells(file(' """\n1\n'))
+
+
 def test_json_lines_that_are_none_are_errors_with_their_number_or_counted_rejects(file):
     path = file('{"a": 1, "y": "u"}\n{"a": \n[1]\n\n{"a": 2, "a": 3}\n{"a": 4, "y": "v"}\n', "d.jsonl")
     with pytest.raises(DataError, match=r"d.jsonl' line 2 is not JSON"):

@@ -60,10 +60,11 @@ class Lines:
 
 
 def rows(path: str, delimiter: str, cells: int, spaced: bool, fault: Fault) -> Iterator[list[str]]:
-    """The rows of a file, the header first; what is no row goes to `fault` with its line. A blank line is no row."""
+    """The rows of a file after its header; what is no row goes to `fault` with its line. A blank line is no row."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         lines = Lines(file)
         parser = read_csv(lines, delimiter, spaced)
+        next(parser, None)
         while True:
             lines.begin()
             try:
@@ -92,8 +93,7 @@ def read_csv(lines: Iterator[str], delimiter: str, spaced: bool) -> Iterator[lis
 def tables(
     found: Iterator[list[str]], places: list[int], cells: int, most_rows: int
 ) -> Iterator[tuple[int, list[Any]]]:
-    """The rows after the header in batches: how many, and the wanted columns as Arrow text."""
-    next(found, None)
+    """The rows in batches: how many, and the wanted columns as Arrow text."""
     most = max(1, min(most_rows, BATCH_CELLS // max(cells, 1)))
     batch: list[list[str]] = []
     for row in found:

@@ -188,8 +188,12 @@ class Checked:
 def _check(path: str, label: str, encoding: str) -> Checked:
     keep = None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _copy(path, label, encoding)
     readable = keep.name if keep else os.path.abspath(path)
-    delimiter, names = _header(readable, label, path.lower().endswith(".tsv"))
-    return Checked(readable, names, delimiter, survey(readable, label, delimiter, len(names)), keep)
+    tabs = path.lower().endswith(".tsv")
+    delimiter, names = _header(readable, label, tabs=tabs, spaced=False)
+    found = survey(readable, label, delimiter, len(names))
+    if found.spaced:  # the header is read as the rows are
+        delimiter, names = _header(readable, label, tabs=tabs, spaced=True)
+    return Checked(readable, names, delimiter, found, keep)
 
 
 def _copy(path: str, label: str, encoding: str) -> Any:
@@ -205,7 +209,7 @@ def _copy(path: str, label: str, encoding: str) -> Any:
     return copy
 
 
-def _header(readable: str, label: str, tabs: bool) -> tuple[str, tuple[str, ...]]:
+def _header(readable: str, label: str, *, tabs: bool, spaced: bool) -> tuple[str, tuple[str, ...]]:
     """The delimiter and the names of the columns; a header may span lines, and be long."""
     size = BLOCK
     while True:
@@ -215,7 +219,7 @@ def _header(readable: str, label: str, tabs: bool) -> tuple[str, tuple[str, ...]
         text = head.decode("utf-8-sig", errors="ignore")  # at most the last character is cut
         delimiter = "\t" if tabs else _delimiter(re.split("[\r\n]", text, maxsplit=1)[0])
         try:
-            names = _first_row(text, delimiter, whole=len(head) < size)
+            names = _first_row(text, delimiter, spaced=spaced, whole=len(head) < size)
         except csv.Error as error:
             raise DataError(f"{label} has no readable header line: {error}") from None
         if names is not None:
@@ -228,10 +232,9 @@ def _header(readable: str, label: str, tabs: bool) -> tuple[str, tuple[str, ...]
     return delimiter, tuple(name_columns(names, f"the header of {label}"))
 
 
-def _first_row(text: str, delimiter: str, whole: bool) -> list[str] | None:
+def _first_row(text: str, delimiter: str, *, spaced: bool, whole: bool) -> list[str] | None:
     """The cells of the first row; None if the text breaks off before its end."""
     found = io.StringIO(text, newline="")
-    spaced = bool(re.match(f'[^"\r\n]*{re.escape(delimiter)} +"', text))
     try:
         names = next(lines.read_csv(found, delimiter, spaced), [])
     except csv.Error:
