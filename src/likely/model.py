@@ -19,7 +19,7 @@ from likely.engines import Plan, Scorer, groups, settled, tally_source
 from likely.engines.memory import check_weights
 from likely.engines.score import bernoulli_blocks
 from likely.errors import DataError, LikelyWarning, ModelFileError, SchemaError, UsageError
-from likely.families import Block, Parameters, counted_alike, family
+from likely.families import Binomial, Block, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
 from likely.families.forms import Parabola
@@ -112,7 +112,10 @@ class Model:
         """For every column of text and every class, the words that speak most for it."""
         forms: dict[str, Any] = {self.blocks[i].name: self.block_parameters[i].form for i in self.scorer.texts}
         return {
-            name: {str(c): [word for word, _ in best] for c, best in zip(self.classes, ranked_words(form, most), strict=True)}
+            name: {
+                str(c): [word for word, _ in best]
+                for c, best in zip(self.classes, ranked_words(form, most), strict=True)
+            }
             for name, form in forms.items()
         }
 
@@ -242,8 +245,10 @@ class Model:
         return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
 
     def _other_family(self, block: Block, families: Any) -> Block:
-        single = block.columns[0] if len(block.columns) == 1 else block.columns
-        given = families.get(single, families.get(block.name)) if isinstance(families, Mapping) else families
+        named = (
+            [families[key] for key in _keys(block) if key in families] if isinstance(families, Mapping) else [families]
+        )
+        given = named[0] if named else None
         if given is None:
             return block
         other = family(given)
@@ -334,10 +339,17 @@ def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
 
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
-    names = {block.columns if len(block.columns) > 1 else block.columns[0] for block in blocks}
-    odd = [key for key in families if key not in names | {b.name for b in blocks}] if isinstance(families, Mapping) else []
+    known = {key for block in blocks for key in _keys(block)}
+    odd = [key for key in families if key not in known] if isinstance(families, Mapping) else []
     if odd:
-        raise SchemaError(f"there is no column {odd[0]!r}: the model has {sorted(map(str, names))[:20]}", column=odd[0])
+        names = [block.name for block in blocks]
+        raise SchemaError(f"there is no column {odd[0]!r}: the model has {names[:20]}", column=odd[0])
+
+
+def _keys(block: Block) -> tuple[Any, ...]:
+    """What a block may be called: by its columns, by its name, and k of n by the column of k alone."""
+    alone = len(block.columns) == 1 or isinstance(block.family, Binomial)
+    return (block.columns, block.name, *([block.columns[0]] if alone else []))
 
 
 def load(path: str | Path) -> Model:

@@ -131,7 +131,7 @@ def settled(tally: Tally) -> Tally:
 
 def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None) -> Tally:
     """One batch counted, in a schema that knows the batch's own values."""
-    coded = labels or batch.coded(plan.target)
+    coded = sorted_labels(labels or batch.coded(plan.target))
     classes = len(coded.values)
     y = coded.codes.astype(np.int64, copy=False)
     y = y - coded.low if coded.low else y
@@ -147,6 +147,16 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
     return in_order(
         Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned()
     )
+
+
+def sorted_labels(coded: Coded) -> Coded:
+    """The same labels with their classes in order, so that no table need be turned round once it is counted."""
+    classes = ordered(coded.values)
+    if classes == tuple(coded.values):
+        return coded
+    place = {label: i for i, label in enumerate(classes)}
+    move = np.array([*(place[label] for label in coded.values), -1], dtype=np.int64)  # code -1 reads the last entry
+    return Coded(move[coded.codes - coded.low], classes)
 
 
 def in_order(tally: Tally) -> Tally:

@@ -101,6 +101,7 @@ def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Arr
     for axis in axes:  # a missing value: the sum over the known ones, whatever the other values are
         known = np.take(share, np.arange(n.shape[axis]), axis).sum(axis, keepdims=True)
         share = np.concatenate([share, known if n.shape[axis] else np.ones_like(known)], axis)
+    share[(slice(None), *[-1] * len(axes))] = 1.0  # all missing says nothing, not even a rounding error
     return log(share)
 
 

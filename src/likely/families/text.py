@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +16,15 @@ from likely.errors import LikelyWarning, UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
-from likely.families.words import Words
+from likely.families.words import Words, roomy
 from likely.schema import Column
+from likely.sources.documents import Documents
 from likely.tokens import Bags, Vocabulary, encode, encode_tokens, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
 MOST_WORDS_SHOWN = 200
+STRETCH = 1 << 22  # bytes of text that are turned into bags at a time
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,9 @@ class Text:
         """What one word adds: its number, the logarithm of one more, or one."""
         return self.counts or {"auto": "log", "bernoulli": "once"}.get(self.kind, "raw")
 
-    def bags(self, text: tuple[NDArray[np.uint8], NDArray[Any]], vocabulary: Vocabulary | None = None) -> Bags:
-        """The documents as bags of words; with a vocabulary, only of its words."""
-        settings: dict[str, Any] = {"ngrams": self.ngrams, "frozen": vocabulary is not None}
+    def bags(self, text: tuple[NDArray[np.uint8], NDArray[Any]], vocabulary: Vocabulary, frozen: bool = True) -> Bags:
+        """The documents as bags of the vocabulary's words; unless it is frozen, new ones are added to it."""
+        settings: dict[str, Any] = {"ngrams": self.ngrams, "frozen": frozen}
         if self.pattern is None:
             return encode(*text, vocabulary, unit=self.unit, lowercase=self.lowercase, **settings)
         return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
@@ -79,15 +82,18 @@ class Text:
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """How much of each word was seen in each class."""
-        none = Sample.empty() if self.kind == "auto" else None
-        if rows.documents is None:
-            return [Words(Vocabulary(), np.zeros((0, classes * self._parts)), np.zeros(classes), none)]
-        bags, used = self.bags(rows.documents.text), np.where(rows.documents.missing, -1, labels)
-        table = np.zeros((len(bags.vocabulary), classes * self._parts))
-        documents = np.zeros(classes)
-        weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights, table, documents)
-        sample = none and Sample.of(bags, rows.documents.text, used, weights)
-        return [Words(bags.vocabulary, table, documents, sample)]
+        vocabulary, documents = Vocabulary(), np.zeros(classes)
+        table = np.zeros((0, classes * self._parts))
+        sample = Sample.empty() if self.kind == "auto" else None
+        for a, b in _stretches(rows.documents):
+            assert rows.documents is not None
+            text = (rows.documents.buffer, rows.documents.offsets[a : b + 1])
+            used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
+            bags = self.bags(text, vocabulary, frozen=False)
+            vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
+            weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
+            sample = sample and sample + Sample.of(bags, text, used, weights[a:b])
+        return [Words(vocabulary, table, documents, sample)]
 
     def settle(self, words: Words) -> Words:
         """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""
@@ -249,6 +255,16 @@ class _Readable(Sequence[dict[str, Any]]):
 
     def __getitem__(self, at: Any) -> Any:
         return self._rows[at]
+
+
+def _stretches(documents: Documents | None) -> list[tuple[int, int]]:
+    """Documents that are counted at a time: some megabytes of text, so that their bags never take much memory."""
+    if documents is None or len(documents.offsets) < 2:
+        return []
+    offsets = documents.offsets
+    edges = np.searchsorted(offsets, np.arange(offsets[0] + STRETCH, offsets[-1], STRETCH))
+    cuts = sorted({0, *edges.tolist(), len(offsets) - 1})
+    return list(pairwise(cuts))
 
 
 def _owner(bags: Bags) -> NDArray[np.int64]:

@@ -78,7 +78,7 @@ class Words:
 
     def _moved(self, vocabulary: Vocabulary, ids: Ids, rows: Array, documents: Array, sample: Sample | None) -> Words:
         """The value in which some words have other numbers; it takes the table over."""
-        table = _roomy(self._own(), len(vocabulary))
+        table = roomy(self._own(), len(vocabulary))
         before = table[ids]
         new = Words.__new__(Words)
         new.vocabulary, new.documents, new.sample = vocabulary, documents, sample
@@ -92,7 +92,7 @@ class Words:
     def __add__(self, other: Words) -> Words:
         with _LOCK:
             vocabulary, (_, ids) = self.vocabulary.union(other.vocabulary)
-            table = _roomy(self._own(), len(vocabulary))
+            table = roomy(self._own(), len(vocabulary))
             self._table = table
             sample = self.sample and other.sample and self.sample + other.sample.renamed(ids)
             return self._moved(vocabulary, ids, table[ids] + other.table, self.documents + other.documents, sample)
@@ -195,7 +195,7 @@ class Words:
         return Words.of, (self.arrays(),)
 
 
-def _roomy(table: Array, size: int) -> Array:
+def roomy(table: Array, size: int) -> Array:
     """The same table with room for more words; it grows by half, so that each word is moved a few times at most."""
     if len(table) >= size:
         return table
