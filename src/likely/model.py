@@ -88,7 +88,7 @@ class Model:
         statistics = dict(zip(self.blocks, self.tally.statistics, strict=True))
         for group in groups(self.blocks):
             columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
-            imagined = [self.prior.of(block.name) for block in group]
+            imagined = [self.prior.of(block) for block in group]
             tallied = [statistics[block] for block in group]
             derived = group[0].family.derive(columns, tallied, imagined, self.classes)
             found.update(zip(group, derived, strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import SchemaError, UsageError
-from likely.families.base import Block
+from likely.families import Binomial, Block
 from likely.schema import CATEGORY, Column, Schema
 from likely.schema import plain as plainly
 
@@ -203,16 +203,16 @@ class Priors:
     columns: Mapping[str, Prior] = field(default_factory=dict)
     classes: Prior | Mapping[Any, float] | None = None
 
-    def of(self, name: str) -> Prior:
+    def of(self, block: Block) -> Prior:
         """The prior of one column or block."""
-        return self.columns.get(name, self.default)
+        return next((self.columns[key] for key in _keys(block) if key in self.columns), self.default)
 
     def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
         """The values that the priors speak of, column by column; in a block they are named together, as a tuple."""
         found: dict[str, set[Any]] = {}
         for block in blocks:
             names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
-            for value in self.of(block.name).named:
+            for value in self.of(block).named:
                 each = (value,) if block.family.single else value
                 if isinstance(each, tuple) and len(each) == len(names):
                     for name, part in zip(names, each, strict=True):
@@ -222,7 +222,7 @@ class Priors:
     def check(self, blocks: Sequence[Block]) -> None:
         """Refuse priors of columns that are not there: a slip of the pen would smooth nothing."""
         names = [block.name for block in blocks]
-        odd = sorted(self.columns.keys() - set(names))
+        odd = sorted(self.columns.keys() - {key for block in blocks for key in _keys(block)})
         if odd:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
 
@@ -270,6 +270,11 @@ def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, flo
     if not math.isclose(total, 1.0, rel_tol=1e-9):
         raise UsageError(f"class_prior sums to {total:g}: it must sum to 1")
     return shares
+
+
+def _keys(block: Block) -> tuple[str, ...]:
+    """What a block may be called: by its name, and k of n by the column of k alone."""
+    return (block.name, *([block.columns[0]] if isinstance(block.family, Binomial) else []))
 
 
 def _named(key: Any) -> str:

@@ -61,7 +61,7 @@ def write(
     try:
         _replace(path, (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), replacing)
     except OSError as error:
-        remedy = "choose a folder that exists, may be written to and has room"
+        remedy = "choose another place: a folder that exists, may be written to and has room"
         raise SaveError(f"{str(path)!r} cannot be written: {error.strerror or error}", remedy=remedy) from None
     return digest.hex()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,6 @@ from likely.model import Model
 from likely.prior import priors
 from likely.schema import TEXT, Column
 from likely.sources import Coded, Frame, InMemory
-from likely.sources.batch import to_arrow
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
@@ -158,8 +157,8 @@ def _batch(X: Any) -> Frame:
 def _listed(X: Any) -> Any:
     if hasattr(X, "to_arrow"):
         return X.to_arrow()
-    values: Sequence[Any] = X.tolist() if hasattr(X, "tolist") else list(X)
+    values: list[Any] = X.tolist() if hasattr(X, "tolist") else list(X)
     for i, value in enumerate(values):
         if not isinstance(value, str) and value is not None and value == value:  # noqa: PLR0124 - NaN is a missing text
             raise DataError(f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value)
-    return to_arrow(values, COLUMN)
+    return values

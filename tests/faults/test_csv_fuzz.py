@@ -14,7 +14,7 @@ from likely.errors import DataError
 from likely.sources import Reading, open_source, survey
 from likely.sources import text as text_source
 
-SIGNS = '",;|\t\r\n \\\'#x1é漢😀\x85\u2028\ufeff\x1a\x0b'
+SIGNS = "\",;|\t\r\n \\'#x1é漢😀\x85\u2028\ufeff\x1a\x0b"
 CELLS = st.text(st.sampled_from(SIGNS), max_size=8) | st.text(max_size=8).map(lambda t: t.replace("\0", ""))
 TEXTS = CELLS.filter(lambda t: not any(0xD800 <= ord(c) <= 0xDFFF for c in t))
 
@@ -85,7 +85,9 @@ def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, t
         assert read(path) == (names, rows, [])
 
 
-@given(st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=8), st.sampled_from(["utf-16", "utf-8-sig"]))
+@given(
+    st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=8), st.sampled_from(["utf-16", "utf-8-sig"])
+)
 @settings(max_examples=30)
 def test_a_byte_order_mark_tells_the_encoding(folder, rows, encoding):
     path = folder / "marked.csv"
@@ -95,7 +97,9 @@ def test_a_byte_order_mark_tells_the_encoding(folder, rows, encoding):
 
 
 JUNK = st.lists(
-    st.sampled_from([b'"', b'""', b",", b";", b"\n", b"\r", b"\r\n", b" ", b"x", b"1", b"\t", b"\xc3\xa9", b"\xff", b"\0"]),
+    st.sampled_from(
+        [b'"', b'""', b",", b";", b"\n", b"\r", b"\r\n", b" ", b"x", b"1", b"\t", b"\xc3\xa9", b"\xff", b"\0"]
+    ),
     max_size=40,
 ).map(b"".join)
 
@@ -128,7 +132,11 @@ def test_any_bytes_are_a_table_or_a_named_fault_and_no_line_is_lost(folder, junk
         assert read(path)[1] == rows
 
 
-@given(st.lists(st.sampled_from(['1,2', '1,"x\ny"', '1,"x', '"1,2', "1", "1,2,3", '1,"x"y', "", '1,x"y', "3,4"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["1,2", '1,"x\ny"', '1,"x', '"1,2', "1", "1,2,3", '1,"x"y', "", '1,x"y', "3,4"]), max_size=12
+    )
+)
 @settings(max_examples=200)
 def test_every_line_of_a_ragged_file_is_a_row_a_part_of_one_a_reject_or_blank(folder, parts):
     path = folder / "ragged.csv"

@@ -42,7 +42,11 @@ def test_line_breaks_quotes_delimiters_and_tabs_live_in_quoted_cells(file):
 
 
 def test_a_blank_between_delimiter_and_quote_belongs_to_neither(file):
-    assert cells(file('a, "b, c", y\n1, "x, y", u\n2, "z", v\n')) == {"a": [1, 2], "b, c": ["x, y", "z"], "y": ["u", "v"]}
+    assert cells(file('a, "b, c", y\n1, "x, y", u\n2, "z", v\n')) == {
+        "a": [1, 2],
+        "b, c": ["x, y", "z"],
+        "y": ["u", "v"],
+    }
 
 
 def test_a_very_long_cell_is_kept_whole(file):

@@ -55,8 +55,14 @@ def test_a_loaded_model_equals_the_saved_one_down_to_its_digest(model, tmp_path)
 @pytest.mark.parametrize(
     "labels",
     [
-        (1, 2), (0.5, 1.5), (True, False), ("é", "a\u2028b"), ((1, "a"), (2, "b")), (b"x", b"\xff"),
-        (2**60, 2**60 + 1), (-0.5, 1e300),
+        (1, 2),
+        (0.5, 1.5),
+        (True, False),
+        ("é", "a\u2028b"),
+        ((1, "a"), (2, "b")),
+        (b"x", b"\xff"),
+        (2**60, 2**60 + 1),
+        (-0.5, 1e300),
     ],
     ids=str,
 )

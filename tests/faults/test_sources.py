@@ -308,7 +308,9 @@ def test_any_name_is_kept_exactly_and_never_the_wrong_column(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "dict"])
 def test_odd_names_survive_learning_saving_and_explaining(kind, tmp_path):
-    table = {name: [float(i), float(i + 1), float(i), 3.0] for i, name in enumerate(NAMES)} | {"y": ["u", "v", "u", "v"]}
+    table = {name: [float(i), float(i + 1), float(i), 3.0] for i, name in enumerate(NAMES)} | {
+        "y": ["u", "v", "u", "v"]
+    }
     model = learn(written(table, kind, tmp_path))
     model.save(tmp_path / "m.likely")
     loaded = likely.load(tmp_path / "m.likely")

@@ -36,7 +36,12 @@ def test_null_and_nan_are_missing_everywhere(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["dict", "rows", "pandas", "polars", "parquet", "jsonl", "csv"])
 def test_a_number_can_stand_for_missing_and_the_given_tokens_replace_the_usual_ones(kind, tmp_path):
-    table = {"x": [1.5, -999.0, 2.5, 4.0], "n": [1, -999, 2, 3], "t": ["NA", "-999", "v", "v"], "y": ["p", "q", "p", "q"]}
+    table = {
+        "x": [1.5, -999.0, 2.5, 4.0],
+        "n": [1, -999, 2, 3],
+        "t": ["NA", "-999", "v", "v"],
+        "y": ["p", "q", "p", "q"],
+    }
     for missing in (["-999"], [-999], "-999"):
         model = learn(written(table, kind, tmp_path), missing=missing)
         assert sum(row["count"] for row in model.parameters["x"]) == 3
@@ -117,7 +122,9 @@ def test_minus_zero_and_zero_are_one_category():
 
 
 def test_a_code_with_leading_zeros_is_no_number(file):
-    rows = "".join(f"{zip_code},{y}\n" for zip_code, y in zip(["01234", "01234", "99999", "00501"], "uvuv", strict=True))
+    rows = "".join(
+        f"{zip_code},{y}\n" for zip_code, y in zip(["01234", "01234", "99999", "00501"], "uvuv", strict=True)
+    )
     model = learn(file("zip,y\n" + rows))
     assert model.schema.by_name["zip"].values == ("00501", "01234", "99999")
     assert cells(file("x\n0.5\n0\n-0.5\n0e3\n")) == {"x": [0.5, 0.0, -0.5, 0.0]}

@@ -3,7 +3,16 @@ import pickle
 import numpy as np
 import pytest
 
-from likely.errors import DataError, ForgetError, LikelyError, LikelyWarning, ModelFileError, SchemaError, UsageError
+from likely.errors import (
+    DataError,
+    ForgetError,
+    LikelyError,
+    LikelyWarning,
+    ModelFileError,
+    SaveError,
+    SchemaError,
+    UsageError,
+)
 
 
 def test_an_error_names_column_value_row_and_remedy():
@@ -27,6 +36,15 @@ def test_an_error_names_column_value_row_and_remedy():
         (DataError("row 3 has '?'", row=3, value="?", remedy="clean it"), "row 3 has '?': clean it"),
         (UsageError("no such engine", value="abacus"), "value 'abacus', no such engine"),
         (DataError(column="age", value=np.float64(2.5), row=1), "column 'age' has 2.5 in row 1"),
+        (
+            DataError("which is not a number", column="age", value="n/a", row=17, remedy="pass missing=['n/a']"),
+            "column 'age' has 'n/a' in row 17, which is not a number: pass missing=['n/a']",
+        ),
+        (DataError("cannot be used: it is empty", column="x"), "column 'x' cannot be used: it is empty"),
+        (
+            DataError("has no label", column="risk", row=3, remedy="fill it in"),
+            "column 'risk' has no label in row 3: fill it in",
+        ),
     ],
 )
 def test_what_the_message_already_says_is_not_repeated(error, text):
@@ -37,12 +55,19 @@ def test_a_long_value_is_cut():
     assert len(str(DataError(column="note", value="x" * 10_000))) < 120
 
 
+def test_a_long_message_is_cut_and_its_remedy_is_not():
+    error = DataError(f"there is no column {'x' * 10_000!r}", remedy="look at the header")
+    assert len(str(error)) < 1_100
+    assert str(error).endswith("...: look at the header")
+
+
 def test_every_error_is_a_likely_error_with_an_exit_code():
-    codes = {LikelyError: 1, UsageError: 2, DataError: 3, ForgetError: 3, SchemaError: 3, ModelFileError: 4}
+    codes = {LikelyError: 1, SaveError: 1, UsageError: 2, DataError: 3, ForgetError: 3, SchemaError: 3, ModelFileError: 4}
     for kind, code in codes.items():
         assert issubclass(kind, LikelyError)
         assert kind.exit_code == code
-    assert all(issubclass(kind, ValueError) for kind in codes if kind is not LikelyError)
+    assert all(issubclass(kind, ValueError) for kind in codes if kind not in (LikelyError, SaveError))
+    assert issubclass(SaveError, OSError)
     assert issubclass(LikelyWarning, UserWarning)
 
 

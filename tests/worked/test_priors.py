@@ -155,6 +155,14 @@ def test_every_prior_survives_the_model_file(smoothing, tmp_path):
     assert loaded.parameters == model.parameters
 
 
+def test_k_of_n_may_be_called_by_k_alone():
+    data = {"k": [3, 5, 1, 0], "n": [6] * 4, "y": ["a", "a", "b", "b"]}
+    model = likely.learn(data, "y", families={"k": likely.Binomial("n")}, smoothing={"k": 0})
+    assert model.parameters["k with n"][0]["probability"] == pytest.approx(8 / 12)
+    smoothed = model.relearn(smoothing={"k": 1}, families={"k": likely.Binomial("n")})
+    assert smoothed.parameters["k with n"][0]["probability"] == pytest.approx(9 / 14)
+
+
 @pytest.mark.parametrize("trials", [-1, True, math.nan])
 def test_a_number_of_trials_that_is_none_is_refused(trials):
     with pytest.raises(UsageError):

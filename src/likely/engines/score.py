@@ -122,7 +122,7 @@ class Scorer:
         """The texts of a block as bags of the words the model knows, and which of them are missing."""
         form: Any = self.parameters[block].form
         documents = batch.documents(self.parameters[block].columns[0])
-        return form.family.bags(documents.text, form.words.vocabulary), documents.missing
+        return form.family.bags(documents.part(0, batch.rows), form.words.vocabulary), documents.missing
 
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with the map to the places the model knows."""

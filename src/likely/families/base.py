@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
 from likely.schema import Column
-from likely.sources.documents import Documents
+from likely.sources.documents import Documents, Strings
 from likely.tokens import Bags
 
 Labels = NDArray[np.int64]
@@ -26,7 +26,7 @@ class Encoded:
     low: NDArray[np.int64]
     size: NDArray[np.int64]
     numbers: Array
-    documents: Documents | None = None
+    documents: Documents | Strings | None = None
 
 
 class Imagined(Protocol):

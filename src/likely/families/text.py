@@ -18,7 +18,7 @@ from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
-from likely.sources.documents import Documents
+from likely.sources.documents import Documents, Strings
 from likely.tokens import Bags, Vocabulary, encode, encode_tokens, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
@@ -87,7 +87,7 @@ class Text:
         sample = Sample.empty() if self.kind == "auto" else None
         for a, b in _stretches(rows.documents):
             assert rows.documents is not None
-            text = (rows.documents.buffer, rows.documents.offsets[a : b + 1])
+            text = rows.documents.part(a, b)
             used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             bags = self.bags(text, vocabulary, frozen=False)
             vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
@@ -257,13 +257,13 @@ class _Readable(Sequence[dict[str, Any]]):
         return self._rows[at]
 
 
-def _stretches(documents: Documents | None) -> list[tuple[int, int]]:
+def _stretches(documents: Documents | Strings | None) -> list[tuple[int, int]]:
     """Documents that are counted at a time: some megabytes of text, so that their bags never take much memory."""
-    if documents is None or len(documents.offsets) < 2:
+    if documents is None or len(documents.ends) < 2:
         return []
-    offsets = documents.offsets
-    edges = np.searchsorted(offsets, np.arange(offsets[0] + STRETCH, offsets[-1], STRETCH))
-    cuts = sorted({0, *edges.tolist(), len(offsets) - 1})
+    ends = documents.ends
+    edges = np.searchsorted(ends, np.arange(ends[0] + STRETCH, ends[-1], STRETCH))
+    cuts = sorted({0, *edges.tolist(), len(ends) - 1})
     return list(pairwise(cuts))
 
 

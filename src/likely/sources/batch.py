@@ -23,7 +23,7 @@ from likely.sources.cells import (
     text_to_numbers,
     to_number,
 )
-from likely.sources.documents import Documents, arrow_documents
+from likely.sources.documents import Documents, Strings, arrow_documents
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Batch(Protocol):
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """The wanted columns as one array of whole numbers, where they already are one."""
 
-    def documents(self, name: str) -> Documents:
+    def documents(self, name: str) -> Documents | Strings:
         """One column as texts."""
 
 
@@ -184,11 +184,10 @@ class Frame:
         """Columns that stand apart are never one array."""
         return None
 
-    def documents(self, name: str) -> Documents:
-        """The texts as Arrow holds them: nothing is copied where they lie end to end already."""
+    def documents(self, name: str) -> Documents | Strings:
+        """The texts where they are: as Arrow holds them, or as a list of strings."""
         column = self.columns[name]
-        column = to_arrow([None if v is None else str(v) for v in column], name) if isinstance(column, list) else column
-        return arrow_documents(column, self.missing)
+        return Strings.of(column, self.missing) if isinstance(column, list) else arrow_documents(column, self.missing)
 
 
 def code_numbers(column: NDArray[Any]) -> Coded:

@@ -91,6 +91,9 @@ def nature(column: Any, missing: tuple[str, ...]) -> int:
     """What a column of text holds: nothing, whole numbers, numbers or text."""
     import pyarrow as pa
 
+    first = _first(column, missing)  # which tells most columns, at a tenth of the cost of a cast that fails
+    if first is not None and not _is_number(first):
+        return TEXT
     kept = column
     if not _reads_as(kept, pa.float64()):
         kept = cleaned(column, missing)
@@ -100,7 +103,22 @@ def nature(column: Any, missing: tuple[str, ...]) -> int:
         return NOTHING
     if _has_code(kept):
         return TEXT
-    return WHOLE if _reads_as(kept, pa.int64()) else DECIMAL
+    whole = first is None or first.strip().lstrip("-").isdigit()
+    return WHOLE if whole and _reads_as(kept, pa.int64()) else DECIMAL
+
+
+def _first(column: Any, missing: tuple[str, ...]) -> str | None:
+    """The first cell that is not missing, if it is one of the first few."""
+    cells = (cell.as_py() for cell in column[:4])
+    return next((cell for cell in cells if cell is not None and not stands_for_missing(cell, missing)), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        to_number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _reads_as(column: Any, kind: Any) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from likely.schema import is_missing
+
+Text = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -18,9 +23,36 @@ class Documents:
     missing: NDArray[np.bool_]
 
     @property
-    def text(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts as the tokeniser takes them."""
-        return self.buffer, self.offsets
+    def ends(self) -> NDArray[np.int64]:
+        """How much text there is up to each document."""
+        return self.offsets
+
+    def part(self, start: int, stop: int) -> Text:
+        """Some of the texts as the tokeniser takes them; nothing is copied."""
+        return self.buffer, self.offsets[start : stop + 1]
+
+
+@dataclass(frozen=True)
+class Strings:
+    """A list of Python strings as texts: they become bytes only a part at a time, so that they are never held twice."""
+
+    texts: Sequence[str | None]
+    missing: NDArray[np.bool_]
+    ends: NDArray[np.int64]
+
+    @staticmethod
+    def of(values: Sequence[Any], missing: tuple[str, ...]) -> Strings:
+        """The texts of a list; None and NaN are missing, and so is what stands for it."""
+        texts = [None if is_missing(value) else value if isinstance(value, str) else str(value) for value in values]
+        gone = np.array([t is None or (t != "" and len(t) < 12 and t.strip() in missing) for t in texts], dtype=bool)
+        ends = np.concatenate([[0], np.cumsum([len(text or "") for text in texts])]).astype(np.int64)
+        return Strings(texts, gone, ends)
+
+    def part(self, start: int, stop: int) -> Text:
+        """Some of the texts as the tokeniser takes them."""
+        encoded = [(text or "").encode("utf-8", "surrogatepass") for text in self.texts[start:stop]]
+        offsets = np.concatenate([[0], np.cumsum([len(each) for each in encoded])]).astype(np.int64)
+        return np.frombuffer(b"".join(encoded), np.uint8), offsets
 
 
 def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:
