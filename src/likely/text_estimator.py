@@ -22,7 +22,7 @@ from likely.families.text import ranked_words
 from likely.ledger import Ledger
 from likely.model import Model
 from likely.prior import priors
-from likely.schema import TEXT, Column
+from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
 
 Array = NDArray[np.float64]
@@ -158,7 +158,8 @@ def _listed(X: Any) -> Any:
     if hasattr(X, "to_arrow"):
         return X.to_arrow()
     values: list[Any] = X.tolist() if hasattr(X, "tolist") else list(X)
-    for i, value in enumerate(values):
-        if not isinstance(value, str) and value is not None and value == value:  # noqa: PLR0124 - NaN is a missing text
-            raise DataError(f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value)
+    if not set(map(type, values)) <= {str}:
+        for i, value in enumerate(values):
+            if not isinstance(value, str) and not is_missing(value):
+                raise DataError(f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value)
     return values

@@ -109,7 +109,7 @@ class Scorer:
         """What one block says of every row, class by class."""
         form: Any = self.parameters[block].form
         if block in self.texts:
-            return form.terms(*self.bags(batch, block))  # type: ignore[no-any-return]
+            return _text_terms(form, *self.bags(batch, block))
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
         codes = self._codes(batch, self.encode(batch, [block]), block, part)
@@ -195,6 +195,17 @@ class Scorer:
                 "which is not a finite number", column=names[j], value=x[i, j].item(),
                 row=batch.start + start + int(i) + 1, remedy="mend it, or take infinity for missing",
             )  # fmt: skip
+
+
+def _text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+    """What documents say, each stretch of them on a core of its own."""
+    if len(bags.ids) >= len(form.words.vocabulary) // 8:
+        _ = form.table  # made once, before all cores want it
+    words = max(len(bags.ids) // max(len(bags), 1), 1)
+    parts = slabs(len(bags), 4 * words)
+    if len(parts) < 2:
+        return form.terms(bags, missing)  # type: ignore[no-any-return]
+    return np.concatenate(in_parallel(lambda p: form.terms(bags.part(*p), missing[p[0] : p[1]]), parts))
 
 
 class Lines(NamedTuple):

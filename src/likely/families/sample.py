@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.statistics import Array
+from likely.sources.documents import Part
 from likely.tokens import Bags
 
 SIZE = 8_000  # documents: more hardly change the hundred or so weights that are fitted on them
@@ -35,10 +37,10 @@ class Sample:
         return Sample(none, none, np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     @staticmethod
-    def of(bags: Bags, text: tuple[NDArray[np.uint8], NDArray[Any]], labels: Ints, weights: Array) -> Sample:
+    def of(bags: Bags, text: Part, labels: Ints, weights: Array) -> Sample:
         """The sample of a batch of documents."""
         rows = np.flatnonzero((labels >= 0) & (weights > 0))
-        keys = document_keys(*text)[rows]
+        keys = document_keys(text)[rows]
         whole = Sample(keys, labels[rows], weights[rows], *_taken(bags.indptr, bags.ids, bags.counts, rows))
         return whole.lowest()
 
@@ -119,10 +121,13 @@ class Sample:
         return made
 
 
-def document_keys(buffer: NDArray[np.uint8], offsets: NDArray[Any]) -> Ints:
+def document_keys(text: Part) -> Ints:
     """A well-mixed number for every document, from its bytes alone."""
-    view = memoryview(np.ascontiguousarray(buffer))  # type: ignore[arg-type]
-    sums = [zlib.crc32(view[a:b]) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    if isinstance(text, list):
+        sums = [zlib.crc32((document or "").encode("utf-8", "surrogatepass")) for document in text]
+    else:
+        view = memoryview(np.ascontiguousarray(text[0]))  # type: ignore[arg-type]
+        sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
     x = np.array(sums, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -18,13 +18,13 @@ from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
-from likely.sources.documents import Documents, Strings
-from likely.tokens import Bags, Vocabulary, encode, encode_tokens, weighing
+from likely.sources.documents import Documents, Part, Strings
+from likely.tokens import Bags, Vocabulary, encode, encode_texts, encode_tokens, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
 MOST_WORDS_SHOWN = 200
-STRETCH = 1 << 22  # bytes of text that are turned into bags at a time
+STRETCH = 1 << 23  # bytes of text that are turned into bags at a time
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Text:
         """What one word adds: its number, the logarithm of one more, or one."""
         return self.counts or {"auto": "log", "bernoulli": "once"}.get(self.kind, "raw")
 
-    def bags(self, text: tuple[NDArray[np.uint8], NDArray[Any]], vocabulary: Vocabulary, frozen: bool = True) -> Bags:
+    def bags(self, text: Part, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
         """The documents as bags of the vocabulary's words; unless it is frozen, new ones are added to it."""
         settings: dict[str, Any] = {"ngrams": self.ngrams, "frozen": frozen}
-        if self.pattern is None:
-            return encode(*text, vocabulary, unit=self.unit, lowercase=self.lowercase, **settings)
-        return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
+        if self.pattern is not None:
+            return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
+        settings |= {"unit": self.unit, "lowercase": self.lowercase}
+        return encode_texts(text, vocabulary, **settings) if isinstance(text, list) else encode(*text, vocabulary, **settings)
 
     def values(self, bags: Bags) -> Array:
         """What each word of each bag adds."""
@@ -271,7 +272,7 @@ def _owner(bags: Bags) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
 
 
-def _by_pattern(text: tuple[NDArray[np.uint8], NDArray[Any]], pattern: str, lowercase: bool) -> list[list[str]]:
+def _by_pattern(text: Part, pattern: str, lowercase: bool) -> list[list[str]]:
     """The words that a person's own pattern finds."""
     import re
 
@@ -279,9 +280,10 @@ def _by_pattern(text: tuple[NDArray[np.uint8], NDArray[Any]], pattern: str, lowe
         find: Callable[[str], list[str]] = re.compile(pattern).findall
     except re.error as error:
         raise UsageError(f"the pattern {pattern!r} cannot be read: {error}") from None
-    buffer, offsets = text
-    raw = buffer.tobytes()
-    documents = (
-        raw[a:b].decode("utf-8", "replace") for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    )
+    documents = [document or "" for document in text] if isinstance(text, list) else _decoded(*text)
     return [find(document.lower() if lowercase else document) for document in documents]
+
+
+def _decoded(buffer: NDArray[np.uint8], offsets: NDArray[Any]) -> list[str]:
+    raw = buffer.tobytes()
+    return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(offsets.tolist())]

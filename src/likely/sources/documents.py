@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likely.schema import is_missing
 
 Text = tuple[NDArray[np.uint8], NDArray[np.int64]]
+Part = Text | list[str | None]
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,20 @@ class Strings:
     @staticmethod
     def of(values: Sequence[Any], missing: tuple[str, ...]) -> Strings:
         """The texts of a list; None and NaN are missing, and so is what stands for it."""
-        texts = [None if is_missing(value) else value if isinstance(value, str) else str(value) for value in values]
-        gone = np.array([t is None or (t != "" and len(t) < 12 and t.strip() in missing) for t in texts], dtype=bool)
-        ends = np.concatenate([[0], np.cumsum([len(text or "") for text in texts])]).astype(np.int64)
-        return Strings(texts, gone, ends)
+        texts: Sequence[str | None] = values
+        gone = np.zeros(len(values), dtype=bool)
+        if not set(map(type, values)) <= {str}:
+            texts = [None if is_missing(v) else v if isinstance(v, str) else str(v) for v in values]
+            gone = np.array([text is None for text in texts], dtype=bool)
+        sizes = np.fromiter((len(text or "") for text in texts), np.int64, len(texts))
+        longest = max((len(token) for token in missing), default=0)
+        for i in np.flatnonzero((sizes > 0) & (sizes <= longest + 2)).tolist():
+            gone[i] = (texts[i] or "").strip() in missing
+        return Strings(texts, gone, np.concatenate([[0], np.cumsum(sizes)]))
 
-    def part(self, start: int, stop: int) -> Text:
-        """Some of the texts as the tokeniser takes them."""
-        encoded = [(text or "").encode("utf-8", "surrogatepass") for text in self.texts[start:stop]]
-        offsets = np.concatenate([[0], np.cumsum([len(each) for each in encoded])]).astype(np.int64)
-        return np.frombuffer(b"".join(encoded), np.uint8), offsets
+    def part(self, start: int, stop: int) -> list[str | None]:
+        """Some of the texts, as they are."""
+        return list(self.texts[start:stop])
 
 
 def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:

@@ -35,6 +35,12 @@ class Bags:
     def __len__(self) -> int:
         return self.indptr.size - 1
 
+    def part(self, start: int, stop: int) -> Bags:
+        """The bags of some documents in a row; nothing is copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return Bags(indptr, self.ids[first:last], self.counts[first:last], self.unknown[start:stop], self.vocabulary)
+
     @property
     def document_frequency(self) -> npt.NDArray[np.int64]:
         """How many documents hold each word of the vocabulary."""
