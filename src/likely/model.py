@@ -200,7 +200,8 @@ class Model:
                 column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
             )
         if isinstance(parameters.form, Parabola) and values[0] is not None:
-            deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
+            with np.errstate(over="ignore"):
+                deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
             flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
         flags[ZERO] = bool(np.isneginf(term).any())
         words: tuple[Word, ...] = ()

@@ -124,9 +124,8 @@ def test_the_prior_of_the_classes_moves_every_row_by_the_same_log_ratio(case, da
     even = case.learn(class_prior=[1 / len(case.classes)] * len(case.classes))
     moved = even.relearn(class_prior=given_shares)
     a, b = even.posterior(case.columns).log_joint, moved.posterior(case.columns).log_joint
-    possible = np.isfinite(a)
     expected = np.log([given_shares[label] * len(case.classes) for label in even.classes])
-    np.testing.assert_allclose((b - a)[possible], np.broadcast_to(expected, a.shape)[possible], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(b, a + expected, rtol=1e-9, atol=1e-9)
 
 
 @given(cases(kinds=("category",), weighted=False), st.data())
@@ -150,7 +149,7 @@ def test_a_joint_gaussian_of_one_column_is_the_column(case, data):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@given(cases(kinds=("table", "joint", "mixed"), max_blocks=1, smoothing=st.sampled_from([0, 0.5, 1.0])), st.data())
+@given(cases(kinds=("table", "joint", "values"), max_blocks=1, smoothing=st.sampled_from([0, 0.5, 1.0])), st.data())
 def test_a_missing_category_of_a_block_is_summed_out(case, data):
     """P(rest | class) = Σ P(value, rest | class) over the known values, whatever the rest of the block is."""
     model = case.learn(class_prior=[1 / len(case.classes)] * len(case.classes))

@@ -7,8 +7,9 @@ import itertools
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -108,16 +109,41 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 
 
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
-    """Everything a source holds, counted: one tally a batch, added up."""
+    """Everything a source holds, counted: one tally a batch, added up in order."""
     total: Tally | None = None
-    for batch in ahead(batches):
-        part = tally_batch(batch, plan)
+    for rows, counted in _tallies(batches, plan):
+        part = counted
+        for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
+            part = part.without(name, "")  # found to name rows while this batch was being counted
         total = settled(part if total is None else total + part)
         for name in too_many(total, plan.droppable):
             plan, total = _without(plan, total, name)
         if progress:
-            progress(batch.rows)
-    return total if total is not None else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
+            progress(rows)
+    return (
+        total.pruned()
+        if total is not None
+        else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
+    )
+
+
+def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]]:
+    """The tally of every batch, in order; several are counted at a time while the next ones are read."""
+    coming = ahead(batches)
+    first = list(itertools.islice(coming, 2))
+    if len(first) < 2:
+        yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
+        return
+    # Workers of their own: a batch that waits for its slabs must not keep the slabs' threads waiting.
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="likely-batch") as workers:
+        under_way: deque[tuple[int, Future[Tally]]] = deque()
+        for batch in itertools.chain(first, coming):
+            under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True)))
+            if len(under_way) > (os.cpu_count() or 1):
+                rows, part = under_way.popleft()
+                yield rows, part.result()
+        for rows, part in under_way:
+            yield rows, part.result()
 
 
 def settled(tally: Tally) -> Tally:
@@ -129,8 +155,10 @@ def settled(tally: Tally) -> Tally:
     return replace(tally, statistics=tuple(kept))
 
 
-def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None) -> Tally:
-    """One batch counted, in a schema that knows the batch's own values."""
+def tally_batch(
+    batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None, *, part: bool = False
+) -> Tally:
+    """One batch counted, in a schema that knows the batch's own values; in a `part` unseen ones are left to be pruned."""
     coded = sorted_labels(labels or batch.coded(plan.target))
     classes = len(coded.values)
     y = coded.codes.astype(np.int64, copy=False)
@@ -144,9 +172,8 @@ def tally_batch(batch: Batch, plan: Plan, labels: Coded | None = None, weights: 
     some = slice(None) if used.all() else used
     seen = np.bincount(y[some], w[some], classes).astype(np.float64)
     schema = _schema(plan, coded.values, known)
-    return in_order(
-        Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum())).pruned()
-    )
+    counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum()))
+    return in_order(counted if part else counted.pruned())
 
 
 def sorted_labels(coded: Coded) -> Coded:

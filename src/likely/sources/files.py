@@ -16,7 +16,7 @@ from likely.sources.letters import ENDINGS, Letters, are_letters
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 131_072
 PAGE = 1 << 18  # bytes read ahead a column: whole column chunks would double the memory
 MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other counts
 
