@@ -93,7 +93,7 @@ def test_class_priors_and_smoothing_are_heeded():
     wide = NaiveBayes(smoothing=likely.MEstimate(3.0, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})).fit(X, y)
     np.testing.assert_allclose(wide.predict_joint_log_proba([["c"]])[0], np.log([2 / 5 * 1 / 5, 3 / 5 * 1 / 6]))
     block = NaiveBayes("joint", smoothing={(0, 1): 2.0}).fit(np.column_stack([X, X]), y)
-    assert block.model_.prior.of("x0 with x1") == likely.Pseudocount(2.0)
+    assert block.model_.prior.of(block.model_.blocks[0]) == likely.Pseudocount(2.0)
 
 
 def test_a_column_of_a_frame_may_be_text_beside_others():
