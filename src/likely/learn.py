@@ -130,7 +130,8 @@ def say_what_happened(counted: Counted, target: str, reading: Reading) -> None:
         )
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
-        warnings.warn(f"{len(reading.rejects):,} bad rows were skipped: {shown}", LikelyWarning, stacklevel=3)
+        said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
+        warnings.warn(said, LikelyWarning, stacklevel=3)
 
 
 def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, encoding: str | None = None,

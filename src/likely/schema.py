@@ -36,7 +36,7 @@ class Column:
     def canonical(self, value: Any) -> Any:
         """The same value as this column writes it: 1, "1", 1.0 and True find each other, the texts "01" and "1" do not.
 
-        A new text is a whole number where the column holds nothing else, so that classes read from a file keep one type.
+        A new text is a whole number where the column holds such numbers, so that classes read from a file keep one type.
         """
         if value in self.code or not self.values:
             return value
@@ -46,7 +46,7 @@ class Column:
 
     @cached_property
     def _whole(self) -> bool:
-        return all(type(value) is int for value in self.values)
+        return any(type(value) is int for value in self.values)
 
     def union(self, other: Column) -> Column:
         """The column that knows every value which either of the two knows."""
@@ -58,7 +58,9 @@ class Column:
             )
         if self.values == other.values:
             return self
-        return replace(self, values=ordered({*self.values, *(self.canonical(v) for v in other.values)}))
+        # Whole numbers lead, whichever side they stand on: a sum must not depend on the order of its parts.
+        first, second = (other, self) if other.values and other._whole and not self._whole else (self, other)
+        return replace(self, values=ordered({*first.values, *(first.canonical(v) for v in second.values)}))
 
 
 @dataclass(frozen=True)

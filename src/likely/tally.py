@@ -112,11 +112,15 @@ class Tally:
         sizes = {c.name: len(c.values) for c in schema.columns}
         classes = np.zeros(len(schema.classes))
         classes[labels] = self.classes
+        moved = {name for name in places if self.schema.by_name[name].values != schema.by_name[name].values}
+        other = self.schema.classes != schema.classes
         statistics = tuple(
             statistic.expand(
                 [labels, *(places[name] for name in self._axes(block))],
                 [len(schema.classes), *(sizes[name] for name in self._axes(block))],
             )
+            if other or not moved.isdisjoint(block.columns)
+            else statistic
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         return replace(self, schema=schema, classes=classes, statistics=statistics)

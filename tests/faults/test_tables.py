@@ -1,11 +1,14 @@
 """Wide tables, other columns and types in prediction, odd labels, weights and settings."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import likely
 from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
+from likely.schema import Column
 from tables import COLUMNS, GOOD, believed, learn, written
 
 # ------------------------------------------------------------------ row 10: very wide tables
@@ -198,3 +201,12 @@ def test_other_weights_are_refused_with_their_row(weight, tmp_path):
 def test_settings_without_meaning_are_refused(settings, said):
     with pytest.raises(UsageError, match=said):
         learn(COLUMNS, **settings)
+
+
+def test_values_from_parts_of_any_type_are_one_set_whichever_part_comes_first():
+    parts = [("2",), ("x",), (1,), ("1", "x"), (2.0,), (True,)]
+    for some in itertools.permutations(parts, 3):
+        first, second, third = (Column("c", "category", values) for values in some)
+        left, right = first.union(second).union(third), first.union(second.union(third))
+        assert left.values == right.values, some
+        assert left.values == third.union(second).union(first).values, some

@@ -161,6 +161,15 @@ def test_one_as_a_number_a_text_or_a_truth_is_one_value(taught, asked):
         assert more.tally == merged.tally
 
 
+def test_new_values_of_another_type_join_alike_from_either_side():
+    numbers = likely.learn({"c": [1, 2], "y": [1, 2]}, "y", families={"c": "categorical"})
+    texts = likely.learn({"c": ["2", "3"], "y": ["2", "3"]}, "y", families={"c": "categorical"})
+    for merged in (numbers + texts, texts + numbers):
+        assert merged.classes == (1, 2, 3)
+        assert merged.schema.by_name["c"].values == (1, 2, 3)
+        assert merged.tally.classes.tolist() == [1.0, 2.0, 1.0]
+
+
 def test_whole_numbers_beyond_the_reach_of_floats_stay_apart():
     first, second = 2**53, 2**53 + 1
     model = likely.learn({"c": [first, second], "y": ["a", "b"]}, "y", families={"c": "categorical"}, smoothing=0)
