@@ -56,11 +56,9 @@ class Column:
                 f"learn both with the same families={{{self.name!r}: ...}}",
                 column=self.name,
             )
-        if self.values == other.values:
+        if self.values == other.values and all(map(_same_type, self.values, other.values)):
             return self
-        # Whole numbers lead, whichever side they stand on: a sum must not depend on the order of its parts.
-        first, second = (other, self) if other.values and other._whole and not self._whole else (self, other)
-        return replace(self, values=ordered({*first.values, *(first.canonical(v) for v in second.values)}))
+        return replace(self, values=ordered(_together([*self.values, *other.values])))
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,28 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas.NA has no truth value
         return True
+
+
+def _together(values: Sequence[Any]) -> set[Any]:
+    """Values of all sides as one set: where a text and a number say the same, the number leads, whichever came first.
+
+    A sum must not depend on the order of its parts, so texts are read against the numbers of all sides, and once more
+    against what they have been read as.
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    others: dict[Any, Any] = {}
+    for value in values:
+        if not isinstance(value, str) and (value not in others or type(value) is int):  # of 1, 1.0 and True, 1 stays
+            others[value] = value
+    known = Column("", CATEGORY, tuple(others.values()))
+    for _ in range(2 if texts and known.values else 0):
+        read = [value for value in map(known.canonical, texts) if not isinstance(value, str)]
+        known = replace(known, values=tuple(dict.fromkeys([*known.values, *read])))
+    return {*known.values, *map(known.canonical, texts)}
+
+
+def _same_type(one: Any, other: Any) -> bool:
+    return type(one) is type(other)
 
 
 def _spellings(value: Any) -> list[str]:
