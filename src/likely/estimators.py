@@ -17,7 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
-from likely.engines.memory import in_parallel, slabs, tally_batch
+from likely.engines.memory import tally_batch
+from likely.threads import in_parallel, slabs
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
@@ -27,6 +28,7 @@ from likely.prior import priors
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.memory import from_memory
+from likely.tally import Tally
 
 Array = NDArray[np.float64]
 NOTES_SHOWN = 3
@@ -38,17 +40,19 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     families : "auto", name, family, or dict of them, default="auto"
-        What the columns are. "auto": numbers are Gaussian, text and true/false categorical. A name ("categorical",
+        What the columns are. "auto": numbers are cut into bins, text and true/false categorical. A name ("categorical",
         "gaussian:class", "joint:class", ...) or a family speaks of all columns, a dict of columns by name or position.
         One joint Gaussian over all columns is quadratic discriminant analysis, with "joint:class" linear.
-    smoothing : float, prior, or dict of them, default=1.0
-        Imagined rows for each value.
+    smoothing : "auto", float, prior, or dict of them, default="auto"
+        Imagined rows for each value; "auto" lets each column choose by leaving rows out (1 in a plain model).
     class_prior : array, dict, float, prior or None, default=None
         The shares of the classes (in the order of `classes_`), imagined rows for each, or None to count them.
     joint : sequence of tuples of columns, default=()
         Columns that are modelled together.
     plain : bool, default=False
-        The textbook's model, nothing but counting. So far it always is.
+        The textbook's model, nothing but counting: numbers Gaussian, one imagined row a value, no weights.
+    dependence : "auto", "pairs" or "none", default="auto"
+        Whether columns may speak together, and how many.
 
     Attributes
     ----------
@@ -62,16 +66,18 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         families: Any = "auto",
-        smoothing: Any = 1.0,
+        smoothing: Any = "auto",
         class_prior: Any = None,
         joint: Any = (),
         plain: bool = False,
+        dependence: str = "auto",
     ) -> None:
         self.families = families
         self.smoothing = smoothing
         self.class_prior = class_prior
         self.joint = joint
         self.plain = plain
+        self.dependence = dependence
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before."""
@@ -81,8 +87,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
                 f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
                 "needs two classes; partial_fit takes them one by one"
             )
-        prior = self._priors(tally.schema.classes)
-        self._believe(Model(with_room(tally, prior), prior).recalibrate(), dtype)
+        prior = self._priors(tally)
+        self._believe(Model(with_room(tally, prior), prior, dependence=self.dependence).recalibrate(), dtype)
         _warn(self.model_)
         return self
 
@@ -96,10 +102,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             declared = tuple(dict.fromkeys([*before.declared, *declared]))
             dtype = _common(self.classes_.dtype, dtype)
         tally = declare(tally, declared)
-        prior = self._priors(tally.schema.classes)
+        prior = self._priors(tally)
         tally = with_room(tally, prior)
         if before is None:
-            model = Model(tally, prior, declared=declared).recalibrate()
+            model = Model(tally, prior, declared=declared, dependence=self.dependence).recalibrate()
         else:
             model = replace(before, prior=prior, declared=declared).recounted(tally)
         self._believe(model, dtype)
@@ -160,12 +166,12 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         joint = [_name(block, names) for block in self.joint]
         return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain)
 
-    def _priors(self, classes: Sequence[Any]) -> Any:
+    def _priors(self, tally: Tally) -> Any:
         smoothing = self.smoothing
         if isinstance(smoothing, Mapping):
             own = _by_name(smoothing, _names(self))
             smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
-        return priors(smoothing, self.class_prior, classes)
+        return priors(smoothing, self.class_prior, tally.schema.classes, plain=tally.sample is None)
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
         self.model_ = model
@@ -254,7 +260,8 @@ def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _plan_of(model: Model) -> Plan:
-    return Plan(model.schema.target.name, model.blocks, model.schema.columns)
+    keep = model.tally.sample is not None
+    return Plan(model.schema.target.name, model.blocks, model.schema.columns, sample=keep)
 
 
 def _is_frame(X: Any) -> bool:

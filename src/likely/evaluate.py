@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
+from likely.engines.weights import with_weights
 from likely.errors import DataError, UsageError
 from likely.families import Text
 from likely.figures import Evaluation, Figures, figures
-from likely.model import Model, with_room, with_weights
+from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors
 from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
@@ -40,6 +41,7 @@ SETTINGS = (
     "ignore",
     "missing",
     "plain",
+    "dependence",
     "encoding",
     "on_bad_rows",
 )
@@ -224,12 +226,12 @@ def deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
 
 
 def _tally_piles(batch: Batch, plan: Plan, piles: Groups, number: int) -> Iterator[tuple[int, Tally]]:
-    """The tally of each pile of rows: in one sweep, unless documents are among them.
+    """The tally of each pile of rows: in one sweep, unless a sample is kept.
 
-    A tally keeps a sample of its documents. Counted together, the piles would share one, and a model learned from some of
-    them would have fewer documents to be fitted on than `learn` gives it.
+    A tally may keep a sample of its rows or documents. Counted together, the piles would share one, and a model learned from some of
+    them would have fewer rows to be fitted on than `learn` gives it.
     """
-    if any(isinstance(block.family, Text) for block in plan.blocks):
+    if plan.sample or any(isinstance(block.family, Text) for block in plan.blocks):
         yield from tally_apart(batch, plan, piles)
     else:
         total = tally_batch(batch, plan, labels=_compound(batch.coded(plan.target), piles, number))
@@ -266,8 +268,10 @@ def _models(
 
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
     """The model of what was counted, under the settings that are tried."""
-    prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
-    return Model(with_room(in_order(tally.pruned()), prior), prior).recalibrate()
+    plain = tally.sample is None
+    prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain=plain)
+    tally = with_room(in_order(tally.pruned()), prior)
+    return Model(tally, prior, dependence=given.get("dependence", "auto")).recalibrate()
 
 
 def _pile(total: Tally, pile: int) -> Tally:

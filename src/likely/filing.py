@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.calibration import DEPENDENCE, Calibration
+from likely.calibration.filed import calibration_in, calibration_out, sample_in, sample_out
 from likely.families import FAMILIES, Block, Encoded
 from likely.families.curve import Curve
+from likely.families.histogram import Histogram
 from likely.families.statistics import STATISTICS, Moments, Scatter, Statistic
 from likely.families.words import Words
 from likely.prior import PRIORS, Prior, Priors, priors
@@ -19,15 +22,36 @@ from likely.store import from_json, to_json
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
-Parts = tuple[Tally, Priors, dict[str, Any], dict[str, Curve]]
+Parts = tuple[Tally, Priors, dict[str, Any], dict[str, Curve], Calibration | None]
 
 
 def to_file(
-    tally: Tally, prior: Priors, settings: Mapping[str, Any], stages: Mapping[str, Curve]
+    tally: Tally,
+    prior: Priors,
+    settings: Mapping[str, Any],
+    stages: Mapping[str, Curve],
+    calibration: Calibration | None = None,
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of a model."""
+    header, arrays = _header(tally, prior, settings), {"classes": tally.classes}
+    for i, statistic in enumerate(tally.statistics):
+        arrays.update({f"{i}.{name}": array for name, array in statistic.arrays().items()})
+    for name, stage in stages.items():
+        i = [block.name for block in tally.blocks].index(name)
+        words: Any = tally.statistics[i]
+        arrays.update({f"stage{i}.{part}": array for part, array in stage.arrays(words).items()})
+    if tally.sample is not None:
+        header["sample"], kept = sample_out(tally.sample)
+        arrays.update({f"sample.{name}": array for name, array in kept.items()})
+    if calibration is not None:
+        header["calibration"], fitted = calibration_out(calibration)
+        arrays.update({f"calibration.{name}": array for name, array in fitted.items()})
+    return header, arrays
+
+
+def _header(tally: Tally, prior: Priors, settings: Mapping[str, Any]) -> dict[str, Any]:
     schema = tally.schema
-    header = {
+    return {
         "target": _column_out(schema.target),
         "columns": [_column_out(column) for column in schema.columns],
         "ignored": [list(pair) for pair in schema.ignored],
@@ -48,14 +72,6 @@ def to_file(
         },
         "settings": {name: _setting_out(value) for name, value in settings.items()},
     }
-    arrays = {"classes": tally.classes}
-    for i, statistic in enumerate(tally.statistics):
-        arrays.update({f"{i}.{name}": array for name, array in statistic.arrays().items()})
-    for name, stage in stages.items():
-        i = [block.name for block in tally.blocks].index(name)
-        words: Any = tally.statistics[i]
-        arrays.update({f"stage{i}.{part}": array for part, array in stage.arrays(words).items()})
-    return header, arrays
 
 
 def from_file(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Parts:
@@ -88,16 +104,19 @@ def _parts(header: Mapping[str, Any], groups: dict[str, dict[str, Array]]) -> Pa
         statistics.append(_statistic(written["statistic"], groups.pop(f"{i}")))
         if f"stage{i}" in groups:
             stages[block.name] = Curve.of(groups.pop(f"stage{i}"), statistics[-1])
-    tally = Tally(schema, tuple(blocks), groups.pop("classes")[""], tuple(statistics), header["rows"])
+    sample = sample_in(header["sample"], groups.pop("sample"), schema) if "sample" in header else None
+    fitted = calibration_in(header["calibration"], groups.pop("calibration"), schema) if "calibration" in header else None
+    tally = Tally(schema, tuple(blocks), groups.pop("classes")[""], tuple(statistics), header["rows"], sample)
     if groups or any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
         raise ValueError("there are arrays that belong to no column, or do not fit the classes")
     check_schema(tally)
     check_counts(tally)
-    return tally, _priors_in(header["prior"]), _settings_in(header["settings"]), stages
+    return tally, _priors_in(header["prior"]), _settings_in(header["settings"]), stages, fitted
 
 
 def _statistic(name: str, parts: Mapping[str, Any]) -> Statistic:
-    made: Statistic = Words.of(parts) if name == "Words" else STATISTICS[name](**parts)
+    special: dict[str, Any] = {"Words": Words.of, "Histogram": Histogram.from_arrays}
+    made: Statistic = special[name](parts) if name in special else STATISTICS[name](**parts)
     return made
 
 
@@ -153,6 +172,8 @@ def _alike(statistic: Statistic, empty: Statistic) -> bool:
         return False
     if isinstance(statistic, Words) and isinstance(empty, Words):  # whose words come and go
         return statistic.table.shape[1] == empty.table.shape[1] and bool((statistic.table >= 0).all())
+    if isinstance(statistic, Histogram):  # whose cells come and go
+        return bool(np.isfinite(statistic.seen).all() and (statistic.seen >= 0).all())
     found, expected = statistic.arrays(), empty.arrays()
     same = {n: (a.dtype, a.shape) for n, a in found.items()} == {n: (a.dtype, a.shape) for n, a in expected.items()}
     if isinstance(statistic, Moments):
@@ -166,6 +187,8 @@ def _settings_in(written: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model: what stands for missing, the column of weights, the declared classes."""
     settings = {name: _setting_in(value) for name, value in written.items()}
     missing, weights, declared = (settings[name] for name in ("missing", "weights", "declared"))
+    if settings.setdefault("dependence", "auto") not in DEPENDENCE:
+        raise ValueError("the settings are not those of a model")
     texts = isinstance(missing, tuple) and all(isinstance(token, str) for token in missing)
     if not texts or not isinstance(weights, (str, type(None))) or not isinstance(declared, tuple):
         raise ValueError("the settings are not those of a model")

@@ -162,6 +162,53 @@ def score_lookup(codes, low, size, start, place, outside, table, out):  # type: 
 
 
 @Kernel
+def score_cells(codes, low, size, start, place, outside, member, end, shift, maps, table, out):  # type: ignore[no-untyped-def]
+    """Add to each class what some columns say together: their lines add up to a place in the table, or to nowhere.
+
+    Lines are found as in `score_lookup`. Set t has the columns member[end[t - 1]:end[t]]; line v of its m-th member has
+    the share maps[shift[m] + v]; a place below zero says nothing.
+    """
+    rows, width = codes.shape
+    classes = out.shape[1]
+    line = np.empty(width, np.int64)
+    for i in range(rows):
+        for j in range(width):
+            v = codes[i, j] - low[j]
+            line[j] = place[start[j] + v] if 0 <= v < size[j] else outside[j]
+        m = 0
+        for t in range(end.shape[0]):
+            cell = 0
+            while m < end[t]:
+                cell += maps[shift[m] + line[member[m]]]
+                m += 1
+            if cell >= 0:
+                for c in range(classes):
+                    out[i, c] += table[cell, c]
+
+
+@Kernel
+def find_bins(x, edges, start, missing, out):  # type: ignore[no-untyped-def]
+    """The bin of every number: how many of its column's edges, edges[start[j]:start[j + 1]], are not above it."""
+    rows, width = x.shape
+    for i in range(rows):
+        for j in range(width):
+            v = x[i, j]
+            if v != v:
+                out[i, j] = missing[j]
+                continue
+            low = start[j]
+            left = start[j + 1] - low
+            while left > 0:
+                half = left >> 1
+                if edges[low + half] <= v:
+                    low += half + 1
+                    left -= half + 1
+                else:
+                    left = half
+            out[i, j] = low - start[j]
+
+
+@Kernel
 def score_parabola(x, mean, curve, peak, out):  # type: ignore[no-untyped-def]
     """Add to each class the log density of the number in every column: peak + curve * (x - mean)**2."""
     rows, width = x.shape

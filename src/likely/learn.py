@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from likely.calibration import DEPENDENCE
 from likely.engines import Plan, tally_source
+from likely.engines.weights import WEIGHT_COLUMN, with_weights
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.model import WEIGHT_COLUMN, Model, with_room, with_weights
+from likely.model import Model, with_room
 from likely.planning import name_like, plan_for
 from likely.prior import priors
 from likely.schema import NUMBER
@@ -26,13 +28,14 @@ def learn(
     *,
     families: Any = None,
     joint: Sequence[Sequence[str]] = (),
-    smoothing: Any = 1.0,
+    smoothing: Any = "auto",
     class_prior: Any = None,
     weights: Any = None,
     ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None,
     classes: Sequence[Any] = (),
     plain: bool = False,
+    dependence: str = "auto",
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
@@ -45,7 +48,11 @@ def learn(
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
-    _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
+    _one_of(
+        engine=(engine, ("auto", "memory")),
+        unlabelled=(unlabelled, ("ignore", "error")),
+        dependence=(dependence, tuple(DEPENDENCE)),
+    )
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
@@ -56,9 +63,10 @@ def learn(
     say_what_happened(counted, tally.schema.target.name, reading)
     tally = declare(tally, [plainly(label) for label in classes])
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
-    prior = priors(smoothing, class_prior, tally.schema.classes)
+    prior = priors(smoothing, class_prior, tally.schema.classes, plain=not plan.sample)
     weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    return _finished(Model(with_room(tally, prior), prior, reading.missing, weight_name, declared), source.label)
+    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared, dependence=dependence)
+    return _finished(model, source.label)
 
 
 def _finished(model: Model, label: str) -> Model:

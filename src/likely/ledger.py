@@ -62,6 +62,7 @@ class Ledger:
     log_evidence: float
     probabilities: tuple[float, ...]
     notes: tuple[str, ...] = ()
+    bias: tuple[float, ...] | None = None  # what calibration adds to each class, whatever the row
 
     @property
     def label(self) -> Any:
@@ -87,6 +88,7 @@ class Ledger:
             "label": _plain(self.label),
             "classes": [_plain(label) for label in self.classes],
             "log_prior": [_finite(v) for v in self.log_prior],
+            **({"bias": [_finite(v) for v in self.bias]} if self.bias is not None else {}),
             "evidence": [
                 {
                     "columns": list(e.columns), "values": [_plain(v) for v in e.values],
@@ -105,6 +107,7 @@ class Ledger:
     def lines(self) -> list[list[str]]:
         """The ledger as rows of text: what, its value, log P per class, and the flags."""
         rows = [["prior", "", *map(_number, self.log_prior), ""]]
+        rows += [["calibration", "", *map(_number, self.bias), ""]] if self.bias is not None else []
         ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
         rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), ", ".join(e.flags)] for e in ranked]
         rows.append(["sum", "", *map(_number, self.log_joint), ""])

@@ -15,27 +15,28 @@ from numpy.typing import NDArray
 
 from likely import store
 from likely.bayes import Posterior
-from likely.engines import Plan, Scorer, groups, settled, tally_source
-from likely.engines.memory import check_weights
+from likely.belief import read_off
+from likely.calibration import Calibration, calibrate
+from likely.engines import Plan, Scorer, settled, tally_source
 from likely.engines.score import bernoulli_blocks
+from likely.engines.weights import with_weights
 from likely.errors import DataError, LikelyWarning, ModelFileError, SchemaError, UsageError
 from likely.families import Binomial, Block, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
-from likely.families.forms import Parabola
+from likely.families.forms import Parabola, Steps
 from likely.families.text import ranked_words
 from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
 from likely.prior import Priors, priors
 from likely.schema import CATEGORY, Schema, ordered
-from likely.sources import Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source
+from likely.sources import Batch, Reading, as_tokens, open_source
 from likely.sources.rows import cell, complete, one_row
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
 FAR_DEVIATIONS = 5.0
-WEIGHT_COLUMN = "\0weight"  # no file can hold such a name: for weights that come as an array
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Model:
     weights: str | None = None
     declared: tuple[Any, ...] = ()  # classes that exist even where no row has them
     stages: Mapping[str, Curve] = field(default_factory=dict)  # what was fitted on top of the tally, block by block
+    calibration: Calibration | None = None  # and over all blocks
+    dependence: str = "auto"  # how many columns may speak together in it
 
     @property
     def schema(self) -> Schema:
@@ -80,30 +83,17 @@ class Model:
 
     @cached_property
     def block_parameters(self) -> tuple[Parameters, ...]:
-        """What is believed of every block: the tally with the imagined rows added."""
-        schema = self.schema
+        """What is believed of every block, and then of every set of columns that speak together."""
         if not self.classes:
             raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
-        found: dict[Block, Parameters] = {}
-        statistics = dict(zip(self.blocks, self.tally.statistics, strict=True))
-        for group in groups(self.blocks):
-            columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
-            imagined = [self.prior.of(block) for block in group]
-            tallied = [statistics[block] for block in group]
-            derived = group[0].family.derive(columns, tallied, imagined, self.classes)
-            found.update(zip(group, derived, strict=True))
-        for block in self.blocks:
-            if block.name in self.stages:
-                form = self.stages[block.name].form(block.family, statistics[block], log(self.class_prior))
-                found[block] = replace(found[block], form=form)
-        return tuple(found[block] for block in self.blocks)
+        return read_off(self.tally, self.prior, self.stages, self.calibration)
 
     @cached_property
     def parameters(self) -> dict[str, Sequence[dict[str, Any]]]:
         """Readable tables: the class prior, then one table for each column or block."""
         pairs = zip(self.classes, self.class_prior, self.tally.classes, strict=True)
         prior = [{"class": label, "count": float(n), "probability": float(p)} for label, p, n in pairs]
-        named = zip(self.blocks, self.block_parameters, strict=True)
+        named = zip(self.blocks, self.block_parameters, strict=False)  # sets of columns have no table to read
         # A table of words has a row for each word and class: it is made when somebody reads it.
         tables = {block.name: list(p.rows) if isinstance(p.rows, tuple) else p.rows for block, p in named}
         return {self.schema.target.name: prior, **tables}
@@ -134,7 +124,8 @@ class Model:
     def scorer(self) -> Scorer:
         """Everything believed, laid out for the engine."""
         kinds = bernoulli_blocks([block.family for block in self.blocks])
-        return Scorer(self.schema, log(self.class_prior), self.block_parameters, kinds)
+        bias = self.calibration.bias if self.calibration else None
+        return Scorer(self.schema, log(self.class_prior), self.block_parameters, kinds, bias)
 
     def posterior(self, rows: Any, *, absent: str = "error", reading: Reading | None = None) -> Posterior:
         """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing."""
@@ -185,6 +176,7 @@ class Model:
         return Ledger(
             self.schema.target.name, self.classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
             float(posterior.log_evidence[0]), tuple(posterior.probabilities[0].tolist()), tuple(notes),
+            None if scorer.bias is None else tuple(scorer.bias.tolist()),
         )  # fmt: skip
 
     def _entry(self, batch: Batch, i: int, term: Array) -> Entry:
@@ -203,6 +195,8 @@ class Model:
             with np.errstate(over="ignore"):
                 deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
             flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
+        if isinstance(parameters.form, Steps) and values[0] is not None:
+            flags[FAR] = not parameters.form.low <= values[0] <= parameters.form.high
         flags[ZERO] = bool(np.isneginf(term).any())
         words: tuple[Word, ...] = ()
         if i in self.scorer.texts:
@@ -219,18 +213,23 @@ class Model:
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
             if curve:
                 stages[block.name] = curve
-        return replace(self, stages=stages)
+        believed = read_off(self.tally, self.prior, {}, None) if self.tally.sample and self.classes else ()
+        calibration = calibrate(self.tally, believed, self.dependence) if believed else None
+        return replace(self, stages=stages, calibration=calibration)
 
     @property
     def stale(self) -> bool:
         """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
+        if self.calibration and self.calibration.counted != float(self.tally.classes.sum()):
+            return True
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 
     def recounted(self, tally: Tally) -> Model:
         """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
         other = replace(self, tally=settled(tally))
-        return other.recalibrate() if self.stages and tally.schema.classes != self.classes else other
+        fitted = bool(self.stages) or self.calibration is not None
+        return other.recalibrate() if fitted and tally.schema.classes != self.classes else other
 
     def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
         """The same tally under another prior or tying: no data needed."""
@@ -243,7 +242,8 @@ class Model:
             prior = replace(priors(smoothing, None), classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
-        return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
+        other = replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
+        return other.recalibrate() if self.calibration and other != self else other
 
     def _other_family(self, block: Block, families: Any) -> Block:
         named = (
@@ -267,13 +267,14 @@ class Model:
             return NotImplemented
         declared = ordered({*self.declared, *other.declared})
         both = replace(self, tally=self.tally + other.tally, declared=declared)
-        return both.recalibrate() if self.stages or other.stages else both
+        return both.recalibrate() if self.stages or other.stages or self.calibration or other.calibration else both
 
     def count(self, rows: Any, reading: Reading | None = None, weights: Any = None) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
         weights = self.weights if weights is None else weights
         source, weight_name = with_weights(open_source(rows, reading or Reading(missing=self.missing)), weights)
-        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weight_name)
+        keep = self.tally.sample is not None
+        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weight_name, sample=keep)
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
@@ -305,8 +306,10 @@ class Model:
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""
-        settings = {"missing": self.missing, "weights": self.weights, "declared": self.declared}
-        return store.write(path, *to_file(self.tally, self.prior, settings, self.stages), replacing=replacing)
+        names = ("missing", "weights", "declared", "dependence")
+        settings = {name: getattr(self, name) for name in names}
+        parts = to_file(self.tally, self.prior, settings, self.stages, self.calibration)
+        return store.write(path, *parts, replacing=replacing)
 
     def __repr__(self) -> str:
         size = f"{len(self.classes)} classes, {len(self.schema.columns)} columns, {self.tally.rows:,} rows counted"
@@ -317,26 +320,6 @@ def with_room(tally: Tally, prior: Priors) -> Tally:
     """The tally with room for the values that a prior speaks of, though no row has shown them yet."""
     prior.check(tally.blocks)
     return tally.with_values(prior.named(tally.schema, tally.blocks))
-
-
-def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
-    """The source with its weights as a column; an array of weights is put beside the rows."""
-    if weights is None or isinstance(weights, str):
-        return source, weights
-    if not isinstance(source, InMemory):
-        raise UsageError("weights for a file must be the name of one of its columns")
-    w = np.asarray(weights, dtype=np.float64).reshape(-1)
-    batch = source.batch
-    if len(w) != batch.rows:
-        raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
-    check_weights(w, "weights")
-    import pyarrow as pa
-
-    if isinstance(batch, Matrix):
-        wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
-        return replace(source, batch=wider), WEIGHT_COLUMN
-    assert isinstance(batch, Frame)
-    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
 
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
@@ -362,7 +345,7 @@ def load_with_digest(path: str | Path) -> tuple[Model, str]:
     """A model and the digest of the file it came from."""
     header, arrays, digest = store.read(path)
     try:
-        tally, prior, settings, stages = from_file(header, arrays)
-        return Model(tally, prior, **settings, stages=stages), digest
+        tally, prior, settings, stages, calibration = from_file(header, arrays)
+        return Model(tally, prior, **settings, stages=stages, calibration=calibration), digest
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ModelFileError(f"{str(path)!r} is no model: {error}") from None

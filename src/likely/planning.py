@@ -14,6 +14,7 @@ from likely.engines import Plan
 from likely.errors import DataError, SchemaError, UsageError
 from likely.families import (
     Bernoulli,
+    Binned,
     Binomial,
     Block,
     Categorical,
@@ -31,7 +32,7 @@ from likely.sources import EMPTY, Batch, Coded, Source, require_rows
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
 FEWEST_ROWS_FOR_ID = 8
 FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
-NUMERIC = (Gaussian, Poisson, Bernoulli, Binomial, Multinomial)
+NUMERIC = (Gaussian, Binned, Poisson, Bernoulli, Binomial, Multinomial)
 
 
 def plan_for(
@@ -90,7 +91,10 @@ def plan_columns(
         else:
             columns.append(column)
     droppable = frozenset() if keep_all else frozenset(c.name for c in columns if c.name not in given)
-    return Plan(target, _blocks(columns, given, plain), tuple(columns), None, tuple(ignored), droppable)
+    # What was asked for in every column is taken at its word: nothing is fitted on top of it.
+    sample = not plain and any(c.name not in given and c.kind in (CATEGORY, NUMBER) for c in columns)
+    blocks = _blocks(columns, given, plain)
+    return Plan(target, blocks, tuple(columns), None, tuple(ignored), droppable, sample)
 
 
 def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
@@ -200,7 +204,7 @@ def _blocks(columns: Sequence[Column], given: Mapping[str, Block], plain: bool) 
     """One block a column, unless some were asked to stand together."""
     usual: dict[str, Family] = {
         CATEGORY: Categorical(),
-        NUMBER: Gaussian(),
+        NUMBER: Gaussian() if plain else Binned(),
         TEXT: Text("multinomial" if plain else "auto"),
     }
     blocks: dict[Block, None] = {}

@@ -35,6 +35,11 @@ class _OfCounts:
         return 0.0
 
     @property
+    def chosen(self) -> bool:
+        """The number of imagined rows is given."""
+        return False
+
+    @property
     def named(self) -> tuple[Any, ...]:
         """The values that the prior speaks of by name: they exist even where no row has them."""
         return ()
@@ -181,6 +186,11 @@ class NormalInverseGamma:
         return 0.0
 
     @property
+    def chosen(self) -> bool:
+        """What is imagined is given."""
+        return False
+
+    @property
     def named(self) -> tuple[Any, ...]:
         """No values are named."""
         return ()
@@ -191,8 +201,22 @@ class NormalInverseGamma:
         return (float(self.mean), self.strength, self.shape, self.scale)
 
 
-Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma
-PRIORS: dict[str, Any] = {cls.__name__: cls for cls in (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma)}
+@dataclass(frozen=True)
+class LeaveOneOut(Pseudocount):
+    """As many imagined rows as the rows themselves ask for, when each is left out of what is counted.
+
+    Categories and bins choose column by column; families of which nothing is left out have one imagined row a value.
+    """
+
+    @property
+    def chosen(self) -> bool:
+        """The number of imagined rows is read off the counts."""
+        return True
+
+
+KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, LeaveOneOut)
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | LeaveOneOut
+PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
 
 
 @dataclass(frozen=True)
@@ -230,29 +254,41 @@ class Priors:
         """The share of each class: as given, or counted with the imagined rows."""
         if isinstance(self.classes, Mapping):
             return np.array([self.classes.get(label, 0.0) for label in classes])
-        counts = seen if self.classes is None else seen + self.classes.pseudocounts(classes)
+        own = Pseudocount(0.5) if self.classes is None and self.default.chosen else self.classes
+        counts = seen if own is None else seen + own.pseudocounts(classes)
         whole = counts.sum()
         return counts / whole if whole > 0 else np.full(len(classes), 1.0 / max(len(classes), 1))
 
 
 def prior(given: Any) -> Prior:
     """The prior that a number, a fraction or a prior speaks of."""
-    if isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+    if isinstance(given, KINDS):
         return given
     if isinstance(given, str) and given.count("/") == 1:
         given = Fraction(given)
     return Pseudocount(_number(given, "smoothing"))
 
 
-def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any] = ()) -> Priors:
-    """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`."""
-    own = {_named(key): prior(value) for key, value in smoothing.items()} if isinstance(smoothing, Mapping) else {}
-    default = own.pop("*", Pseudocount(1.0)) if isinstance(smoothing, Mapping) else prior(smoothing)
+def priors(
+    smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True
+) -> Priors:
+    """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`.
+
+    What is not said ("auto") is one imagined row a value where the model is `plain`, else what leaving rows out asks for.
+    """
+    usual = Pseudocount(1.0) if plain else LeaveOneOut()
+    given = smoothing if isinstance(smoothing, Mapping) else {"*": smoothing}
+    own = {_named(key): usual if _is_auto(value) else prior(value) for key, value in given.items()}
+    default = own.pop("*", usual)
     return Priors(default, own, _class_prior(class_prior, classes))
 
 
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, str) and given == "auto"
+
+
 def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
-    if given is None or isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+    if given is None or isinstance(given, KINDS):
         return given
     if isinstance(given, Real | str):
         return None if given == "estimated" else prior(given)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likely.errors import DataError, ForgetError, UsageError
 from likely.families import Binomial, Block, counted_alike
 from likely.families.statistics import Counts, Scatter, Statistic, subtract_counts
+from likely.reservoir import Reservoir
 from likely.schema import CATEGORY, Column, Schema
 
 Array = NDArray[np.float64]
@@ -27,16 +28,13 @@ class Tally:
     classes: Array
     statistics: tuple[Statistic, ...]
     rows: int = 0
+    sample: Reservoir | None = None  # of the rows themselves, for what is fitted on top of the counts
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        same = (self.schema, self.blocks, self.statistics, self.rows) == (
-            other.schema,
-            other.blocks,
-            other.statistics,
-            other.rows,
-        )
+        names = ("schema", "blocks", "statistics", "rows", "sample")
+        same = all(getattr(self, name) == getattr(other, name) for name in names)
         return same and np.array_equal(self.classes, other.classes)
 
     __hash__ = None  # type: ignore[assignment]
@@ -47,7 +45,8 @@ class Tally:
             return NotImplemented
         a, b = self._aligned(other)
         statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
-        return replace(a, classes=a.classes + b.classes, statistics=statistics, rows=a.rows + b.rows)
+        sample = None if a.sample is None or b.sample is None else a.sample + b.sample
+        return Tally(a.schema, a.blocks, a.classes + b.classes, statistics, a.rows + b.rows, sample)
 
     def __sub__(self, other: Tally) -> Tally:
         """Taking back what was counted; refused where it was never counted or digits would be lost."""
@@ -61,15 +60,17 @@ class Tally:
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
-        return replace(a, classes=classes, statistics=tuple(statistics), rows=max(a.rows - b.rows, 0))
+        sample = None if a.sample is None or b.sample is None else a.sample - b.sample
+        return Tally(a.schema, a.blocks, classes, tuple(statistics), max(a.rows - b.rows, 0), sample)
 
     def __mul__(self, factor: float) -> Tally:
         """Every row counted that many times."""
         if not (factor >= 0 and np.isfinite(factor)):
             raise UsageError(f"a tally cannot be multiplied by {factor!r}: use a number of zero or more")
         statistics = tuple(statistic * factor for statistic in self.statistics)
+        sample = None if self.sample is None else self.sample * factor
         rows = round(self.rows * factor)
-        return replace(self, classes=self.classes * factor, statistics=statistics, rows=rows)
+        return Tally(self.schema, self.blocks, self.classes * factor, statistics, rows, sample)
 
     __rmul__ = __mul__
 
@@ -101,7 +102,8 @@ class Tally:
             statistic.pick([labels, *(places[name] for name in self._axes(block))])
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
-        return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics)
+        sample = None if self.sample is None else self.sample.moved(*_picked(self.schema, labels, places))
+        return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics, sample=sample)
 
     def with_schema(self, schema: Schema) -> Tally:
         """The same counts in a schema that knows at least as many classes and values."""
@@ -123,7 +125,9 @@ class Tally:
             else statistic
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
-        return replace(self, schema=schema, classes=classes, statistics=statistics)
+        gone = {name: places[name] for name in moved}
+        sample = None if self.sample is None else self.sample.moved(labels if other else None, gone)
+        return replace(self, schema=schema, classes=classes, statistics=statistics, sample=sample)
 
     def of_classes(self, places: Sequence[int], labels: Sequence[Any]) -> Tally:
         """The tally of some of the classes, under the given labels."""
@@ -133,7 +137,8 @@ class Tally:
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         schema = replace(self.schema, target=replace(self.schema.target, values=tuple(labels)))
-        return replace(self, schema=schema, classes=self.classes[index], statistics=statistics)
+        sample = None if self.sample is None else self.sample.moved(*_picked(self.schema, index, {}))
+        return replace(self, schema=schema, classes=self.classes[index], statistics=statistics, sample=sample)
 
     def with_values(self, named: Mapping[str, Iterable[Any]]) -> Tally:
         """The tally with room for values that no row has shown yet, column by column."""
@@ -149,7 +154,9 @@ class Tally:
         columns = tuple(c for c in self.schema.columns if c.name != name)
         schema = replace(self.schema, columns=columns, ignored=(*self.schema.ignored, (name, reason)))
         blocks = tuple(self.blocks[i] for i in keep)
-        return replace(self, schema=schema, blocks=blocks, statistics=tuple(self.statistics[i] for i in keep))
+        statistics = tuple(self.statistics[i] for i in keep)
+        sample = None if self.sample is None else self.sample.without(name)
+        return replace(self, schema=schema, blocks=blocks, statistics=statistics, sample=sample)
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
@@ -191,6 +198,18 @@ class Tally:
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _picked(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:
+    """Where each class and value goes when only some are kept; -1 where it is not kept."""
+    sizes = {column.name: len(column.values) for column in schema.columns}
+    return _inverse(labels, len(schema.classes)), {name: _inverse(kept[name], sizes[name]) for name in kept}
+
+
+def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    place = np.full(size, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    return place
 
 
 def _places(column: Column, larger: Column) -> NDArray[np.intp]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from likely.engines.memory import Plan, groups, settled, tally_source
+from likely.engines.memory import Plan, settled, tally_source
 from likely.engines.score import Scorer
 
-__all__ = ["Plan", "Scorer", "groups", "settled", "tally_source"]
+__all__ = ["Plan", "Scorer", "settled", "tally_source"]

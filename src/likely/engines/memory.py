@@ -11,13 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.belief import groups
+from likely.engines.drawing import Limit, draw, nothing_drawn
+from likely.threads import in_parallel, slabs
 from likely.errors import DataError
+from likely.engines.weights import check_weights
 from likely.families import Block, Categorical, Encoded, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
@@ -29,8 +32,6 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-# Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
-SLAB_CELLS = 1 << 20
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
 
@@ -44,32 +45,12 @@ class Plan:
     weights: str | None = None
     ignored: tuple[tuple[str, str], ...] = ()
     droppable: frozenset[str] = frozenset()  # columns that may be left out if they turn out to be names
+    sample: bool = False  # whether some of the rows themselves are kept, for what is fitted on top of the counts
 
     def kinds(self) -> dict[str, str]:
         """The columns that are read, and what each is read as."""
         wanted = {column.name: column.kind for column in self.columns} | {self.target: CATEGORY}
         return wanted | ({self.weights: "number"} if self.weights else {})
-
-
-@cache
-def pool() -> ThreadPoolExecutor:
-    """The threads that count and score; kernels let go of the interpreter."""
-    return ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, 16)), thread_name_prefix="likely")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a child process inherits the pool but none of its threads
-
-
-def slabs(rows: int, width: int) -> list[tuple[int, int]]:
-    """The stretches of rows that are worked on at a time."""
-    step = max(256, SLAB_CELLS // max(width, 1))
-    return [(a, min(a + step, rows)) for a in range(0, rows, step)]
-
-
-def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
-    """The work done on every part, in order; one part is done at once, without threads."""
-    return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
 
 
 def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
@@ -111,23 +92,24 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """Everything a source holds, counted: one tally a batch, added up in order."""
     total: Tally | None = None
-    for rows, counted in _tallies(batches, plan):
+    limit = Limit()
+    for rows, counted in _tallies(batches, plan, limit):
         part = counted
         for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
             part = part.without(name, "")  # found to name rows while this batch was being counted
         total = settled(part if total is None else total + part)
         for name in too_many(total, plan.droppable):
             plan, total = _without(plan, total, name)
+        limit.value = total.sample.limit if total.sample else limit.value
         if progress:
             progress(rows)
-    return (
-        total.pruned()
-        if total is not None
-        else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
-    )
+    if total is not None:
+        return total.pruned()
+    sample = nothing_drawn(plan.columns) if plan.sample else None
+    return Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)), sample=sample)
 
 
-def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]]:
+def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tuple[int, Tally]]:
     """The tally of every batch, in order; several are counted at a time while the next ones are read."""
     coming = ahead(batches)
     first = list(itertools.islice(coming, 2))
@@ -138,7 +120,7 @@ def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="likely-batch") as workers:
         under_way: deque[tuple[int, Future[Tally]]] = deque()
         for batch in itertools.chain(first, coming):
-            under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True)))
+            under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True, limit=limit)))
             if len(under_way) > (os.cpu_count() or 1):
                 rows, part = under_way.popleft()
                 yield rows, part.result()
@@ -156,7 +138,13 @@ def settled(tally: Tally) -> Tally:
 
 
 def tally_batch(
-    batch: Batch, plan: Plan, labels: Coded | None = None, weights: Array | None = None, *, part: bool = False
+    batch: Batch,
+    plan: Plan,
+    labels: Coded | None = None,
+    weights: Array | None = None,
+    *,
+    part: bool = False,
+    limit: Limit | None = None,
 ) -> Tally:
     """One batch counted, in a schema that knows the batch's own values; in a `part` unseen ones are left to be pruned."""
     coded = sorted_labels(labels or batch.coded(plan.target))
@@ -164,15 +152,17 @@ def tally_batch(
     y = coded.codes.astype(np.int64, copy=False)
     y = y - coded.low if coded.low else y
     w = weights if weights is not None else _weights(batch, plan.weights)
-    known: dict[str, Sequence[Any]] = {}
+    found: dict[str, Coded] = {}
     statistics: dict[Block, Statistic] = {}
     for group in groups(plan.blocks):
-        statistics |= zip(group, _count_group(batch, group, plan, y, w, classes, known), strict=True)
+        statistics |= zip(group, _count_group(batch, group, plan, y, w, classes, found), strict=True)
     used = (y >= 0) & (w > 0)
     some = slice(None) if used.all() else used
     seen = np.bincount(y[some], w[some], classes).astype(np.float64)
-    schema = _schema(plan, coded.values, known)
+    schema = _schema(plan, coded.values, found)
     counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum()))
+    if plan.sample:
+        counted = replace(counted, sample=draw(batch, schema, found, y, np.where(used, w, 0.0), limit or Limit()))
     return in_order(counted if part else counted.pruned())
 
 
@@ -195,16 +185,8 @@ def in_order(tally: Tally) -> Tally:
     )
 
 
-def groups(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Blocks that are counted in one sweep: equal families of single columns together, all others alone."""
-    together: dict[Any, list[Block]] = {}
-    for block in blocks:
-        together.setdefault(block.family if block.family.single else block, []).append(block)
-    return list(together.values())
-
-
 def _count_group(
-    batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
+    batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, found: dict[str, Coded]
 ) -> list[Statistic]:
     family = group[0].family
     if isinstance(family, Text):
@@ -214,10 +196,10 @@ def _count_group(
     coded_names = [name for name in names if kind[name] == CATEGORY]
     numbers = [name for name in names if kind[name] != CATEGORY]
     table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
-    if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, known)):
+    if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, found)):
         return counted
     coded = in_parallel(batch.coded, coded_names)
-    known.update({name: c.values for name, c in zip(coded_names, coded, strict=True)})
+    found.update(zip(coded_names, coded, strict=True))
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
 
@@ -246,7 +228,7 @@ def _count_text(batch: Batch, block: Block, y: Labels, w: Array, classes: int) -
 
 
 def _count_whole_numbers(
-    table: NDArray[Any], names: list[str], y: Labels, w: Array, classes: int, known: dict[str, Sequence[Any]]
+    table: NDArray[Any], names: list[str], y: Labels, w: Array, classes: int, found: dict[str, Coded]
 ) -> list[Statistic]:
     """Whole numbers are their own codes: they are counted where they stand; nothing where they lie too far apart."""
     parts = slabs(len(table), table.shape[1])
@@ -267,7 +249,8 @@ def _count_whole_numbers(
         counted, outside = zip(*in_parallel(count, parts), strict=True)
         if not any(outside):
             break
-    known.update({name: range(int(a), int(a + n)) for name, a, n in zip(names, low, size, strict=True)})
+    for j, (name, a, n) in enumerate(zip(names, low.tolist(), size.tolist(), strict=True)):
+        found[name] = Coded(table[:, j], range(a, a + n), a)
     return totals(counted)
 
 
@@ -277,20 +260,6 @@ def _weights(batch: Batch, name: str | None) -> Array:
     w = batch.numbers([name], 0, batch.rows)[:, 0]
     check_weights(w, name, batch.start)
     return w
-
-
-def check_weights(w: Array, name: str, start: int = 0) -> None:
-    """A weight is a number of copies: zero or more, and finite."""
-    bad = ~(w >= 0) | np.isinf(w)
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise DataError(
-            "which is no weight",
-            column=name,
-            value=w[i].item(),
-            row=start + i + 1,
-            remedy="use numbers of zero or more",
-        )
 
 
 def _refuse_numbers(
@@ -314,8 +283,9 @@ def _refuse_numbers(
             raise DataError(f"which {found[1]}", column=names[0], value=value, row=batch.start + start + found[0] + 1)
 
 
-def _schema(plan: Plan, classes: Sequence[Any], known: dict[str, Sequence[Any]]) -> Schema:
-    columns = tuple(replace(c, values=tuple(known.get(c.name, ()))) if c.kind == CATEGORY else c for c in plan.columns)
+def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Schema:
+    known = {name: tuple(coded.values) for name, coded in found.items()}
+    columns = tuple(replace(c, values=known.get(c.name, ())) if c.kind == CATEGORY else c for c in plan.columns)
     return Schema(Column(plan.target, CATEGORY, tuple(classes)), columns, plan.ignored)
 
 

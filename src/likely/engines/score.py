@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import kernels
-from likely.engines.memory import in_parallel, slabs
+from likely.threads import in_parallel, slabs
 from likely.errors import DataError
 from likely.families import Bernoulli, Parameters
 from likely.families.categorical import yes_or_no
-from likely.families.forms import Line, Lookup, Parabola
+from likely.families.forms import Cells, Line, Lookup, Parabola, Steps
 from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded
 from likely.tokens import Bags
@@ -33,13 +33,14 @@ class Scorer:
     log_prior: Array
     parameters: tuple[Parameters, ...]
     bernoulli: frozenset[int]  # blocks whose table is over no and yes
+    bias: Array | None = None  # what is added to every class, whatever the row
 
     @cached_property
     def order(self) -> list[int]:
         """The blocks in the order in which their terms are added."""
-        rank = {Lookup: 0, Parabola: 1, Line: 2}
+        rank = {Lookup: 0, Steps: 0, Cells: 1, Parabola: 2, Line: 3}
         rest = [i for i in range(len(self.parameters)) if i not in self.texts]
-        return [*self.texts, *sorted(rest, key=lambda i: rank.get(type(self.parameters[i].form), 3))]
+        return [*self.texts, *sorted(rest, key=lambda i: rank.get(type(self.parameters[i].form), 4))]
 
     @cached_property
     def texts(self) -> list[int]:
@@ -47,7 +48,7 @@ class Scorer:
         return [i for i, parameters in enumerate(self.parameters) if hasattr(parameters.form, "terms")]
 
     def _of(self, form: type) -> list[int]:
-        return [i for i in self.order if type(self.parameters[i].form) is form]
+        return [i for i in self.order if isinstance(self.parameters[i].form, form)]
 
     @cached_property
     def _tables(self) -> tuple[Array, NDArray[np.int64]]:
@@ -75,8 +76,9 @@ class Scorer:
 
     def _plain(self, block: int) -> Column | None:
         """The column of a block that is one categorical column and nothing more."""
-        names = self.parameters[block].columns
-        return self.schema.by_name[names[0]] if len(names) == 1 and block not in self.bernoulli else None
+        names, form = self.parameters[block].columns, self.parameters[block].form
+        alone = len(names) == 1 and block not in self.bernoulli and not isinstance(form, Steps)
+        return self.schema.by_name[names[0]] if alone else None
 
     @cached_property
     def _parabolas(self) -> tuple[Array, Array, Array]:
@@ -86,7 +88,7 @@ class Scorer:
     def log_joint(self, batch: Batch) -> Array:
         """log P(class) + Σ log P(cells of a block | class), for every row and class."""
         out = np.empty((batch.rows, len(self.log_prior)))
-        out[:] = self.log_prior
+        out[:] = self.log_prior if self.bias is None else self.log_prior + self.bias
         for i in self.texts:
             out += self.term(batch, i)
         lookups = self._of(Lookup)
@@ -100,6 +102,8 @@ class Scorer:
             if lookups:
                 codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part)
                 kernels.score_lookup(codes, *lines, self._tables[0], out[a:b])
+                if self._together:
+                    kernels.score_cells(codes, *lines, *self._together, out[a:b])
             self._score(batch, coded, part, out[a:b])
 
         in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
@@ -112,6 +116,11 @@ class Scorer:
             return _text_terms(form, *self.bags(batch, block))
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
+        if isinstance(form, Cells):
+            members = [self._alone[name] for name in self.parameters[block].columns]
+            codes = [self._codes(batch, self.encode(batch, [i]), i, part) for i in members]
+            form.add(np.column_stack(codes), np.zeros((batch.rows, 0)), out)
+            return out
         codes = self._codes(batch, self.encode(batch, [block]), block, part)
         numbers = batch.numbers(self._number_names(block), *part)
         self._refuse_infinity(batch, self._number_names(block), numbers, 0)
@@ -126,7 +135,8 @@ class Scorer:
 
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with the map to the places the model knows."""
-        names = [n for i in blocks for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
+        alone = [i for i in blocks if not isinstance(self.parameters[i].form, Cells)]
+        names = [n for i in alone for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
         coded = in_parallel(batch.coded, names)
         return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
 
@@ -139,7 +149,7 @@ class Scorer:
             kernels.score_parabola(x, *self._parabolas, out)
             if not np.isfinite(out).all():
                 self._refuse_infinity(batch, names, x, part[0])
-        for i in self.order[len(self.texts) + len(self._of(Lookup)) + len(parabolas) :]:
+        for i in self.order[len(self.texts) + sum(len(self._of(form)) for form in (Lookup, Cells, Parabola)) :]:
             names = self._number_names(i)
             x = batch.numbers(names, *part)
             self._refuse_infinity(batch, names, x, part[0])
@@ -163,9 +173,57 @@ class Scorer:
         """The codes of all tables side by side: a column's own, or the place in a table of several columns."""
         a, b = part
         plain = {i: self._plain(i) for i in self._of(Lookup)}
+        bins = dict(zip(self._of(Steps), self._bins(batch, part).T, strict=True))
         return np.column_stack(
-            [coded[c.name][0].codes[a:b] if c else self._codes(batch, coded, i, part)[:, 0] for i, c in plain.items()]
+            [
+                coded[c.name][0].codes[a:b] if c else bins[i] if i in bins else self._codes(batch, coded, i, part)[:, 0]
+                for i, c in plain.items()
+            ]
         )
+
+    def _bins(self, batch: Batch, part: tuple[int, int]) -> NDArray[np.int32]:
+        """The bins of all columns of numbers that are cut into bins."""
+        names = [self.parameters[i].columns[0] for i in self._of(Steps)]
+        x = batch.numbers(names, *part)
+        out = np.empty(x.shape, np.int32)
+        kernels.find_bins(x, *self._edges, out)
+        if not np.isfinite(x).all():
+            self._refuse_infinity(batch, names, x, part[0])
+        return out
+
+    @cached_property
+    def _edges(self) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+        """The edges of all bins end to end, where each column's begin, and the line of its missing cells."""
+        forms: list[Any] = [self.parameters[i].form for i in self._of(Steps)]
+        start = np.cumsum([0, *(len(form.edges) for form in forms)])
+        edges = np.concatenate([np.zeros(0), *(form.edges for form in forms)])
+        return edges, start.astype(np.int64), np.array([len(form.table) - 1 for form in forms], np.int64)
+
+    @cached_property
+    def _alone(self) -> dict[str, int]:
+        """The table that each column has to itself."""
+        return {self.parameters[i].columns[0]: i for i in self._of(Lookup) if len(self.parameters[i].columns) == 1}
+
+    @cached_property
+    def _together(self) -> tuple[Any, ...]:
+        """What columns say together, laid out for the kernel; nothing where none do."""
+        sets = self._of(Cells)
+        tables = {i: (j, first) for j, (i, first) in enumerate(zip(self._of(Lookup), self._tables[1], strict=False))}
+        member, shift, maps, begin, base = [], [], [], 0, 0
+        for i in sets:
+            form: Any = self.parameters[i].form
+            for m, (name, own) in enumerate(zip(self.parameters[i].columns, form.maps, strict=True)):
+                place, first = tables[self._alone[name]]
+                member.append(place)
+                shift.append(begin - int(first))
+                maps.append(own + base if m == 0 else own)
+                begin += len(own)
+            base += len(form.table)
+        if not sets:
+            return ()
+        end = np.cumsum([len(self.parameters[i].columns) for i in sets])
+        cells = np.concatenate([self.parameters[i].form.table for i in sets])  # type: ignore[union-attr]
+        return np.array(member), end, np.array(shift), np.concatenate(maps), cells
 
     def _number_names(self, block: int) -> list[str]:
         return [name for name in self.parameters[block].columns if self.schema.by_name[name].kind != CATEGORY]
@@ -173,13 +231,18 @@ class Scorer:
     def _codes(self, batch: Batch, coded: dict[str, Any], block: int, part: tuple[int, int]) -> NDArray[Any]:
         """The codes of one block: one column for a table, one a category for a joint Gaussian."""
         a, b = part
+        form: Any = self.parameters[block].form
+        if isinstance(form, Steps):
+            x = batch.numbers(self.parameters[block].columns, a, b)
+            self._refuse_infinity(batch, self.parameters[block].columns, x, a)
+            return form.codes(x[:, 0])[:, None]
         if block in self.bernoulli:
             x = batch.numbers(self.parameters[block].columns, a, b)
             self._refuse_infinity(batch, self.parameters[block].columns, x, a)
             return yes_or_no(x)  # type: ignore[no-any-return]
         names = [name for name in self.parameters[block].columns if name in coded]
         columns = [coded[name][1][coded[name][0].codes[a:b] - coded[name][0].low] for name in names]
-        if not isinstance(self.parameters[block].form, Lookup):
+        if not isinstance(form, Lookup):
             return np.column_stack(columns) if columns else np.zeros((b - a, 0), np.int64)
         code: NDArray[Any] = columns[0]
         for name, more in zip(names[1:], columns[1:], strict=True):

@@ -6,6 +6,7 @@ from typing import Any
 
 from likely.errors import UsageError
 from likely.families.base import Block, Encoded, Family, Imagined, Parameters
+from likely.families.binned import Binned
 from likely.families.categorical import Bernoulli, Categorical
 from likely.families.counting import Binomial, Multinomial, Poisson
 from likely.families.gaussian import Gaussian
@@ -13,12 +14,12 @@ from likely.families.joint import Joint
 from likely.families.text import Text
 
 __all__ = [
-    "Bernoulli", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
+    "Bernoulli", "Binned", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
     "Parameters", "Poisson", "Text", "counted_alike", "family",
 ]  # fmt: skip
 
 FAMILIES: dict[str, Any] = {
-    cls.name: cls for cls in (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
+    cls.name: cls for cls in (Categorical, Binned, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
 }
 
 
@@ -30,7 +31,7 @@ def family(given: Any, **settings: Any) -> Family:
             raise UsageError(f"there is no family {given!r}: choose one of {', '.join(FAMILIES)}")
         given = FAMILIES[name]
         if extra:
-            settings[{"binomial": "trials", "text": "kind"}.get(name, "tie")] = int(extra) if extra.isdigit() else extra
+            settings[{"binomial": "trials", "text": "kind", "binned": "bins" if extra.isdigit() else "cut"}.get(name, "tie")] = int(extra) if extra.isdigit() else extra
     try:
         made: Family = given(**settings) if isinstance(given, type) else given
     except TypeError as error:
@@ -42,7 +43,8 @@ def family(given: Any, **settings: Any) -> Family:
 
 def counted_alike(one: Family, other: Family) -> bool:
     """Whether two families count the same, so that what one has counted the other can read."""
-    a, b = one.settings() | {"tie": None}, other.settings() | {"tie": None}
+    read_off = {"tie": None, "bins": None, "cut": None}
+    a, b = one.settings() | read_off, other.settings() | read_off
     if isinstance(one, Text) and isinstance(other, Text):
         a |= {"kind": one.kind == "auto", "counts": one.adds}
         b |= {"kind": other.kind == "auto", "counts": other.adds}

@@ -50,6 +50,10 @@ class Imagined(Protocol):
     def normal(self) -> tuple[float, float, float, float] | None:
         """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
 
+    @property
+    def chosen(self) -> bool:
+        """Whether as many rows are imagined as leaving each row out asks for."""
+
 
 class OfWords(Protocol):
     """The form of a text: a sum over the words of each document."""
@@ -71,6 +75,7 @@ class Parameters:
     entries: int
     free: int
     notes: tuple[str, ...] = ()
+    left_out: Array | None = None  # of a table: what a value says of a row's own class, once that row is left out
 
 
 class Family(Protocol):

@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely import kernels
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log_shares, no_check
+from likely.families.base import (
+    Encoded,
+    Imagined,
+    Labels,
+    Parameters,
+    first_bad,
+    imagined_rows,
+    log,
+    log_shares,
+    no_check,
+)
+from likely.families.evidence import weigh
 from likely.families.forms import Lookup
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
@@ -102,10 +113,21 @@ def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) ->
 
 def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:
     """The table of shares of one column, as a lookup form and as readable rows."""
+    if prior.chosen:
+        return weighed(column, values, seen, classes)
     logs = log_shares(seen, imagined_rows(prior, values, seen), prior.unseen(len(values)))
     rows = Shares(column.name, tuple(classes), tuple(values), seen, logs)
     free = len(classes) * max(len(values) - 1, 0)
     return Parameters((column.name,), Lookup(np.ascontiguousarray(logs.T)), rows, len(classes) * len(values), free)
+
+
+def weighed(column: Column, values: Sequence[Any], seen: Array, classes: Sequence[Any]) -> Parameters:
+    """The table of what each value says of each class; as many rows are imagined as leaving each row out asks for."""
+    evidence = weigh(seen.T)
+    nothing = np.zeros((2, len(classes)))  # an unseen value says as little as a missing one
+    rows = Shares(column.name, tuple(classes), tuple(values), seen, log(evidence.probabilities()))
+    form, entries = Lookup(np.concatenate([evidence.table, nothing])), len(classes) * len(values)
+    return Parameters((column.name,), form, rows, entries, max(entries - len(classes), 0), left_out=evidence.left_out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,51 @@ class Lookup:
 
 
 @dataclass(frozen=True)
+class Steps(Lookup):
+    """A table over the bins of a number: bin b lies between edges b - 1 and b; beyond the edges are the end bins."""
+
+    edges: Array
+    low: float = np.nan  # the lowest and highest number seen
+    high: float = np.nan
+
+    def codes(self, numbers: Array) -> Codes:
+        """The bin of every number; missing ones have the last line of the table."""
+        place = np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
+        place[np.isnan(numbers)] = len(self.table) - 1
+        return place
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table over the cells that several columns make together; each code of a column adds its share to a cell's place."""
+
+    maps: tuple[NDArray[np.int64], ...]  # a column: one number a code, far below zero where the code was not known
+    table: Array  # cells × classes
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        cell = np.zeros(len(codes), np.int64)
+        for j, own in enumerate(self.maps):
+            cell += own[codes[:, j]]
+        known = np.flatnonzero(cell >= 0)
+        out[known] += self.table[cell[known]]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A form that is believed only so far."""
+
+    form: Any
+    weight: float
+
+    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
+        """Add this block's term for every row and class."""
+        term = np.zeros_like(out)
+        self.form.add(codes, numbers, term)
+        out += self.weight * term
+
+
+@dataclass(frozen=True)
 class Parabola:
     """A quadratic in one number: peak + curve * (x - mean)**2, per class."""
 
@@ -133,7 +178,7 @@ class Quadratic:
         return np.where(np.isnan(density), -np.inf, density)
 
 
-Form = Lookup | Parabola | Line | Quadratic
+Form = Lookup | Steps | Cells | Scaled | Parabola | Line | Quadratic
 
 
 def log_factorial(x: Array) -> Array:

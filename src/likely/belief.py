@@ -1,0 +1,68 @@
+"""Tally and prior give parameters: what is believed, read off what was counted and imagined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.calibration import Calibration
+from likely.families import Binned, Block, Parameters
+from likely.families.base import log
+from likely.families.curve import Curve
+from likely.families.forms import Steps
+from likely.prior import Priors
+from likely.schema import CATEGORY
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+
+
+def groups(blocks: tuple[Block, ...]) -> list[list[Block]]:
+    """Blocks that are counted and read in one sweep: equal families of single columns together, all others alone."""
+    together: dict[Any, list[Block]] = {}
+    for block in blocks:
+        together.setdefault(block.family if block.family.single else block, []).append(block)
+    return list(together.values())
+
+
+def read_off(
+    tally: Tally, prior: Priors, stages: Mapping[str, Curve], calibration: Calibration | None
+) -> tuple[Parameters, ...]:
+    """What is believed of every block, and then of every set of columns that speak together."""
+    found = _derived(tally, prior, calibration)
+    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
+    log_prior = log(prior.class_shares(tally.schema.classes, tally.classes))
+    for block in tally.blocks:
+        if block.name in stages:
+            form = stages[block.name].form(block.family, statistics[block], log_prior)
+            found[block] = replace(found[block], form=form)
+    if calibration is None:
+        return tuple(found[block] for block in tally.blocks)
+    alone = tuple(calibration.applied(block.name, found[block]) for block in tally.blocks)
+    sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
+    sizes |= {p.columns[0]: len(p.form.edges) + 1 for p in alone if isinstance(p.form, Steps)}
+    return (*alone, *calibration.together(sizes))
+
+
+def _derived(tally: Tally, prior: Priors, calibration: Calibration | None) -> dict[Block, Parameters]:
+    """The parameters of every block: the tally with the imagined rows added."""
+    schema = tally.schema
+    edges = calibration.edges if calibration else {}
+    found: dict[Block, Parameters] = {}
+    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
+    for group in groups(tally.blocks):
+        columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
+        imagined = [prior.of(block) for block in group]
+        tallied: list[Any] = [statistics[block] for block in group]
+        family = group[0].family
+        if isinstance(family, Binned):
+            cut = [edges.get(block.columns[0]) for block in group]
+            derived = family.derive(columns, tallied, imagined, schema.classes, cut)
+        else:
+            derived = family.derive(columns, tallied, imagined, schema.classes)
+        found.update(zip(group, derived, strict=True))
+    return found

@@ -1,0 +1,234 @@
+"""The calibration of a tally: weights first, then round by round the columns that speak together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.calibration.parts import Calibration, Interaction
+from likely.calibration.search import Searched, best_sets, grouped
+from likely.calibration.tables import Rows, Table, make_table
+from likely.calibration.weights import Problem
+from likely.families.base import Parameters
+from likely.families.evidence import weigh
+from likely.families.forms import Lookup, Parabola, Steps
+from likely.families.statistics import Moments
+from likely.reservoir import Reservoir
+from likely.schema import CATEGORY
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+
+DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1}  # columns that may speak together
+ENTRIES = 8_000_000  # of evidence: fewer rows are looked at where classes and columns are many
+FEWEST_ROWS = 2_000
+FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
+ROUNDS = 6
+TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 1.0, 1.0
+NEGLIGIBLE = 1e-3  # a weight
+
+
+@dataclass(frozen=True)
+class Term:
+    """What one block says of every row of the sample, the row left out; and its codes, where it is a table."""
+
+    name: str
+    evidence: Single
+    searched: Searched | None = None
+
+
+def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "auto") -> Calibration | None:
+    """How far the columns of a tally are to be believed, from the sample of rows that it keeps."""
+    classes, sample = len(tally.schema.classes), tally.sample
+    if sample is None or classes < 2 or not len(sample):
+        return None
+    rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
+    sample = sample.take(np.arange(min(len(sample), rows)))
+    terms = [_term(tally, sample, i, parameters) for i, parameters in enumerate(believed)]
+    spoken = [term for term in terms if term is not None]
+    if not spoken:
+        return None
+    absent = {t.name: said for t in spoken if (said := _absent(tally, t.name)) is not None}
+    fit = Fit.start(sample, tally, spoken, absent)
+    for _ in range(ROUNDS if DEPENDENCE[dependence] > 1 else 0):
+        if not fit.grow(DEPENDENCE[dependence]):
+            break
+    return fit.result(tally, believed, absent)
+
+
+def _term(tally: Tally, sample: Reservoir, i: int, believed: Parameters) -> Term | None:
+    """What a block says of the rows of the sample; None of texts, which are fitted on documents of their own."""
+    form: Any = believed.form
+    if hasattr(form, "terms"):
+        return None
+    block, classes = tally.blocks[i], len(tally.schema.classes)
+    labels, whose = sample.labels, np.arange(len(sample))
+    if isinstance(form, Lookup) and len(block.columns) == 1 and tally.schema.by_name[block.columns[0]].kind == CATEGORY:
+        codes = np.where(sample.columns[block.columns[0]] < 0, len(form.table) - 1, sample.columns[block.columns[0]])
+    elif isinstance(form, Steps):
+        codes = form.codes(sample.columns[block.columns[0]])
+    else:
+        return Term(block.name, _plain_term(tally, sample, i, form))
+    said = form.table.astype(np.float32)[codes]
+    own = form.table if believed.left_out is None else np.concatenate([believed.left_out, np.zeros((2, classes))])
+    said[whose, labels] = own[codes, labels]
+    searched = grouped(codes, len(form.table) - 2, isinstance(form, Steps), sample.weights)
+    return Term(block.name, said, searched)
+
+
+def _plain_term(tally: Tally, sample: Reservoir, i: int, form: Any) -> Single:
+    """What a block that was asked for says: with the row left out where that is a closed form, else as it stands."""
+    block, schema = tally.blocks[i], tally.schema
+    out = np.zeros((len(sample), len(schema.classes)))
+    names = [n for n in block.columns if schema.by_name[n].kind == CATEGORY]
+    codes = [np.where((c := sample.columns[n]) < 0, len(schema.by_name[n].values) + 1, c) for n in names]
+    numbers = np.column_stack(
+        [sample.columns[n] for n in block.columns if n not in names] or [np.zeros((len(sample), 0))]
+    )
+    table = np.column_stack(codes) if codes else np.zeros((len(sample), 0), np.int64)
+    if isinstance(form, Lookup):  # of several columns: a place in their common table
+        sizes = [len(schema.by_name[n].values) + 2 for n in names]
+        table = np.ravel_multi_index(tuple(codes), sizes)[:, None] if names else _yes_or_no(numbers)
+    form.add(table, numbers, out)
+    statistic = tally.statistics[i]
+    if isinstance(form, Parabola) and isinstance(statistic, Moments):
+        _leave_out(form, statistic, numbers[:, 0], sample, out)
+    return out.astype(np.float32)
+
+
+def _yes_or_no(numbers: Array) -> NDArray[Any]:
+    from likely.families.categorical import yes_or_no
+
+    codes: NDArray[Any] = yes_or_no(numbers)
+    return codes
+
+
+def _leave_out(form: Parabola, seen: Moments, x: Array, sample: Reservoir, out: Array) -> None:
+    """The bell curve of each row's own class without the row: mean and spread step back, in closed form."""
+    y, whose = sample.labels, np.arange(len(x))
+    n, mean, spread = seen.n[y], seen.mean[y], seen.spread[y]
+    with np.errstate(all="ignore"):
+        rest = n - 1.0
+        apart = x - mean
+        variance = (spread - apart * apart * n / rest) / rest
+        there = (n > 2.5) & (variance > 1e-6 * -0.5 / form.curve[y]) & ~np.isnan(x)
+        own = -0.5 * (np.log(2 * np.pi * variance) + (x - (mean - apart / rest)) ** 2 / variance)
+    out[whose[there], y[there]] = own[there]
+
+
+def _absent(tally: Tally, name: str) -> tuple[Array, Array, tuple[str, ...]] | None:
+    """What it says that a block's cells are there, or missing; None where they always or never are."""
+    i = [block.name for block in tally.blocks].index(name)
+    weight = tally.statistics[i].weight()
+    there = weight.reshape(len(weight), -1).sum(1)
+    gone = np.where(tally.classes - there > 1e-9 * tally.classes, tally.classes - there, 0.0)
+    if len(tally.blocks[i].columns) > 1 or not gone.any() or not there.any():
+        return None
+    evidence = weigh(np.stack([there, gone]))
+    return evidence.table, evidence.left_out, tally.blocks[i].columns
+
+
+@dataclass
+class Fit:
+    """The weights on their way: terms so far, tables so far, and the probabilities they give to the rows left out."""
+
+    sample: Reservoir
+    terms: Sequence[Term]
+    base: Single
+    evidence: list[Single]
+    weights: Array
+    bias: Array
+    temperature: float
+    alone: int  # how many of the terms speak for one block, or for its being missing
+    tables: dict[tuple[int, ...], Table]
+
+    @staticmethod
+    def start(sample: Reservoir, tally: Tally, terms: Sequence[Term], absent: dict[str, Any]) -> Fit:
+        """A common temperature first, then a weight for each term, pulled towards it."""
+        seen = tally.classes + 0.5
+        base = np.tile(np.log(seen / seen.sum()), (len(sample), 1)).astype(np.float32)
+        rest = np.log((np.maximum(tally.classes - 1.0, 0.0) + 0.5) / seen.sum())
+        base[np.arange(len(sample)), sample.labels] = rest[sample.labels]
+        evidence = [term.evidence for term in terms]
+        for said, left_out, columns in absent.values():
+            evidence.append(_missing_term(sample, columns, said, left_out))
+        fit = Fit(sample, terms, base, evidence, np.zeros(0), np.zeros(len(seen)), 1.0, len(evidence), {})
+        one = fit._problem([np.sum(evidence, axis=0)], np.ones(1), np.array([TEMPERATURE_STRENGTH]))
+        weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
+        fit.temperature = float(weight[0])
+        fit._solve(np.full(len(evidence), fit.temperature))
+        return fit
+
+    def _problem(self, evidence: Sequence[Single], centre: Array, strength: Array) -> Problem:
+        rows = min(len(self.base), max(1000, FIT_ENTRIES // self.base.shape[1]))
+        stacked = np.stack([each[:rows] for each in evidence])
+        labels, weights = self.sample.labels[:rows], self.sample.weights[:rows]
+        return Problem(stacked, self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH)
+
+    def _solve(self, start: Array) -> None:
+        tables = len(self.evidence) - self.alone
+        centre = np.concatenate([np.full(self.alone, self.temperature), np.zeros(tables)])
+        strength = np.concatenate([np.full(self.alone, WEIGHT_STRENGTH), np.full(tables, TABLE_STRENGTH)])
+        self.weights, self.bias = self._problem(self.evidence, centre, strength).solve(start, self.bias)
+
+    def shares(self) -> Array:
+        """The probability of each class for every row, the row left out."""
+        score = self.base.astype(np.float64) + self.bias
+        for weight, evidence in zip(self.weights, self.evidence, strict=True):
+            if weight > 0:
+                score += np.float32(weight) * evidence
+        grown = np.exp(score - score.max(1, keepdims=True))
+        return grown / grown.sum(1, keepdims=True)
+
+    def grow(self, order: int) -> bool:
+        """The tables that surprise most are made and believed as far as they deserve; whether there were any."""
+        rows = Rows(self.sample.labels, self.sample.weights, self.shares())
+        searched = {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
+        new = 0
+        for columns in best_sets(searched, self.tables, rows, order, len(self.terms)):
+            axes, cells = Searched.together([searched[i] for i in columns])
+            table = make_table(axes, cells, rows)
+            if table is not None:
+                self.tables[columns] = table
+                self.evidence.append(table.left_out(cells, rows))
+                new += 1
+        if new:
+            self._solve(np.concatenate([self.weights, np.full(new, 0.1)]))
+        return bool(new)
+
+    def result(self, tally: Tally, believed: Sequence[Parameters], absent: dict[str, Any]) -> Calibration:
+        """What was found, as a part of the model."""
+        ends = np.cumsum([len(self.terms), len(absent)])
+        singles, missing, together = np.split(self.weights, ends)
+        names = [term.name for term in self.terms]
+        interactions = []
+        for (columns, table), weight in zip(self.tables.items(), together.tolist(), strict=True):
+            if weight > NEGLIGIBLE:
+                parts: list[Any] = [self.terms[i].searched for i in columns]
+                groups = tuple(part.groups(len(columns)) for part in parts)
+                named = tuple(names[i] for i in columns)
+                interactions.append(Interaction(named, groups, table.evidence(), weight, table.gain, table.error))
+        return Calibration(
+            dict(zip(names, singles.tolist(), strict=True)),
+            {name: (w, absent[name][0]) for name, w in zip(absent, missing.tolist(), strict=True)},
+            self.bias,
+            self.temperature,
+            tuple(interactions),
+            {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)},
+            {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY},
+            float(tally.classes.sum()),
+        )
+
+
+def _missing_term(sample: Reservoir, columns: tuple[str, ...], said: Array, left_out: Array) -> Single:
+    """What it says of every row of the sample that the cell is there, or missing."""
+    x = sample.columns[columns[0]]
+    gone = (np.isnan(x) if x.dtype.kind == "f" else x < 0).astype(np.int64)
+    out = said.astype(np.float32)[gone]
+    out[np.arange(len(x)), sample.labels] = left_out[gone, sample.labels]
+    return out

@@ -1,0 +1,146 @@
+"""What columns say together, beyond what they say alone: rows seen in a cell against rows expected there.
+
+A cell's evidence for a class is log((seen + a) / (expected + a)). Expected is what the model so far gives the rows of the
+cell, each left out of its own counts; so nothing is counted twice, and a cell that holds no surprise says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.kernels import Kernel
+
+Array = NDArray[np.float64]
+Cells = NDArray[np.int32]
+
+BLURS = (0.0, 0.3, 0.6, 0.8)  # what the next bin lends
+SHRINKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # imagined rows, a
+USUAL_SHRINK = 8.0
+CHOOSING_ROWS = 8_000  # by which blur and shrink are chosen
+SURENESS = 1.64  # standard errors that a table must gain
+RIDGE = 4.0  # imagined spread in the search
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The sample that everything is fitted on: labels, weights, and the left-out probabilities of the model so far."""
+
+    labels: NDArray[np.int64]
+    weights: Array
+    shares: Array
+
+    def first(self, rows: int) -> Rows:
+        """The first of them, which are as good as any: their order is random."""
+        return Rows(self.labels[:rows], self.weights[:rows], self.shares[:rows])
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One column in a table of several: how many codes it has, the last for missing, and whether neighbours are alike."""
+
+    size: int
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows seen and rows expected in every cell, and the imagined rows that keep small cells quiet."""
+
+    seen: Array
+    expected: Array
+    shrink: float
+    gain: float
+    error: float
+
+    def evidence(self) -> Array:
+        """What each cell says of each class."""
+        return np.log((self.seen + self.shrink) / (self.expected + self.shrink))
+
+    def left_out(self, cells: Cells, rows: Rows) -> NDArray[np.float32]:
+        """What the cell of every row says, once the row itself is taken out of what was seen and expected."""
+        return np.log(_ratios(self.seen, self.expected, self.shrink, cells, rows)).astype(np.float32)
+
+
+def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows) -> Table | None:
+    """The table of some columns, blurred and shrunk as leave-one-out asks; None where it gains nothing for sure."""
+    seen, expected = count_cells(cells, rows, int(np.prod([axis.size for axis in axes])))
+    some, few = cells[:CHOOSING_ROWS], rows.first(CHOOSING_ROWS)
+    blurs = BLURS if any(axis.numeric for axis in axes) else BLURS[:1]
+    blurred = [(blur(seen, axes, s), blur(expected, axes, s)) for s in blurs]
+    gains = [gain(n, e, USUAL_SHRINK, some, few)[0] for n, e in blurred]
+    seen, expected = blurred[int(np.argmax(gains))]
+    shrink = SHRINKS[int(np.argmax([gain(seen, expected, a, some, few)[0] for a in SHRINKS]))]
+    whole, squared = gain(seen, expected, shrink, cells, rows)
+    error = float(np.sqrt(squared))
+    return Table(seen, expected, shrink, whole, error) if whole > SURENESS * error else None
+
+
+def count_cells(cells: Cells, rows: Rows, number: int) -> tuple[Array, Array]:
+    """Rows seen in every cell and class, and rows expected there."""
+    classes = rows.shares.shape[1]
+    place = cells.astype(np.int64) * classes
+    seen = np.bincount(place + rows.labels, rows.weights, number * classes)
+    columns = [np.bincount(cells, rows.weights * rows.shares[:, c], number) for c in range(classes)]
+    return seen.reshape(number, classes), np.stack(columns, axis=1)
+
+
+def blur(table: Array, axes: Sequence[Axis], lent: float) -> Array:
+    """The table once neighbouring bins have lent along every numeric axis; missing stands alone, and nothing is lost."""
+    if not lent:
+        return table
+    classes = table.shape[1]
+    wide = table.reshape([axis.size for axis in axes] + [classes])
+    for i, axis in enumerate(axes):
+        if axis.numeric:
+            place = np.arange(axis.size)
+            near = lent ** ((place[:, None] - place) ** 2.0)
+            near[-1, :-1] = near[:-1, -1] = 0.0
+            wide = np.moveaxis(np.tensordot(near, wide, (1, i)), 0, i)
+    return np.ascontiguousarray(wide).reshape(-1, classes)
+
+
+def _ratios(seen: Array, expected: Array, shrink: float, cells: Cells, rows: Rows) -> Array:
+    """(seen + a) / (expected + a) in the cell of every row, the row itself taken out."""
+    one = np.minimum(rows.weights, 1.0)
+    whose = np.arange(len(cells))
+    own = seen[cells]
+    own[whose, rows.labels] = np.maximum(own[whose, rows.labels] - one, 0.0)
+    rest = np.maximum(expected[cells] - one[:, None] * rows.shares, 0.0)
+    ratios: Array = (own + shrink) / (rest + shrink)
+    return ratios
+
+
+def gain(seen: Array, expected: Array, shrink: float, cells: Cells, rows: Rows) -> tuple[float, float]:
+    """By how much the left-out labels grow more likely if the table is believed, and the sum of the squares of that."""
+    ratios = _ratios(seen, expected, shrink, cells, rows)
+    each = np.log(ratios[np.arange(len(cells)), rows.labels] / np.einsum("rc,rc->r", rows.shares, ratios))
+    return float(rows.weights @ each), float(rows.weights @ (each * each))
+
+
+@Kernel
+def search_gain(one, two, size, wrong, squared, ridge, summed, spread):  # type: ignore[no-untyped-def]
+    """What a table of two columns would gain, by one careful step from nothing: surprises that add up in its cells.
+
+    `wrong` is the truth less the probability, row by row; `squared` its square. Each cell's step is judged with the row's
+    own surprise left out.
+    """
+    classes = wrong.shape[1]
+    summed[:] = 0.0
+    spread[:] = 0.0
+    for r in range(one.shape[0]):
+        cell = one[r] * size + two[r]
+        for c in range(classes):
+            summed[cell, c] += wrong[r, c]
+            spread[cell, c] += squared[r, c]
+    gained = 0.0
+    for cell in range(summed.shape[0]):
+        for c in range(classes):
+            v = spread[cell, c]
+            if v > 0.0:
+                d = summed[cell, c] * summed[cell, c]
+                gained += (d - v) / (v + ridge) - 0.5 * d * v / ((v + ridge) * (v + ridge))
+    return gained

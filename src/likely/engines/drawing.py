@@ -1,0 +1,75 @@
+"""Rows drawn from a batch: those whose keys are low enough to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.threads import in_parallel, slabs
+from likely.reservoir import OPEN, Reservoir, hashes, number_hashes, seed, to_keys
+from likely.schema import CATEGORY, NUMBER, Column, Schema
+from likely.sources.batch import Batch, Coded
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Limit:
+    """The key from which on no row is kept any more: it falls while rows are counted, and saves looking at most of them."""
+
+    value: int = OPEN
+
+
+def nothing_drawn(columns: Sequence[Column]) -> Reservoir:
+    """A reservoir that has room for rows of these columns."""
+    kinds = {CATEGORY: np.int32, NUMBER: np.float64}
+    none = np.zeros(0, np.int64)
+    return Reservoir(none, none, np.zeros(0), {c.name: np.zeros(0, kinds[c.kind]) for c in columns if c.kind in kinds})
+
+
+def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: Array, limit: Limit) -> Reservoir:
+    """The rows of a batch that are kept, their categories as places in the schema."""
+    empty = nothing_drawn(schema.columns)
+    numbers = [c.name for c in schema.columns if c.kind == NUMBER]
+    categories = [c.name for c in schema.columns if c.kind == CATEGORY]
+    keys = np.empty(batch.rows, np.int64)
+    of_class = hashes(schema.classes, "\0class")
+    of_value = {name: np.append(hashes(schema.by_name[name].values, name), seed(name)) for name in categories}
+
+    def work(part: tuple[int, int]) -> None:
+        a, b = part
+        total = of_class[y[a:b]]
+        for name in categories:
+            total += of_value[name][_places(found[name], a, b)]
+        table = batch.numbers(numbers, a, b)
+        for j, name in enumerate(numbers):
+            total += number_hashes(table[:, j], name)
+        keys[a:b] = to_keys(total)
+
+    in_parallel(work, slabs(batch.rows, len(schema.columns)))
+    rows = _lowest(keys, np.flatnonzero((w > 0) & (keys < limit.value)), empty.most)
+    columns: dict[str, NDArray[np.int32] | Array] = {n: _places(found[n], 0, batch.rows)[rows] for n in categories}
+    for name in numbers:
+        columns[name] = batch.numbers([name], 0, batch.rows)[rows, 0]
+    return Reservoir.of(keys[rows], y[rows], w[rows], {name: columns[name] for name in empty.columns})
+
+
+def _lowest(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """The rows that may be among the lowest, rows alike being one; more than are wanted, so that the limit is seen."""
+    if len(rows) > 2 * most:
+        own = keys[rows]
+        low = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
+        if len(np.unique(keys[low])) > most:
+            return low
+    return rows
+
+
+def _places(coded: Coded, start: int, stop: int) -> NDArray[np.int32]:
+    """The codes of some rows as places in the values, -1 where a cell is missing."""
+    codes = coded.codes[start:stop]
+    place = codes if coded.low == 0 else codes.astype(np.int64) - coded.low
+    return np.where((place >= 0) & (place < len(coded.values)), place, -1).astype(np.int32)

@@ -1,0 +1,49 @@
+"""How much each row counts: weights from a column or an array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError, UsageError
+from likely.sources import Frame, InMemory, Matrix, Source
+
+Array = NDArray[np.float64]
+WEIGHT_COLUMN = "\0weight"  # no file can hold such a name: for weights that come as an array
+
+
+def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
+    """The source with its weights as a column; an array of weights is put beside the rows."""
+    if weights is None or isinstance(weights, str):
+        return source, weights
+    if not isinstance(source, InMemory):
+        raise UsageError("weights for a file must be the name of one of its columns")
+    w = np.asarray(weights, dtype=np.float64).reshape(-1)
+    batch = source.batch
+    if len(w) != batch.rows:
+        raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
+    check_weights(w, "weights")
+    import pyarrow as pa
+
+    if isinstance(batch, Matrix):
+        wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
+        return replace(source, batch=wider), WEIGHT_COLUMN
+    assert isinstance(batch, Frame)
+    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
+
+
+def check_weights(w: Array, name: str, start: int = 0) -> None:
+    """A weight is a number of copies: zero or more, and finite."""
+    bad = ~(w >= 0) | np.isinf(w)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise DataError(
+            "which is no weight",
+            column=name,
+            value=w[i].item(),
+            row=start + i + 1,
+            remedy="use numbers of zero or more",
+        )

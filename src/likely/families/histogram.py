@@ -1,0 +1,209 @@
+"""How often each number was seen, in each class: exact while the numbers are few, then in cells that halve in precision.
+
+A number's place is its own bits, read as a whole number that grows with it; a cell is a number of leading bits. The level,
+how many trailing bits are left off, is the lowest at which no more than `MOST` cells are needed. That depends on the
+numbers alone, never on their order or on how they were split, so histograms add without a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.statistics import Array, Index, subtract_counts
+
+MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
+DENSE = 1 << 16  # places that may always be laid out side by side
+Keys = NDArray[np.int64]
+SIGN = np.int64(-(1 << 63))
+INFINITY = np.array(np.inf).view(np.int64).item()
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The weight of every cell of numbers in each class."""
+
+    seen: Array  # classes × cells
+    keys: Keys  # of the cells, rising
+    level: int  # trailing bits that are left off
+
+    @staticmethod
+    def of(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) -> Histogram:
+        """One column counted; NaN, rows without a class and rows without weight count nothing."""
+        used = (x == x) & (labels >= 0) & (weights > 0)
+        if not used.all():
+            x, labels, weights = x[used], labels[used], weights[used]
+        if not len(x):
+            return Histogram(np.zeros((classes, 0)), np.zeros(0, np.int64), 0)
+        keys = to_keys(x)
+        if not -INFINITY < keys.min() <= keys.max() < INFINITY:
+            return Histogram(np.full((classes, 1), np.nan), keys[:1], 0)  # whoever counts looks for what is not finite
+        level = _floor(keys)
+        found, place = _distinct(keys >> level)
+        counts = np.bincount(place * classes + labels, weights, len(found) * classes)
+        return Histogram(counts.reshape(-1, classes).T.copy(), found, level)._settled()
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Histogram:
+        """The histogram that `arrays` was taken from; ValueError where it does not fit together."""
+        seen, keys, level = arrays["seen"], arrays["keys"], int(arrays["level"][0])
+        if seen.ndim != 2 or keys.dtype != np.int64 or keys.shape != seen.shape[1:] or not 0 <= level < 64:
+            raise ValueError("the cells of a histogram do not fit")
+        if len(keys) > MOST or (np.diff(keys) <= 0).any():
+            raise ValueError("the cells of a histogram are not in order")
+        return Histogram(seen, keys, level)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers themselves, by name."""
+        return {"seen": self.seen, "keys": self.keys, "level": np.array([self.level], np.int64)}
+
+    def weight(self) -> Array:
+        """How much weight was counted, per class."""
+        total: Array = self.seen.sum(1)
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        same = self.level == other.level and np.array_equal(self.keys, other.keys)
+        return same and np.array_equal(self.seen, other.seen)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Histogram) -> Histogram:
+        a, b = self._alike(other)
+        keys = np.union1d(a.keys, b.keys)
+        seen = np.zeros((len(a.seen), len(keys)))
+        seen[:, np.searchsorted(keys, a.keys)] = a.seen
+        seen[:, np.searchsorted(keys, b.keys)] += b.seen
+        return Histogram(seen, keys, a.level)._settled()
+
+    def __sub__(self, other: Histogram) -> Histogram:
+        a, b = self._alike(other)
+        keys = np.union1d(a.keys, b.keys)
+        seen, gone = np.zeros((len(a.seen), len(keys))), np.zeros((len(a.seen), len(keys)))
+        seen[:, np.searchsorted(keys, a.keys)] = a.seen
+        gone[:, np.searchsorted(keys, b.keys)] = b.seen
+        return Histogram(subtract_counts(seen, gone), keys, a.level)._settled()
+
+    def __mul__(self, factor: float) -> Histogram:
+        if not factor:
+            return Histogram(self.seen[:, :0], self.keys[:0], 0)
+        return Histogram(self.seen * factor, self.keys, self.level)
+
+    def expand(self, maps: Sequence[Index], sizes: Sequence[int]) -> Histogram:
+        """The same histogram with room for more classes."""
+        seen = np.zeros((sizes[0], len(self.keys)))
+        seen[maps[0]] = self.seen
+        return Histogram(seen, self.keys, self.level)
+
+    def pick(self, maps: Sequence[Index]) -> Histogram:
+        """The histogram of some of the classes."""
+        return Histogram(self.seen[maps[0]], self.keys, self.level)._settled()
+
+    def _alike(self, other: Histogram) -> tuple[Histogram, Histogram]:
+        level = max(self.level, other.level)
+        return self._at(level), other._at(level)
+
+    def _at(self, level: int) -> Histogram:
+        """The same histogram in wider cells."""
+        if level == self.level or not len(self.keys):
+            return Histogram(self.seen, self.keys, level)
+        keys, first = np.unique(self.keys >> (level - self.level), return_index=True)
+        return Histogram(np.add.reduceat(self.seen, first, axis=1), keys, level)
+
+    def _settled(self) -> Histogram:
+        """Without cells that nobody is in, and in no more cells than are wanted."""
+        there = self.seen.any(0)
+        held = self if there.all() else Histogram(self.seen[:, there], self.keys[there], self.level)
+        return held._at(held.level + _needed(held.keys)) if len(held.keys) > MOST else held
+
+    def edges(self, bins: int) -> Array:
+        """Where the numbers are cut into at most so many bins of about equal weight; few numbers get a bin each."""
+        mass = self.seen.sum(0)
+        first = np.arange(1, len(mass))
+        if len(mass) > bins:
+            before = np.concatenate([[0.0], np.cumsum(mass)])
+            cuts = np.searchsorted(before, before[-1] * np.arange(1, bins) / bins, side="right") - 1
+            first = np.unique(cuts[cuts > 0])
+        return self.between(first)
+
+    def between(self, cells: NDArray[Any]) -> Array:
+        """The numbers half way between each of these cells and the one before it."""
+        above = to_numbers(self.keys[cells] << self.level)
+        below = to_numbers(((self.keys[cells - 1] + 1) << self.level) - 1)
+        middle = below / 2 + above / 2
+        # Neighbouring numbers have nothing between them: the upper one is then where its bin begins.
+        return np.where((middle > below) & (middle <= above), middle, above)
+
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest number, as far as the cells tell them apart; NaN where there are none."""
+        if not len(self.keys):
+            return (np.nan, np.nan)
+        ends = to_numbers(np.array([self.keys[0] << self.level, ((self.keys[-1] + 1) << self.level) - 1]))
+        return float(ends[0]), float(ends[1])
+
+    def middles(self) -> Array:
+        """The number in the middle of every cell."""
+        low, high = to_numbers(self.keys << self.level), to_numbers(((self.keys + 1) << self.level) - 1)
+        return low / 2 + high / 2 if self.level else low
+
+    def cut(self, edges: Array) -> Array:
+        """The weight between the edges: bins × classes."""
+        place = np.searchsorted(edges, self.middles(), side="right")
+        out = np.zeros((len(edges) + 1, len(self.seen)))
+        np.add.at(out, place, self.seen.T)
+        return out
+
+
+def to_keys(x: Array) -> Keys:
+    """Whole numbers in the order of the given ones, equal where those are equal: 0.0 and -0.0 are one."""
+    bits = np.ascontiguousarray(x).view(np.int64)
+    return np.where(bits < 0, SIGN - bits, bits)
+
+
+def to_numbers(keys: Keys) -> Array:
+    """The numbers of these keys."""
+    kept = np.clip(keys, -INFINITY + 1, INFINITY - 1)
+    return np.where(kept < 0, SIGN - kept, kept).view(np.float64)
+
+
+def _needed(keys: Keys) -> int:
+    """The fewest trailing bits to leave off so that no more than `MOST` of these rising keys stay different."""
+    low, high = 0, 63
+    while low < high:
+        middle = (low + high) // 2
+        cells = keys >> middle
+        if int((cells[1:] != cells[:-1]).sum()) < MOST:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _floor(keys: Keys) -> int:
+    """A level that is surely not too high: what some of the keys need already."""
+    if len(keys) <= 4 * MOST:
+        return 0
+    some = np.unique(keys[:: len(keys) // (4 * MOST)])
+    return _needed(some) if len(some) > MOST else 0
+
+
+def _distinct(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
+    """The different keys, rising, and the place of each; where they lie close together, without a sort."""
+    low = keys.min()
+    apart = (keys - low).view(np.uint64)  # two keys can be further apart than a signed number can say
+    steps = int(np.bitwise_or.reduce(apart))
+    shift = (steps & -steps).bit_length() - 1 if steps else 0
+    width = int(apart.max() >> np.uint64(shift)) + 1
+    if width > max(DENSE, 2 * len(keys)):
+        found, place = np.unique(keys, return_inverse=True)
+        return found, place.reshape(-1)
+    offset = (apart >> np.uint64(shift)).astype(np.int64)
+    there = np.zeros(width, bool)
+    there[offset] = True
+    return (np.flatnonzero(there) << shift) + low, (np.cumsum(there) - 1)[offset]

@@ -1,0 +1,158 @@
+"""A fair sample of rows that merges: those with the lowest keys, a key being a number made from the row itself.
+
+Of any rows, in any order and any split, the same ones are kept. Rows that are alike have one key and are kept as one, with
+their weights added up, so that a weight is a number of copies here too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+ROWS = 50_000  # more rows hardly change the few hundred numbers that are fitted on them
+CELLS = 8_000_000
+FEWEST = 1_000
+OPEN = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """Rows with their class and weight: categories as places in their columns (-1 is missing), numbers as they are."""
+
+    keys: Ints  # rising
+    labels: Ints
+    weights: Array
+    columns: Mapping[str, NDArray[Any]]
+    limit: int = OPEN  # every row counted whose key is lower is here
+
+    @staticmethod
+    def of(keys: Ints, labels: Ints, weights: Array, columns: Mapping[str, NDArray[Any]]) -> Reservoir:
+        """The reservoir of some rows, in any order, with any rows alike."""
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
+        whole = np.add.reduceat(weights[order], first) if len(keys) else weights
+        rows = order[first]
+        made = Reservoir(keys[first], labels[rows], whole, {name: x[rows] for name, x in columns.items()})
+        return made._within()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __bool__(self) -> bool:
+        """A reservoir is there even while it is empty."""
+        return True
+
+    @property
+    def most(self) -> int:
+        """How many rows are kept."""
+        return max(FEWEST, min(ROWS, CELLS // max(len(self.columns), 1)))
+
+    def _within(self) -> Reservoir:
+        """No more rows than are wanted."""
+        if len(self) <= self.most:
+            return self
+        return replace(self.take(np.arange(self.most)), limit=int(self.keys[self.most]))
+
+    def take(self, rows: NDArray[Any]) -> Reservoir:
+        """Some of the rows."""
+        columns = {name: x[rows] for name, x in self.columns.items()}
+        return Reservoir(self.keys[rows], self.labels[rows], self.weights[rows], columns, self.limit)
+
+    def __add__(self, other: Reservoir) -> Reservoir:
+        limit = min(self.limit, other.limit)
+        parts = [part.take(np.flatnonzero(part.keys < limit)) for part in (self, other)]
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in self.columns}
+        keys, labels, weights = (np.concatenate([getattr(p, n) for p in parts]) for n in ("keys", "labels", "weights"))
+        both = Reservoir.of(keys, labels, weights, columns)
+        return replace(both, limit=min(limit, both.limit))
+
+    def __sub__(self, other: Reservoir) -> Reservoir:
+        """Without the weight of the other's rows. Rows that had no room before are not called back."""
+        place = np.minimum(np.searchsorted(self.keys, other.keys), max(len(self) - 1, 0))
+        found = self.keys[place] == other.keys if len(self) else np.zeros(len(other), bool)
+        weights = self.weights.copy()
+        weights[place[found]] -= other.weights[found]
+        left = np.flatnonzero(weights > 1e-9 * self.weights)
+        return replace(self, weights=weights).take(left)
+
+    def __mul__(self, factor: float) -> Reservoir:
+        return (
+            replace(self, weights=self.weights * factor) if factor else replace(self.take(np.zeros(0, int)), limit=OPEN)
+        )
+
+    def moved(self, labels: NDArray[Any] | None, places: Mapping[str, NDArray[Any]]) -> Reservoir:
+        """The same rows with class i at labels[i] and value i of a column at places[name][i]; -1 drops a class's rows."""
+        columns = {name: _moved(x, places[name]) if name in places else x for name, x in self.columns.items()}
+        moved = replace(self, columns=columns)
+        if labels is None:
+            return moved
+        there = np.asarray(labels)[self.labels] if len(self) else self.labels
+        moved = replace(moved, labels=there)
+        return moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
+
+    def without(self, name: str) -> Reservoir:
+        """The rows without one of their columns."""
+        return replace(self, columns={n: x for n, x in self.columns.items() if n != name})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reservoir):
+            return NotImplemented
+        if self.columns.keys() != other.columns.keys() or self.limit != other.limit:
+            return False
+        pairs = [(self.keys, other.keys), (self.labels, other.labels), (self.weights, other.weights)]
+        pairs += [(self.columns[name], other.columns[name]) for name in self.columns]
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
+    return np.append(places, -1)[codes].astype(np.int32)  # code -1 reads the last entry
+
+
+def hashes(values: Sequence[Any], name: str) -> Words:
+    """A number for every value, the same on every machine; 1, 1.0 and True are one value."""
+    if isinstance(values, range) or all(type(v) in (int, float, bool) for v in values):
+        return mixed(np.array(values, dtype=np.float64).view(np.uint64) ^ seed(name))
+    salt = name.encode("utf-8", "surrogatepass")[:16]
+    digests = (hashlib.blake2b(_written(v), digest_size=8, key=salt).digest() for v in values)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _written(value: Any) -> bytes:
+    text = repr(float(value)) if isinstance(value, Real) and abs(value) < 1e15 else f"{type(value).__name__} {value}"
+    return text.encode("utf-8", "surrogatepass")
+
+
+def number_hashes(x: Array, name: str) -> Words:
+    """A number for every number of a column; all NaN are alike, and so are 0.0 and -0.0."""
+    return mixed(np.where(x == x, x + 0.0, np.nan).view(np.uint64) ^ seed(name))
+
+
+def to_keys(total: Words) -> Ints:
+    """The keys of rows from the sums of their cells' numbers, which do not depend on the order of the columns."""
+    return (mixed(total) >> np.uint64(1)).astype(np.int64)
+
+
+def seed(name: str) -> np.uint64:
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def mixed(x: Words) -> Words:
+    """The finaliser of splitmix64: numbers that have nothing to do with each other any more."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,33 @@
+"""Work shared out among the cores: stretches of rows, each done by one thread; kernels let go of the interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+# Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
+SLAB_CELLS = 1 << 20
+
+
+@cache
+def pool() -> ThreadPoolExecutor:
+    """The threads that count and score; kernels let go of the interpreter."""
+    return ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, 16)), thread_name_prefix="likely")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # a child process inherits the pool but none of its threads
+
+
+def slabs(rows: int, width: int) -> list[tuple[int, int]]:
+    """The stretches of rows that are worked on at a time."""
+    step = max(256, SLAB_CELLS // max(width, 1))
+    return [(a, min(a + step, rows)) for a in range(0, rows, step)]
+
+
+def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
+    """The work done on every part, in order; one part is done at once, without threads."""
+    return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
