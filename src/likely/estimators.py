@@ -18,7 +18,6 @@ from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
-from likely.threads import in_parallel, slabs
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
@@ -29,6 +28,7 @@ from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.memory import from_memory
 from likely.tally import Tally
+from likely.threads import in_parallel, slabs
 
 Array = NDArray[np.float64]
 NOTES_SHOWN = 3

@@ -228,8 +228,8 @@ def deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
 def _tally_piles(batch: Batch, plan: Plan, piles: Groups, number: int) -> Iterator[tuple[int, Tally]]:
     """The tally of each pile of rows: in one sweep, unless a sample is kept.
 
-    A tally may keep a sample of its rows or documents. Counted together, the piles would share one, and a model learned from some of
-    them would have fewer rows to be fitted on than `learn` gives it.
+    A tally may keep a sample of its rows or documents. Counted together, the piles would share one, and a model learned
+    from some of them would have fewer rows to be fitted on than `learn` gives it.
     """
     if plan.sample or any(isinstance(block.family, Text) for block in plan.blocks):
         yield from tally_apart(batch, plan, piles)

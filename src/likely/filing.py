@@ -105,7 +105,9 @@ def _parts(header: Mapping[str, Any], groups: dict[str, dict[str, Array]]) -> Pa
         if f"stage{i}" in groups:
             stages[block.name] = Curve.of(groups.pop(f"stage{i}"), statistics[-1])
     sample = sample_in(header["sample"], groups.pop("sample"), schema) if "sample" in header else None
-    fitted = calibration_in(header["calibration"], groups.pop("calibration"), schema) if "calibration" in header else None
+    fitted = (
+        calibration_in(header["calibration"], groups.pop("calibration"), schema) if "calibration" in header else None
+    )
     tally = Tally(schema, tuple(blocks), groups.pop("classes")[""], tuple(statistics), header["rows"], sample)
     if groups or any(len(stage.bias) != len(schema.classes) for stage in stages.values()):
         raise ValueError("there are arrays that belong to no column, or do not fit the classes")

@@ -269,9 +269,7 @@ def prior(given: Any) -> Prior:
     return Pseudocount(_number(given, "smoothing"))
 
 
-def priors(
-    smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True
-) -> Priors:
+def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True) -> Priors:
     """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`.
 
     What is not said ("auto") is one imagined row a value where the model is `plain`, else what leaving rows out asks for.

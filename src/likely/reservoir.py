@@ -118,7 +118,8 @@ class Reservoir:
 
 
 def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
-    return np.append(places, -1)[codes].astype(np.int32)  # code -1 reads the last entry
+    moved: NDArray[np.int32] = np.append(places, -1)[codes].astype(np.int32)  # code -1 reads the last entry
+    return moved
 
 
 def hashes(values: Sequence[Any], name: str) -> Words:
@@ -131,13 +132,17 @@ def hashes(values: Sequence[Any], name: str) -> Words:
 
 
 def _written(value: Any) -> bytes:
-    text = repr(float(value)) if isinstance(value, Real) and abs(value) < 1e15 else f"{type(value).__name__} {value}"
+    text = (
+        repr(float(value))
+        if isinstance(value, Real) and abs(float(value)) < 1e15
+        else f"{type(value).__name__} {value}"
+    )
     return text.encode("utf-8", "surrogatepass")
 
 
 def number_hashes(x: Array, name: str) -> Words:
     """A number for every number of a column; all NaN are alike, and so are 0.0 and -0.0."""
-    return mixed(np.where(x == x, x + 0.0, np.nan).view(np.uint64) ^ seed(name))
+    return mixed(np.where(np.isnan(x), np.nan, x + 0.0).view(np.uint64) ^ seed(name))
 
 
 def to_keys(total: Words) -> Ints:
@@ -146,6 +151,7 @@ def to_keys(total: Words) -> Ints:
 
 
 def seed(name: str) -> np.uint64:
+    """A number for the name of a column."""
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 

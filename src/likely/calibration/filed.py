@@ -32,8 +32,8 @@ def sample_in(written: Written, arrays: Arrays, schema: Schema) -> Reservoir:
     expected = [c.name for c in schema.columns if c.kind in (CATEGORY, NUMBER)]
     rows = (len(made),)
     sound = not arrays and sorted(names) == sorted(expected) and made.keys.dtype == np.int64
-    sound = sound and made.labels.shape == made.weights.shape == rows and (made.weights > 0).all()
-    sound = sound and (np.diff(made.keys) > 0).all() and _within(made.labels, 0, len(schema.classes))
+    sound = sound and made.labels.shape == made.weights.shape == rows and bool((made.weights > 0).all())
+    sound = sound and bool((np.diff(made.keys) > 0).all()) and _within(made.labels, 0, len(schema.classes))
     for name, x in columns.items() if sound else ():
         values = schema.by_name[name].values
         numbers = schema.by_name[name].kind == NUMBER
@@ -81,7 +81,9 @@ def calibration_in(written: Written, arrays: Arrays, schema: Schema) -> Calibrat
     weights = {str(name): float(weight) for name, weight in written["weights"].items()}
     bias, temperature = arrays.pop("bias"), float(written["temperature"])
     gains = {str(name): float(gain) for name, gain in written["gains"].items()}
-    made = Calibration(weights, absent, bias, temperature, tuple(interactions), edges, values, float(written["counted"]), gains)
+    made = Calibration(
+        weights, absent, bias, temperature, tuple(interactions), edges, values, float(written["counted"]), gains
+    )
     tables = [table for _, table in absent.values()]
     sound = not arrays and bias.shape == (classes,) and all(table.shape == (2, classes) for table in tables)
     sound = sound and all((np.diff(cut) > 0).all() and np.isfinite(cut).all() for cut in edges.values())

@@ -183,7 +183,8 @@ class Fit:
             if weight > 0:
                 score += np.float32(weight) * evidence
         grown = np.exp(score - score.max(1, keepdims=True))
-        return grown / grown.sum(1, keepdims=True)
+        shares: Array = grown / grown.sum(1, keepdims=True)
+        return shares
 
     def grow(self, order: int) -> bool:
         """The tables that surprise most are made and believed as far as they deserve; whether there were any."""

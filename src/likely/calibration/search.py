@@ -52,7 +52,7 @@ class Searched:
 def grouped(codes: NDArray[np.int32], values: int, numeric: bool, weights: Array) -> Searched:
     """A column with its groups; `codes` have values or bins, then unseen (which no row of a sample is), then missing."""
     codes = np.where(codes >= values, values, codes).astype(np.int32)
-    mass = np.bincount(codes, weights, values + 1)[:values]
+    mass = np.bincount(codes, weights, values + 1)[:values].astype(np.float64)
     sizes = (PAIR_BINS, DEEP_BINS, SEARCH_BINS) if numeric else (VALUES, VALUES, VALUES)
     cut = _neighbours if numeric else _most_frequent
     groups = (cut(mass, size) for size in sizes)

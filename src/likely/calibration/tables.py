@@ -83,7 +83,7 @@ def count_cells(cells: Cells, rows: Rows, number: int) -> tuple[Array, Array]:
     """Rows seen in every cell and class, and rows expected there."""
     classes = rows.shares.shape[1]
     place = cells.astype(np.int64) * classes
-    seen = np.bincount(place + rows.labels, rows.weights, number * classes)
+    seen = np.bincount(place + rows.labels, rows.weights, number * classes).astype(np.float64)
     columns = [np.bincount(cells, rows.weights * rows.shares[:, c], number) for c in range(classes)]
     return seen.reshape(number, classes), np.stack(columns, axis=1)
 

@@ -64,7 +64,7 @@ class Problem:
         return float(self.weights @ lost + 0.5 * pull), grown / whole[:, None]
 
     def _slope(self, at: Array, shares: Array) -> Array:
-        terms, rows, classes = self.evidence.shape
+        terms, rows = self.evidence.shape[:2]
         wrong = shares.copy()
         wrong[np.arange(rows), self.labels] -= 1.0
         wrong *= self.weights[:, None]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.threads import in_parallel, slabs
 from likely.reservoir import OPEN, Reservoir, hashes, number_hashes, seed, to_keys
 from likely.schema import CATEGORY, NUMBER, Column, Schema
 from likely.sources.batch import Batch, Coded
+from likely.threads import in_parallel, slabs
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,7 +62,7 @@ def _lowest(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The rows that may be among the lowest, rows alike being one; more than are wanted, so that the limit is seen."""
     if len(rows) > 2 * most:
         own = keys[rows]
-        low = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
+        low: NDArray[np.intp] = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
         if len(np.unique(keys[low])) > most:
             return low
     return rows

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from likely.belief import groups
 from likely.engines.drawing import Limit, draw, nothing_drawn
-from likely.threads import in_parallel, slabs
-from likely.errors import DataError
 from likely.engines.weights import check_weights
+from likely.errors import DataError
 from likely.families import Block, Categorical, Encoded, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
@@ -28,6 +27,7 @@ from likely.families.words import Words
 from likely.schema import CATEGORY, Column, Schema, ordered
 from likely.sources.batch import Batch, Coded
 from likely.tally import Tally
+from likely.threads import in_parallel, slabs
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import kernels
-from likely.threads import in_parallel, slabs
 from likely.errors import DataError
 from likely.families import Bernoulli, Parameters
 from likely.families.categorical import yes_or_no
 from likely.families.forms import Cells, Line, Lookup, Parabola, Steps
 from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded
+from likely.threads import in_parallel, slabs
 from likely.tokens import Bags
 
 Array = NDArray[np.float64]
@@ -118,8 +118,8 @@ class Scorer:
         part = (0, batch.rows)
         if isinstance(form, Cells):
             members = [self._alone[name] for name in self.parameters[block].columns]
-            codes = [self._codes(batch, self.encode(batch, [i]), i, part) for i in members]
-            form.add(np.column_stack(codes), np.zeros((batch.rows, 0)), out)
+            each = [self._codes(batch, self.encode(batch, [i]), i, part) for i in members]
+            form.add(np.column_stack(each), np.zeros((batch.rows, 0)), out)
             return out
         codes = self._codes(batch, self.encode(batch, [block]), block, part)
         numbers = batch.numbers(self._number_names(block), *part)

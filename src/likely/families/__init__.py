@@ -14,8 +14,8 @@ from likely.families.joint import Joint
 from likely.families.text import Text
 
 __all__ = [
-    "Bernoulli", "Binned", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint", "Multinomial",
-    "Parameters", "Poisson", "Text", "counted_alike", "family",
+    "Bernoulli", "Binned", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint",
+    "Multinomial", "Parameters", "Poisson", "Text", "counted_alike", "family",
 ]  # fmt: skip
 
 FAMILIES: dict[str, Any] = {
@@ -31,7 +31,9 @@ def family(given: Any, **settings: Any) -> Family:
             raise UsageError(f"there is no family {given!r}: choose one of {', '.join(FAMILIES)}")
         given = FAMILIES[name]
         if extra:
-            settings[{"binomial": "trials", "text": "kind", "binned": "bins" if extra.isdigit() else "cut"}.get(name, "tie")] = int(extra) if extra.isdigit() else extra
+            settings[
+                {"binomial": "trials", "text": "kind", "binned": "bins" if extra.isdigit() else "cut"}.get(name, "tie")
+            ] = int(extra) if extra.isdigit() else extra
     try:
         made: Family = given(**settings) if isinstance(given, type) else given
     except TypeError as error:

@@ -34,7 +34,7 @@ class Histogram:
     @staticmethod
     def of(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) -> Histogram:
         """One column counted; NaN, rows without a class and rows without weight count nothing."""
-        used = (x == x) & (labels >= 0) & (weights > 0)
+        used = ~np.isnan(x) & (labels >= 0) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
         if not len(x):
@@ -44,7 +44,7 @@ class Histogram:
             return Histogram(np.full((classes, 1), np.nan), keys[:1], 0)  # whoever counts looks for what is not finite
         level = _floor(keys)
         found, place = _distinct(keys >> level)
-        counts = np.bincount(place * classes + labels, weights, len(found) * classes)
+        counts: Array = np.bincount(place * classes + labels, weights, len(found) * classes).astype(np.float64)
         return Histogram(counts.reshape(-1, classes).T.copy(), found, level)._settled()
 
     @staticmethod
