@@ -23,7 +23,7 @@ from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
 from likely.planning import plan_columns
-from likely.prior import priors
+from likely.prior import priors, textbook
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.memory import from_memory
@@ -164,7 +164,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             target += "_"
         families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
-        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain)
+        plain = self.plain or textbook(self.smoothing)
+        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=plain)
 
     def _priors(self, tally: Tally) -> Any:
         smoothing = self.smoothing
@@ -197,6 +198,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def _read_off(self, X: Any, what: str) -> NDArray[Any]:
         """Something of the posterior, each stretch of rows on a core of its own."""
         check_is_fitted(self)
+        if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
+            self.model_ = self.model_.recalibrate()
         scorer = self.model_.scorer
         joint = scorer.log_joint(self._rows(X, reset=False))
         out = joint if what != "labels" else np.empty(len(joint), self.classes_.dtype)

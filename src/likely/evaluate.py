@@ -23,7 +23,7 @@ from likely.families import Text
 from likely.figures import Evaluation, Figures, figures
 from likely.model import Model, with_room
 from likely.planning import plan_for
-from likely.prior import priors
+from likely.prior import priors, textbook
 from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
@@ -102,7 +102,9 @@ def _try_model(
 
 
 def _settings_of(model: Model) -> dict[str, Any]:
-    families = {b.columns if len(b.columns) > 1 else b.columns[0]: b.family for b in model.blocks}
+    # Of a model that chose for itself, only what was asked for is asked for again.
+    asked = [b for b in model.blocks if model.tally.sample is None or _asked_for(model, b.columns)]
+    families = {b.columns if len(b.columns) > 1 else b.columns[0]: b.family for b in asked}
     smoothing = dict(model.prior.columns) | {"*": model.prior.default}
     ignore = [name for name, _ in model.schema.ignored]
     return {
@@ -112,7 +114,12 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "ignore": ignore,
         "weights": model.weights,
         "missing": model.missing,
+        "dependence": model.dependence,
     }
+
+
+def _asked_for(model: Model, columns: Sequence[str]) -> bool:
+    return any(model.schema.by_name[name].reason.endswith("as asked for") for name in columns)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,8 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
     reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
-    families, joint, plain = given.get("families"), given.get("joint", ()), given.get("plain", False)
+    families, joint = given.get("families"), given.get("joint", ())
+    plain = given.get("plain", False) or textbook(given.get("smoothing", "auto"))
     return source, plan_for(source, target, families, joint, ignore, weights, plain)
 
 

@@ -15,7 +15,7 @@ from likely.engines.weights import WEIGHT_COLUMN, with_weights
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import Model, with_room
 from likely.planning import name_like, plan_for
-from likely.prior import priors
+from likely.prior import priors, textbook
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
@@ -56,7 +56,7 @@ def learn(
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
-    plan = plan_for(source, target, families, joint, skip, weight_name, plain)
+    plan = plan_for(source, target, families, joint, skip, weight_name, plain or textbook(smoothing))
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)

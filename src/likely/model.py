@@ -213,7 +213,8 @@ class Model:
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
             if curve:
                 stages[block.name] = curve
-        believed = read_off(self.tally, self.prior, {}, None) if self.tally.sample and self.classes else ()
+        fits = self.tally.sample is not None and self.prior.default.chosen and self.classes
+        believed = read_off(self.tally, self.prior, {}, None) if fits else ()
         calibration = calibrate(self.tally, believed, self.dependence) if believed else None
         return replace(self, stages=stages, calibration=calibration)
 
@@ -239,11 +240,11 @@ class Model:
             tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
         prior = self.prior
         if smoothing is not None:
-            prior = replace(priors(smoothing, None), classes=prior.classes)
+            prior = replace(priors(smoothing, None, plain=tally.sample is None), classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
         other = replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
-        return other.recalibrate() if self.calibration and other != self else other
+        return other.recalibrate() if tally.sample is not None else other
 
     def _other_family(self, block: Block, families: Any) -> Block:
         named = (

@@ -281,8 +281,13 @@ def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[A
     return Priors(default, own, _class_prior(class_prior, classes))
 
 
+def textbook(smoothing: Any) -> bool:
+    """Whether a smoothing was asked for of all columns: then they are counted as the textbook counts, and no more."""
+    return not _is_auto(smoothing.get("*", "auto") if isinstance(smoothing, Mapping) else smoothing)
+
+
 def _is_auto(given: Any) -> bool:
-    return isinstance(given, str) and given == "auto"
+    return isinstance(given, LeaveOneOut) or (isinstance(given, str) and given == "auto")
 
 
 def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:

@@ -146,7 +146,7 @@ def _pickled():
 def _zipped():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("classes.npy", b"x" * 100)
+        archive.writestr(zipfile.ZipInfo("classes.npy"), b"x" * 100)
     return file.getvalue()
 
 

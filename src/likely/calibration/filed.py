@@ -20,14 +20,17 @@ Written = Mapping[str, Any]
 def sample_out(sample: Reservoir) -> tuple[dict[str, Any], Arrays]:
     """The rows that are kept: a header with the names of the columns, and their arrays."""
     arrays: Arrays = {"keys": sample.keys, "labels": sample.labels, "weights": sample.weights}
-    arrays |= {str(i): x for i, x in enumerate(sample.columns.values())}
+    for i, x in enumerate(sample.columns.values()):
+        gaps = np.flatnonzero(np.isnan(x)) if x.dtype.kind == "f" else np.zeros(0, np.int64)
+        arrays[str(i)] = np.where(np.isnan(x), 0.0, x) if len(gaps) else x  # a file holds no number that is none
+        arrays[f"gaps{i}"] = gaps.astype(np.int64)
     return {"columns": list(sample.columns), "limit": sample.limit}, arrays
 
 
 def sample_in(written: Written, arrays: Arrays, schema: Schema) -> Reservoir:
     """The rows that were kept; ValueError where they do not fit the columns."""
     names = written["columns"]
-    columns = {name: arrays.pop(str(i)) for i, name in enumerate(names)}
+    columns = {name: _with_gaps(arrays.pop(str(i)), arrays.pop(f"gaps{i}")) for i, name in enumerate(names)}
     made = Reservoir(arrays.pop("keys"), arrays.pop("labels"), arrays.pop("weights"), columns, int(written["limit"]))
     expected = [c.name for c in schema.columns if c.kind in (CATEGORY, NUMBER)]
     rows = (len(made),)
@@ -41,6 +44,15 @@ def sample_in(written: Written, arrays: Arrays, schema: Schema) -> Reservoir:
     if not sound:
         raise ValueError("the sample of rows does not fit the columns")
     return made
+
+
+def _with_gaps(x: NDArray[Any], gaps: NDArray[Any]) -> NDArray[Any]:
+    if not _within(gaps, 0, len(x)) or (len(gaps) and x.dtype != np.float64):
+        raise ValueError("the gaps of a column do not fit it")
+    if len(gaps):
+        x = x.copy()
+        x[gaps] = np.nan
+    return x
 
 
 def calibration_out(fitted: Calibration) -> tuple[dict[str, Any], Arrays]:

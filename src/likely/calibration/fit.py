@@ -31,6 +31,7 @@ FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 ROUNDS = 6
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 1.0, 1.0
 NEGLIGIBLE = 1e-3  # a weight
+LOWEST = -50.0  # evidence: what was ruled out by a count of zero is not to break the sums
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ def _term(tally: Tally, sample: Reservoir, i: int, believed: Parameters) -> Term
         codes = form.codes(sample.columns[block.columns[0]])
     else:
         return Term(block.name, _plain_term(tally, sample, i, form))
-    said = form.table.astype(np.float32)[codes]
+    said = np.maximum(form.table, LOWEST).astype(np.float32)[codes]
     own = form.table if believed.left_out is None else np.concatenate([believed.left_out, np.zeros((2, classes))])
-    said[whose, labels] = own[codes, labels]
+    said[whose, labels] = np.maximum(own[codes, labels], LOWEST)
     searched = grouped(codes, len(form.table) - 2, isinstance(form, Steps), sample.weights)
     return Term(block.name, said, searched)
 
@@ -98,7 +99,7 @@ def _plain_term(tally: Tally, sample: Reservoir, i: int, form: Any) -> Single:
     statistic = tally.statistics[i]
     if isinstance(form, Parabola) and isinstance(statistic, Moments):
         _leave_out(form, statistic, numbers[:, 0], sample, out)
-    return out.astype(np.float32)
+    return np.maximum(out, LOWEST).astype(np.float32)
 
 
 def _yes_or_no(numbers: Array) -> NDArray[Any]:

@@ -68,7 +68,8 @@ class Calibration:
         form: Any = parameters.form
         if not isinstance(form, Lookup):
             return replace(parameters, form=Scaled(form, weight))
-        table = weight * form.table
+        # A count of zero without a prior rules a class out, unless the column is not believed at all.
+        table = weight * form.table if weight else np.zeros_like(form.table)
         if block in self.absent:
             much, said = self.absent[block]
             table[:-1] += much * said[0]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "family",
     multiple=True,
     metavar="COL=FAMILY",
-    help="Family of a column: categorical, bernoulli, poisson, gaussian[:class|column|both], "
+    help="Family of a column: categorical, binned[:BINS|mdl], bernoulli, poisson, gaussian[:class|column|both], "
     "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
     "column. What is not named is chosen from the data.",
 )
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     "--smoothing",
     multiple=True,
     metavar="N|COL=N",
-    help="Imagined rows for each value: 0, 1/3, 1/2, 1 (the default), any; for one column as COL=N.",
+    help="Imagined rows for each value: 0, 1/3, 1/2, 1, any; for one column as COL=N. Without it each column chooses; "
+    "given for all columns, they are counted as with --plain.",
 )
 @click.option(
     "--class-prior",
@@ -65,6 +66,13 @@ if TYPE_CHECKING:
 )
 @click.option("--classes", metavar="A,B", help="Labels that exist even if no row has them.")
 @click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
+@click.option(
+    "--dependence",
+    type=click.Choice(["auto", "pairs", "none"]),
+    default="auto",
+    show_default=True,
+    help="Which columns may speak together beyond what each says alone: sets of up to four, pairs, or none.",
+)
 @click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
 @click.option(

@@ -97,14 +97,14 @@ def number(text: str, option: str) -> float:
 def smoothing(given: Sequence[str]) -> Any:
     """One pseudocount for all columns, others for the columns named."""
     if not given:
-        return 1.0
+        return "auto"
     own = dict(pair(text, "--smoothing", "1/3, or COLUMN=1/3") for text in given if "=" in text)
     general = [number(text, "--smoothing") for text in given if "=" not in text]
     if len(general) > 1:
         raise UsageError("--smoothing is given twice for all columns: give it once, or name a column (COLUMN=1)")
     if not own:
         return general[0]
-    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": (general or [1.0])[0]}
+    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": (general or ["auto"])[0]}
 
 
 def class_prior(given: Sequence[str], model: Model) -> Any:

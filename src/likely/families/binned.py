@@ -67,7 +67,7 @@ class Binned:
     ) -> Parameters:
         seen = tallied.cut(edges)
         if prior.chosen:
-            evidence = weigh(seen, numeric=self.cut == "quantiles")
+            evidence = weigh(seen, tallied.centres(edges) if self.cut == "quantiles" else None)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
             left_out, shares = evidence.left_out, evidence.probabilities()
         else:

@@ -152,6 +152,16 @@ class Histogram:
         low, high = to_numbers(self.keys << self.level), to_numbers(((self.keys + 1) << self.level) - 1)
         return low / 2 + high / 2 if self.level else low
 
+    def centres(self, edges: Array) -> Array:
+        """The mean of the numbers between the edges; where there are none, the number half way."""
+        x, mass = self.middles(), self.seen.sum(0)
+        place = np.searchsorted(edges, x, side="right")
+        weight = np.bincount(place, mass, len(edges) + 1)
+        scale = max(float(np.abs(x).max(initial=0.0)), 1e-300)
+        mean = np.bincount(place, mass * (x / scale), len(edges) + 1) / np.maximum(weight, 1e-300) * scale
+        ends = np.concatenate([edges[:1], edges, edges[-1:]])
+        return np.where(weight > 0, mean, ends[:-1] / 2 + ends[1:] / 2) if len(edges) else mean
+
     def cut(self, edges: Array) -> Array:
         """The weight between the edges: bins × classes."""
         place = np.searchsorted(edges, self.middles(), side="right")
