@@ -49,6 +49,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         Columns that are modelled together.
     plain : bool, default=False
         The textbook's model, nothing but counting. So far it always is.
+    average : bool, default=False
+        Average over all choices of which columns depend on the class.
 
     Attributes
     ----------
@@ -66,12 +68,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
         joint: Any = (),
         plain: bool = False,
+        average: bool = False,
     ) -> None:
         self.families = families
         self.smoothing = smoothing
         self.class_prior = class_prior
         self.joint = joint
         self.plain = plain
+        self.average = average
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before."""
@@ -82,7 +86,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
                 "needs two classes; partial_fit takes them one by one"
             )
         prior = self._priors(tally.schema.classes)
-        self._believe(Model(with_room(tally, prior), prior).recalibrate(), dtype)
+        self._believe(Model(with_room(tally, prior), prior, average=self.average).recalibrate(), dtype)
         _warn(self.model_)
         return self
 
@@ -99,7 +103,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         prior = self._priors(tally.schema.classes)
         tally = with_room(tally, prior)
         if before is None:
-            model = Model(tally, prior, declared=declared).recalibrate()
+            model = Model(tally, prior, declared=declared, average=self.average).recalibrate()
         else:
             model = replace(before, prior=prior, declared=declared).recounted(tally)
         self._believe(model, dtype)

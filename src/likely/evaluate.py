@@ -40,6 +40,7 @@ SETTINGS = (
     "ignore",
     "missing",
     "plain",
+    "average",
     "encoding",
     "on_bad_rows",
 )
@@ -110,6 +111,7 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "ignore": ignore,
         "weights": model.weights,
         "missing": model.missing,
+        "average": model.average,
     }
 
 
@@ -267,7 +269,7 @@ def _models(
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
     """The model of what was counted, under the settings that are tried."""
     prior = priors(given.get("smoothing", 1.0), given.get("class_prior"), classes)
-    return Model(with_room(in_order(tally.pruned()), prior), prior).recalibrate()
+    return Model(with_room(in_order(tally.pruned()), prior), prior, average=given.get("average", False)).recalibrate()
 
 
 def _pile(total: Tally, pile: int) -> Tally:

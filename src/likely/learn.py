@@ -33,6 +33,7 @@ def learn(
     missing: Sequence[str] | None = None,
     classes: Sequence[Any] = (),
     plain: bool = False,
+    average: bool = False,
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
@@ -43,6 +44,7 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
+    `average` averages over all choices of which columns depend on the class (see docs/averaging.md).
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
@@ -58,7 +60,8 @@ def learn(
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
     weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    return _finished(Model(with_room(tally, prior), prior, reading.missing, weight_name, declared), source.label)
+    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared, average=average)
+    return _finished(model, source.label)
 
 
 def _finished(model: Model, label: str) -> Model:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import store
+from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
 from likely.engines import Plan, Scorer, groups, settled, tally_source
 from likely.engines.memory import check_weights
@@ -57,6 +58,7 @@ class Model:
     weights: str | None = None
     declared: tuple[Any, ...] = ()  # classes that exist even where no row has them
     stages: Mapping[str, Curve] = field(default_factory=dict)  # what was fitted on top of the tally, block by block
+    average: bool = False  # over all choices of which columns depend on the class
 
     @property
     def schema(self) -> Schema:
@@ -79,8 +81,8 @@ class Model:
         return self.prior.class_shares(self.classes, self.tally.classes)
 
     @cached_property
-    def block_parameters(self) -> tuple[Parameters, ...]:
-        """What is believed of every block: the tally with the imagined rows added."""
+    def plain_parameters(self) -> tuple[Parameters, ...]:
+        """The parameters of every block before anything is averaged or fitted: the tally with the imagined rows added."""
         schema = self.schema
         if not self.classes:
             raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
@@ -92,11 +94,28 @@ class Model:
             tallied = [statistics[block] for block in group]
             derived = group[0].family.derive(columns, tallied, imagined, self.classes)
             found.update(zip(group, derived, strict=True))
-        for block in self.blocks:
-            if block.name in self.stages:
-                form = self.stages[block.name].form(block.family, statistics[block], log(self.class_prior))
-                found[block] = replace(found[block], form=form)
         return tuple(found[block] for block in self.blocks)
+
+    @cached_property
+    def block_parameters(self) -> tuple[Parameters, ...]:
+        """What is believed of every block, averaged over whether it depends on the class if that was asked for."""
+        found = list(self.plain_parameters)
+        for i, block in enumerate(self.blocks):
+            if block.name in self.stages:
+                form = self.stages[block.name].form(block.family, self.tally.statistics[i], log(self.class_prior))
+                found[i] = replace(found[i], form=form)
+            elif self.average and (arc := self.arc(i)):
+                found[i] = arc.average(found[i])
+        return tuple(found)
+
+    def arc(self, i: int) -> Arc | None:
+        """Whether block i depends on the class, as the tally says; None where it is of a family that always does."""
+        return weigh(self, i)
+
+    @cached_property
+    def arc_probability(self) -> dict[str, float | None]:
+        """How probable it is that each block depends on the class at all; None where its family or prior cannot say."""
+        return {block.name: chance(self, i) for i, block in enumerate(self.blocks)}
 
     @cached_property
     def parameters(self) -> dict[str, Sequence[dict[str, Any]]]:
@@ -199,9 +218,10 @@ class Model:
             flags[UNSEEN] = flags.get(UNSEEN, False) or (
                 column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
             )
-        if isinstance(parameters.form, Parabola) and values[0] is not None:
+        curve = self.plain_parameters[i].form
+        if isinstance(curve, Parabola) and values[0] is not None:
             with np.errstate(over="ignore"):
-                deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
+                deviations = np.abs(values[0] - curve.mean) * np.sqrt(-2 * curve.curve)
             flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
         flags[ZERO] = bool(np.isneginf(term).any())
         words: tuple[Word, ...] = ()
@@ -210,7 +230,8 @@ class Model:
             form: Any = parameters.form
             words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in form.details(bags))
             flags[UNSEEN] = not missing[0] and not words
-        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words)
+        matters = self.arc_probability[self.blocks[i].name] if self.average else None
+        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words, matters)
 
     def recalibrate(self) -> Model:
         """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
@@ -232,8 +253,10 @@ class Model:
         other = replace(self, tally=settled(tally))
         return other.recalibrate() if self.stages and tally.schema.classes != self.classes else other
 
-    def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
-        """The same tally under another prior or tying: no data needed."""
+    def relearn(
+        self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None
+    ) -> Model:
+        """The same tally under another prior, tying or averaging: no data needed."""
         tally = self.tally
         if families is not None:
             _refuse_unknown(families, tally.blocks)
@@ -243,7 +266,8 @@ class Model:
             prior = replace(priors(smoothing, None), classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
-        return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
+        average = self.average if average is None else average
+        return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior, average=average)
 
     def _other_family(self, block: Block, families: Any) -> Block:
         named = (
@@ -305,7 +329,7 @@ class Model:
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""
-        settings = {"missing": self.missing, "weights": self.weights, "declared": self.declared}
+        settings = {name: getattr(self, name) for name in ("missing", "weights", "declared", "average")}
         return store.write(path, *to_file(self.tally, self.prior, settings, self.stages), replacing=replacing)
 
     def __repr__(self) -> str:
