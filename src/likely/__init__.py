@@ -20,6 +20,7 @@ _HOMES = {
     "Evaluation": "evaluate",
     "curve": "curve",
     "LearningCurve": "curve",
+    "importance": "importance",
     "estimate": "estimate",
     "Hypotheses": "bayes",
     "Posterior": "bayes",

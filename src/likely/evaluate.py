@@ -23,6 +23,7 @@ from likely.figures import Evaluation, Figures, figures
 from likely.model import Model, with_room, with_weights
 from likely.planning import plan_for
 from likely.prior import priors
+from likely.selecting import select
 from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
@@ -41,6 +42,7 @@ SETTINGS = (
     "missing",
     "plain",
     "average",
+    "select",
     "encoding",
     "on_bad_rows",
 )
@@ -199,6 +201,8 @@ def _cross_validate(
     require_classes(len(classes), plan.target, source.label)
     nothing = next(iter(counted.values())).zero()
     models = _models([counted.get(pile, nothing) for pile in range(split.piles)], split, given, classes)
+    if given.get("select"):
+        models = [m and _selected(m, source, plan, dealt, i, given["select"]) for i, m in enumerate(models)]
     tried = _score_piles(source.batches(plan.kinds()), dealt, models, plan, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
     return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
@@ -264,6 +268,13 @@ def _models(
     for pile in split.tries:
         found[pile] = model_of(before[pile] + after[split.piles - 1 - pile], given, classes)
     return found
+
+
+def _selected(model: Model, source: Source, plan: Plan, dealt: list[Groups], pile: int, how: Any) -> Model:
+    """The model with columns selected anew, from the rows that it has learned from and no others."""
+    batches = zip(source.batches(plan.kinds()), dealt, strict=True)
+    seen = (take(batch, np.flatnonzero((piles >= 0) & (piles != pile))) for batch, piles in batches)
+    return select(model, seen, how, plan.weights)
 
 
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:

@@ -16,6 +16,7 @@ from likely.planning import name_like, plan_for
 from likely.prior import priors
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
+from likely.selecting import select as select_columns
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
 
@@ -34,6 +35,7 @@ def learn(
     classes: Sequence[Any] = (),
     plain: bool = False,
     average: bool = False,
+    select: bool | int | str = False,
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
@@ -44,7 +46,8 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
-    `average` averages over all choices of which columns depend on the class (see docs/averaging.md).
+    `average` averages over all choices of which columns depend on the class; `select`
+    keeps the columns that forward selection by leave-one-out likelihood takes, or so many at most (docs/columns.md).
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
@@ -61,6 +64,8 @@ def learn(
     prior = priors(smoothing, class_prior, tally.schema.classes)
     weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
     model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared, average=average)
+    if select is not False:
+        model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
     return _finished(model, source.label)
 
 

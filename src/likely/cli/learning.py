@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 )
 @click.option("--classes", metavar="A,B", help="Labels that exist even if no row has them.")
 @click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
+@click.option("--select", is_flag=True, help="Keep only columns that lower the leave-one-out log loss, best first.")
 @click.option("--average", is_flag=True, help="Average over all choices of which columns depend on the class.")
 @click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
