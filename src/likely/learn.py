@@ -46,8 +46,7 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
-    `average` averages over all choices of which columns depend on the class; `select`
-    keeps the columns that forward selection by leave-one-out likelihood takes, or so many at most (docs/columns.md).
+    `average` averages over all choices of columns; `select` keeps those that forward selection takes, or so many at most.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
@@ -59,19 +58,24 @@ def learn(
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
     say_what_happened(counted, tally.schema.target.name, reading)
+    model = _believed(tally, classes, smoothing, class_prior)
+    weights = None if weight_name == WEIGHT_COLUMN else weight_name
+    return _finished(replace(model, missing=reading.missing, weights=weights, average=average), source, plan, select)
+
+
+def _believed(tally: Tally, classes: Sequence[Any], smoothing: Any, class_prior: Any) -> Model:
+    """The tally with room for declared classes, and what is imagined beside it."""
     tally = declare(tally, [plainly(label) for label in classes])
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
-    weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared, average=average)
+    return Model(with_room(tally, prior), prior, declared=declared)
+
+
+def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
+    """The model once all is fitted, if it can be a classifier; what it has to say is said."""
+    _refuse_one_class(model, source.label)
     if select is not False:
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
-    return _finished(model, source.label)
-
-
-def _finished(model: Model, label: str) -> Model:
-    """The model once all is fitted, if it can be a classifier; what it has to say is said."""
-    _refuse_one_class(model, label)
     model = model.recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
         warnings.warn(note, LikelyWarning, stacklevel=3)

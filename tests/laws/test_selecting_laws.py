@@ -172,8 +172,6 @@ def test_columns_that_cannot_be_left_out_are_refused_by_name():
         likely.curve(data, "y", select=True)
 
 
-
-
 def test_mutual_information_of_a_table_is_its_textbook_sum():
     data = {"y": ["a"] * 4 + ["b"] * 4, "x": list("uuuvuvvv"), "same": ["k"] * 8, "tells": list("ppppqqqq")}
     model = likely.learn(data, "y")
