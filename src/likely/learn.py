@@ -60,7 +60,9 @@ def learn(
     say_what_happened(counted, tally.schema.target.name, reading)
     model = _believed(tally, classes, smoothing, class_prior)
     weights = None if weight_name == WEIGHT_COLUMN else weight_name
-    return _finished(replace(model, missing=reading.missing, weights=weights, average=average), source, plan, select)
+    return _finished(
+        replace(model, missing=reading.missing, weights=weights, average=bool(average)), source, plan, select
+    )
 
 
 def _believed(tally: Tally, classes: Sequence[Any], smoothing: Any, class_prior: Any) -> Model:

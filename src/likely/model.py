@@ -266,7 +266,7 @@ class Model:
             prior = replace(priors(smoothing, None), classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
-        average = self.average if average is None else average
+        average = self.average if average is None else bool(average)
         return replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior, average=average)
 
     def _other_family(self, block: Block, families: Any) -> Block:

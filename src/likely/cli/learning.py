@@ -294,6 +294,8 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
             parts.append(load(path))
     if any(part.prior != parts[0].prior for part in parts):
         terminal.note(f"the priors differ: that of {models[0]} is kept")
+    if any(part.average != parts[0].average for part in parts):
+        terminal.note(f"some average over columns and some do not: {models[0]} decides")
     whole = reduce(lambda a, b: a + b, parts)
     digest = _save(whole, output, to_stdout)
     document = {
