@@ -300,7 +300,9 @@ def test_the_command_takes_any_table_with_gaps_and_many_classes() -> None:
     table = {
         "kind": [f"k{label}" for label in y],
         "size": [None if g else float(v) for g, v in zip(gap, random.normal(size=400) + y, strict=True)],
-        "colour": [None if g else f"c{v}" for g, v in zip(gap[::-1], (y + random.integers(0, 2, 400)) % 5, strict=True)],
+        "colour": [
+            None if g else f"c{v}" for g, v in zip(gap[::-1], (y + random.integers(0, 2, 400)) % 5, strict=True)
+        ],
         "sold": random.integers(0, 2, 400).astype(bool).tolist(),
     }
     pq.write_table(pa.table(table), "t.parquet")

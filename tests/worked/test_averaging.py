@@ -1,6 +1,6 @@
 """Averaging over columns with fractions that can be followed on paper; they stand in docs/columns.md."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 
@@ -11,7 +11,7 @@ TWO = {"x": ["u", "v"], "y": ["a", "b"]}
 
 def test_two_rows_make_an_arc_three_to_two_likely():
     """Own parameters: 1/2 · 1/2; the same for both: 1/2 · 1/3. So π = 1/4 / (1/4 + 1/6) = 3/5."""
-    assert likely.learn(TWO, "y").arc_probability["x"] == pytest.approx(float(F(3, 5)), abs=1e-15)
+    assert likely.learn(TWO, "y").arc_probability["x"] == pytest.approx(float(Fraction(3, 5)), abs=1e-15)
 
 
 def test_the_average_lies_between_the_two_models():
