@@ -72,7 +72,9 @@ def show_importance(terminal: Terminal, report: dict[str, Any]) -> None:
         terminal.table(["column", "mutual information (nats)", "arc probability"], rows)
         terminal.line()
     if report["average"]:
-        terminal.line("averaged         over all choices of which columns depend on the class, by their arc probability")
+        terminal.line(
+            "averaged         over all choices of which columns depend on the class, by their arc probability"
+        )
 
 
 def show_classes(terminal: Terminal, report: dict[str, Any]) -> None:
