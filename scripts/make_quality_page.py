@@ -168,10 +168,12 @@ def _rival(data: Data, learner: str, train: Any, test: Any) -> tuple[Any, Any, f
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
-    """Run what is missing, Likely always, and keep everything after every step."""
+    """Run what is missing, Likely always, and keep everything after every step; what is returned is of these tables."""
+    names = set()
     kept: dict[str, Figures] = json.loads(CACHE.read_text(encoding="utf-8")) if CACHE.exists() else {}
     CACHE.parent.mkdir(parents=True, exist_ok=True)
     for data in tables(arguments.data, arguments.tables):
+        names.add(data.name)
         for seed in range(arguments.seeds):
             for learner in TITLES:
                 key = f"{data.name}|{learner}|{seed}"
@@ -182,7 +184,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
                 said = kept[key]
                 print(f"{key:44} accuracy {said['accuracy']:.4f}  log loss {said['log_loss']:.4f}  "
                       f"ECE {said['calibration_error']:.4f}  {said['seconds']:.1f} s", flush=True)  # fmt: skip
-    return kept
+    return {key: figures for key, figures in kept.items() if key.split("|")[0] in names}
 
 
 # ---------------------------------------------------------------- the page
