@@ -50,7 +50,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     plain : bool, default=False
         The textbook's model, nothing but counting. So far it always is.
     average : bool, default=False
-        Average over all choices of which columns depend on the class.
+        Average the plain model over all choices of which columns depend on the class.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             target += "_"
         families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
-        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain)
+        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain or self.average)
 
     def _priors(self, classes: Sequence[Any]) -> Any:
         smoothing = self.smoothing

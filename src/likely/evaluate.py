@@ -180,7 +180,8 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
     reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
-    families, joint, plain = given.get("families"), given.get("joint", ()), given.get("plain", False)
+    families, joint = given.get("families"), given.get("joint", ())
+    plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
     return source, plan_for(source, target, families, joint, ignore, weights, plain)
 
 

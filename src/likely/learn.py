@@ -46,23 +46,21 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
-    `average` averages over all choices of columns; `select` keeps those that forward selection takes, or so many at most.
+    `average` averages the plain model over all choices of columns, `select` keeps those that forward selection takes.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
-    plan = plan_for(source, target, families, joint, skip, weight_name, plain)
+    plan = plan_for(source, target, families, joint, skip, weight_name, plain or average or select is not False)
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
     say_what_happened(counted, tally.schema.target.name, reading)
     model = _believed(tally, classes, smoothing, class_prior)
-    weights = None if weight_name == WEIGHT_COLUMN else weight_name
-    return _finished(
-        replace(model, missing=reading.missing, weights=weights, average=bool(average)), source, plan, select
-    )
+    model = replace(model, missing=reading.missing, weights=weight_name, average=bool(average))
+    return _finished(model, source, plan, select)
 
 
 def _believed(tally: Tally, classes: Sequence[Any], smoothing: Any, class_prior: Any) -> Model:
@@ -78,7 +76,7 @@ def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str
     _refuse_one_class(model, source.label)
     if select is not False:
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
-    model = model.recalibrate()
+    model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights).recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
         warnings.warn(note, LikelyWarning, stacklevel=3)
     return model

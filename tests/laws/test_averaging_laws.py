@@ -1,6 +1,7 @@
 """Averaging over all choices of columns: equal to the sum over every subset, and read off the tally each time."""
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,8 @@ import likely
 from likely import Bernoulli, Binomial, Gaussian, Multinomial, NormalInverseGamma, Poisson
 from likely.errors import UsageError
 from strategies import quietly
+
+learn = partial(likely.learn, plain=True)
 
 # ------------------------------------------------------------------ the same by brute force
 # A marginal likelihood is written as the chain of predictions, row after row, each from the rows before: another road
@@ -116,7 +119,7 @@ def test_the_average_is_the_sum_over_every_subset_of_columns(table, alpha, place
     prior = NormalInverseGamma(0.5, 1.5, 2.0, 3.0)
     smoothing = {"*": alpha} | ({"size": prior} if "size" in columns else {})
     families = {name: {"size": Gaussian(), "events": Poisson()}.get(name, "categorical") for name in columns}
-    model = quietly(likely.learn, columns | {"y": labels}, "y", families=families, smoothing=smoothing, average=True)
+    model = quietly(learn, columns | {"y": labels}, "y", families=families, smoothing=smoothing, average=True)
     chances = {}
     for name, cells in columns.items():
         seen = without_gaps(cells)
@@ -163,7 +166,7 @@ FAMILIES = {"flag": Bernoulli(), "hits": Binomial(5), ("one", "two"): Multinomia
 
 
 def test_columns_of_noise_matter_little_and_columns_that_tell_matter_surely():
-    model = likely.learn(mixed_table(3000), "y", families=FAMILIES, average=True)
+    model = learn(mixed_table(3000), "y", families=FAMILIES, average=True)
     chance = model.arc_probability
     assert min(chance["shift"], chance["hint"], chance["hits"]) > 0.999
     assert max(chance["noise"], chance["letter"], chance["flag"], chance["one with two"]) < 0.3
@@ -174,7 +177,7 @@ def test_the_variance_may_be_shared_by_the_classes(tie):
     """Beside the closed form: the mean integrated by hand over a fine grid of variances."""
     data = {"y": list("aaabb"), "x": [1.0, 2.0, 2.5, 4.0, 3.0]}
     prior = NormalInverseGamma(2.0, 1.0, 2.0, 1.5)
-    model = likely.learn(data, "y", families={"x": Gaussian(tie=tie)}, smoothing={"x": prior}, average=True)
+    model = learn(data, "y", families={"x": Gaussian(tie=tie)}, smoothing={"x": prior}, average=True)
     variance = np.exp(np.linspace(-12, 12, 40_001))
     density = stats.invgamma.pdf(variance, 2.0, scale=1.5) * variance
     step = 24 / 40_000
@@ -198,15 +201,15 @@ def test_the_variance_may_be_shared_by_the_classes(tie):
 
 def test_it_survives_saving_updating_merging_and_forgetting(tmp_path):
     data, more = mixed_table(120, 1), mixed_table(80, 2)
-    model = likely.learn(data, "y", families=FAMILIES, average=True)
+    model = learn(data, "y", families=FAMILIES, average=True)
     model.save(tmp_path / "m.likely")
     again = likely.load(tmp_path / "m.likely")
     assert again == model
     assert again.average
     assert again.arc_probability == model.arc_probability
     both = {name: data[name] + more[name] for name in data}
-    whole = likely.learn(both, "y", families=FAMILIES, average=True)
-    for grown in (again.update(more), again + likely.learn(more, "y", families=FAMILIES, average=True)):
+    whole = learn(both, "y", families=FAMILIES, average=True)
+    for grown in (again.update(more), again + learn(more, "y", families=FAMILIES, average=True)):
         assert grown.average
         assert grown.arc_probability == pytest.approx(whole.arc_probability, abs=1e-9)
         np.testing.assert_allclose(grown.posterior(data).probabilities, whole.posterior(data).probabilities, atol=1e-9)
@@ -216,7 +219,7 @@ def test_it_survives_saving_updating_merging_and_forgetting(tmp_path):
 
 def test_relearning_turns_it_on_and_off_without_the_data():
     data = mixed_table(150)
-    plain, averaged = (likely.learn(data, "y", families=FAMILIES, average=a) for a in (False, True))
+    plain, averaged = (learn(data, "y", families=FAMILIES, average=a) for a in (False, True))
     assert plain.relearn(average=True) == averaged
     assert averaged.relearn(average=False) == plain
     assert averaged.relearn(smoothing=0.5).average
@@ -224,7 +227,7 @@ def test_relearning_turns_it_on_and_off_without_the_data():
 
 
 def test_missing_and_unseen_cells_behave():
-    model = likely.learn(mixed_table(), "y", families=FAMILIES, average=True)
+    model = learn(mixed_table(), "y", families=FAMILIES, average=True)
     nothing = dict.fromkeys(c.name for c in model.schema.columns)
     assert model.posterior([nothing]).probabilities[0] == pytest.approx(model.class_prior, abs=1e-15)
     row = nothing | {"letter": "never", "shift": 1e9}
@@ -236,8 +239,8 @@ def test_missing_and_unseen_cells_behave():
 
 def test_cross_validation_averages_too():
     data = mixed_table()
-    found = [likely.evaluate({"average": a}, data, target="y").log_loss for a in (True, False)]
-    model = likely.learn(data, "y", average=True)
+    found = [likely.evaluate({"plain": True, "average": a}, data, target="y").log_loss for a in (True, False)]
+    model = learn(data, "y", average=True)
     assert found[0] != found[1]
     assert likely.evaluate(model, data, folds=5).log_loss == found[0]
 
@@ -253,13 +256,13 @@ def test_cross_validation_averages_too():
 def test_what_has_no_marginal_likelihood_is_refused_with_a_remedy(settings, said):
     data = mixed_table(50)
     with pytest.raises(UsageError, match=said):
-        likely.learn(data, "y", average=True, **settings).posterior(data)
-    assert None in likely.learn(data, "y", **settings).arc_probability.values()
+        learn(data, "y", average=True, **settings).posterior(data)
+    assert None in learn(data, "y", **settings).arc_probability.values()
 
 
 def test_texts_keep_their_arc():
     mails = ["buy cheap pills now at once", "lunch at noon with all of us"] * 10
     data = {"text": mails, "n": [1.0, 2.0, 3.0, 4.0] * 5, "y": ["spam", "good"] * 10}
-    model = likely.learn(data, "y", families={"text": "text"}, average=True)
+    model = learn(data, "y", families={"text": "text"}, average=True)
     assert model.arc_probability["text"] is None
     assert model.predict([{"text": "cheap pills", "n": 2.0}])[0] == "spam"
