@@ -215,3 +215,99 @@ def png(line: Line) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png")
     return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One line of a panel: a name, a value and how unsure it is."""
+
+    name: str
+    value: float
+    error: float
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A panel of dots below each other; what lies far from the rest is drawn at the edge, its value beside it."""
+
+    label: str
+    dots: Sequence[Dot]
+    percent: bool = False
+
+    def show(self, value: float) -> str:
+        """A value as it stands beside a dot."""
+        return (f"{100 * value:.1f} %" if self.percent else f"{value:.3f}") if math.isfinite(value) else "–"
+
+    def rungs(self) -> list[float]:
+        """Round numbers around the values, but for those far out."""
+        seen = sorted((dot for dot in self.dots if math.isfinite(dot.value)), key=lambda dot: dot.value)
+        if not seen:
+            return [0.0, 1.0]
+        middle, best = seen[len(seen) // 2].value, seen[0].value
+        near = seen if self.percent else [d for d in seen if d.value - middle <= 4 * max(middle - best, 0.02)]
+        ends = [dot.value + sign * dot.error for dot in near for sign in (-1, 1) if math.isfinite(dot.error)]
+        ends += [dot.value for dot in near]
+        ceiling = 1.0 if self.percent else math.inf
+        return ticks(max(min(ends), 0.0), min(max(ends), ceiling), ceiling)
+
+
+DOTS_STYLE = """
+.lk-other{fill:#8a96a3;stroke:#fff}.lk-bar{stroke:#8a96a3}
+@media (prefers-color-scheme:dark){.lk-other{fill:#66727e;stroke:#14191f}.lk-bar{stroke:#66727e}}
+"""
+LINE, NAMES, ROOM = 26, 216, 66  # points: between lines, for names, for a value beside its dot
+
+
+def dots_svg(title: str, subtitle: str, panels: Sequence[Dots]) -> str:
+    """The picture: a line for every name, a panel for every figure, a dot with a bar for its standard error."""
+    names = panels[0].dots if panels else ()
+    height = TOP + LINE * len(names) + 48
+    wide = (WIDTH - NAMES - 16) / max(len(panels), 1)
+    said = "; ".join(f"{p.label}: " + ", ".join(f"{d.name} {p.show(d.value)}" for d in p.dots) for p in panels)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"',
+        f'font-family="{FONTS}" role="img" aria-label="{_attribute(title)}">',
+        f"<title>{escape(_printable(title))}</title>",
+        f"<desc>{escape(_printable(said))}</desc>",
+        f"<style>{STYLE}{DOTS_STYLE}</style>",
+        f'<rect class="lk-paper" width="{WIDTH}" height="{height}"/>',
+        _text(16, 32, _short(title), "ink", 'font-size="18" font-weight="600"'),
+        _text(16, 54, subtitle, "faint", 'font-size="13"'),
+    ]
+    for i, dot in enumerate(names):
+        bold = ' font-weight="600"' if dot.marked else ""
+        y = TOP + LINE * (i + 0.5) + 4.5
+        parts.append(_text(NAMES - 14, y, dot.name, "ink", f'font-size="13" text-anchor="end"{bold}'))
+    for i, panel in enumerate(panels):
+        parts += _panel(panel, NAMES + i * wide, NAMES + (i + 1) * wide - ROOM)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _panel(panel: Dots, left: float, right: float) -> list[str]:
+    """The rules, then for each line the bar, the dot and its value."""
+    rungs = panel.rungs()
+    low, high = rungs[0], rungs[-1] if rungs[-1] > rungs[0] else rungs[0] + 1.0
+    ground = TOP + LINE * len(panel.dots)
+
+    def x(value: float) -> float:
+        return left + (min(max(value, low), high) - low) / (high - low) * (right - left)
+
+    parts = []
+    for i, rung in enumerate(rungs):
+        parts.append(f'<path class="lk-grid" d="M{x(rung):.1f} {TOP}V{ground}"/>')
+        if i in (0, len(rungs) - 1):
+            mark = f"{100 * rung:g} %" if panel.percent else f"{rung:g}"
+            parts.append(_text(x(rung), ground + 16, mark, "faint", 'font-size="12" text-anchor="middle"'))
+    parts.append(_text((left + right) / 2, ground + 36, panel.label, "ink", 'font-size="13" text-anchor="middle"'))
+    for i, dot in enumerate(panel.dots):
+        y = TOP + LINE * (i + 0.5)
+        if math.isfinite(dot.value):
+            if math.isfinite(dot.error):
+                a, b = x(dot.value - dot.error), x(dot.value + dot.error)
+                parts.append(f'<path class="lk-{"line" if dot.marked else "bar"}" d="M{a:.1f} {y:.1f}H{b:.1f}"/>')
+            kind = "dot" if dot.marked else "other"
+            parts.append(f'<circle class="lk-{kind}" cx="{x(dot.value):.1f}" cy="{y:.1f}" r="4.5" stroke-width="1.5"/>')
+        beyond = " →" if dot.value > high else ""
+        parts.append(_text(right + 9, y + 4.5, panel.show(dot.value) + beyond, "ink", 'font-size="12"'))
+    return parts

@@ -63,6 +63,8 @@ def curve(
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not chosen:
         raise UsageError("seeds must be a number of one or more, or a list of seeds")
+    if settings.get("select"):
+        raise UsageError("a learning curve selects no columns: leave select out, or name the others in ignore=")
     splits = [Split.of(None, holdout, seed) for seed in chosen]
     source, plan = prepare(data, target, settings)
     rows = _Rows.of(source, plan, progress)

@@ -53,6 +53,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         The textbook's model, nothing but counting: numbers Gaussian, one imagined row a value, no weights.
     dependence : "auto", "pairs" or "none", default="auto"
         Whether columns may speak together, and how many.
+    average : bool, default=False
+        Average the plain model over all choices of which columns depend on the class.
 
     Attributes
     ----------
@@ -71,6 +73,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         joint: Any = (),
         plain: bool = False,
         dependence: str = "auto",
+        average: bool = False,
     ) -> None:
         self.families = families
         self.smoothing = smoothing
@@ -78,6 +81,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.joint = joint
         self.plain = plain
         self.dependence = dependence
+        self.average = average
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before."""
@@ -87,8 +91,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
                 f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
                 "needs two classes; partial_fit takes them one by one"
             )
-        prior = self._priors(tally)
-        self._believe(Model(with_room(tally, prior), prior, dependence=self.dependence).recalibrate(), dtype)
+        self._believe(self._model(tally, self._priors(tally)), dtype)
         _warn(self.model_)
         return self
 
@@ -105,7 +108,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         prior = self._priors(tally)
         tally = with_room(tally, prior)
         if before is None:
-            model = Model(tally, prior, declared=declared, dependence=self.dependence).recalibrate()
+            model = self._model(tally, prior, declared)
         else:
             model = replace(before, prior=prior, declared=declared).recounted(tally)
         self._believe(model, dtype)
@@ -164,8 +167,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             target += "_"
         families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
-        plain = self.plain or textbook(self.smoothing)
+        plain = self.plain or self.average or textbook(self.smoothing)
         return plan_columns(batch, names, target, families, joint, keep_all=True, plain=plain)
+
+    def _model(self, tally: Tally, prior: Any, declared: tuple[Any, ...] = ()) -> Model:
+        made = Model(
+            with_room(tally, prior), prior, declared=declared, average=self.average, dependence=self.dependence
+        )
+        return made.recalibrate()
 
     def _priors(self, tally: Tally) -> Any:
         smoothing = self.smoothing

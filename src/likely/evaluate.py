@@ -24,6 +24,7 @@ from likely.figures import Evaluation, Figures, figures
 from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors, textbook
+from likely.selecting import select
 from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
@@ -42,6 +43,8 @@ SETTINGS = (
     "missing",
     "plain",
     "dependence",
+    "average",
+    "select",
     "encoding",
     "on_bad_rows",
 )
@@ -115,6 +118,7 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "weights": model.weights,
         "missing": model.missing,
         "dependence": model.dependence,
+        "average": model.average,
     }
 
 
@@ -186,7 +190,8 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
     families, joint = given.get("families"), given.get("joint", ())
-    plain = given.get("plain", False) or textbook(given.get("smoothing", "auto"))
+    plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
+    plain = plain or textbook(given.get("smoothing", "auto"))
     return source, plan_for(source, target, families, joint, ignore, weights, plain)
 
 
@@ -207,6 +212,8 @@ def _cross_validate(
     require_classes(len(classes), plan.target, source.label)
     nothing = next(iter(counted.values())).zero()
     models = _models([counted.get(pile, nothing) for pile in range(split.piles)], split, given, classes)
+    if given.get("select"):
+        models = [m and _selected(m, source, plan, dealt, i, given["select"]) for i, m in enumerate(models)]
     tried = _score_piles(source.batches(plan.kinds()), dealt, models, plan, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
     return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
@@ -274,12 +281,20 @@ def _models(
     return found
 
 
+def _selected(model: Model, source: Source, plan: Plan, dealt: list[Groups], pile: int, how: Any) -> Model:
+    """The model with columns selected anew, from the rows that it has learned from and no others."""
+    batches = zip(source.batches(plan.kinds()), dealt, strict=True)
+    seen = (take(batch, np.flatnonzero((piles >= 0) & (piles != pile))) for batch, piles in batches)
+    return select(model, seen, how, plan.weights)
+
+
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
     """The model of what was counted, under the settings that are tried."""
     plain = tally.sample is None
     prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain=plain)
     tally = with_room(in_order(tally.pruned()), prior)
-    return Model(tally, prior, dependence=given.get("dependence", "auto")).recalibrate()
+    average, dependence = given.get("average", False), given.get("dependence", "auto")
+    return Model(tally, prior, average=average, dependence=dependence).recalibrate()
 
 
 def _pile(total: Tally, pile: int) -> Tally:

@@ -186,13 +186,14 @@ def _alike(statistic: Statistic, empty: Statistic) -> bool:
 
 
 def _settings_in(written: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model: what stands for missing, the column of weights, the declared classes."""
+    """The settings of a model: what stands for missing, the column of weights, the declared classes, averaging."""
     settings = {name: _setting_in(value) for name, value in written.items()}
     missing, weights, declared = (settings[name] for name in ("missing", "weights", "declared"))
     if settings.setdefault("dependence", "auto") not in DEPENDENCE:
         raise ValueError("the settings are not those of a model")
     texts = isinstance(missing, tuple) and all(isinstance(token, str) for token in missing)
-    if not texts or not isinstance(weights, (str, type(None))) or not isinstance(declared, tuple):
+    known = isinstance(settings.get("average", False), bool)
+    if not (texts and known) or not isinstance(weights, (str, type(None))) or not isinstance(declared, tuple):
         raise ValueError("the settings are not those of a model")
     return settings
 

@@ -18,6 +18,7 @@ from likely.planning import name_like, plan_for
 from likely.prior import priors, textbook
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
+from likely.selecting import select as select_columns
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
 
@@ -36,6 +37,8 @@ def learn(
     classes: Sequence[Any] = (),
     plain: bool = False,
     dependence: str = "auto",
+    average: bool = False,
+    select: bool | int | str = False,
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
@@ -46,6 +49,7 @@ def learn(
 
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
+    `average` averages the plain model over all choices of columns, `select` keeps those that forward selection takes.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
     """
     _one_of(
@@ -56,23 +60,31 @@ def learn(
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
-    plan = plan_for(source, target, families, joint, skip, weight_name, plain or textbook(smoothing))
+    textbooks = plain or average or select is not False or textbook(smoothing)
+    plan = plan_for(source, target, families, joint, skip, weight_name, textbooks)
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
     say_what_happened(counted, tally.schema.target.name, reading)
+    model = _believed(tally, classes, smoothing, class_prior)
+    model = replace(model, missing=reading.missing, weights=weight_name, average=bool(average), dependence=dependence)
+    return _finished(model, source, plan, select)
+
+
+def _believed(tally: Tally, classes: Sequence[Any], smoothing: Any, class_prior: Any) -> Model:
+    """The tally with room for declared classes, and what is imagined beside it."""
     tally = declare(tally, [plainly(label) for label in classes])
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
-    prior = priors(smoothing, class_prior, tally.schema.classes, plain=not plan.sample)
-    weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    model = Model(with_room(tally, prior), prior, reading.missing, weight_name, declared, dependence=dependence)
-    return _finished(model, source.label)
+    prior = priors(smoothing, class_prior, tally.schema.classes, plain=tally.sample is None)
+    return Model(with_room(tally, prior), prior, declared=declared)
 
 
-def _finished(model: Model, label: str) -> Model:
+def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
     """The model once all is fitted, if it can be a classifier; what it has to say is said."""
-    _refuse_one_class(model, label)
-    model = model.recalibrate()
+    _refuse_one_class(model, source.label)
+    if select is not False:
+        model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
+    model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights).recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
         warnings.warn(note, LikelyWarning, stacklevel=3)
     return model

@@ -38,6 +38,7 @@ class Entry:
     evidence: tuple[float, ...]
     flags: tuple[str, ...] = ()
     words: tuple[Word, ...] = ()  # of a text: those first that speak most for one class and against another
+    matters: float | None = None  # when averaged over choices of columns: how probable this one's arc is
 
     @property
     def name(self) -> str:
@@ -95,6 +96,7 @@ class Ledger:
                     "log_likelihood": [_finite(v) for v in e.evidence],
                     "weight": [_finite(v) for v in _contrast(e.evidence, self.log_prior)], "flags": list(e.flags),
                     **({"words": [_word(w) for w in e.words]} if e.words else {}),
+                    **({} if e.matters is None else {"arc_probability": e.matters}),
                 }
                 for e in self.entries
             ],
@@ -109,7 +111,7 @@ class Ledger:
         rows = [["prior", "", *map(_number, self.log_prior), ""]]
         rows += [["calibration", "", *map(_number, self.bias), ""]] if self.bias is not None else []
         ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
-        rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), ", ".join(e.flags)] for e in ranked]
+        rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), _remarks(e)] for e in ranked]
         rows.append(["sum", "", *map(_number, self.log_joint), ""])
         rows.append(["probability", "", *(f"{p:.4f}" for p in self.probabilities), ""])
         return rows
@@ -183,6 +185,12 @@ def highlighted_html(entry: Entry, classes: Sequence[Any]) -> str:
         title = html.escape(f"{_shown(classes[best])} +{weight:.2f}", quote=True)
         parts.append(f'<span style="background:{shade}" title="{title}">{html.escape(clean_text(piece))}</span>')
     return f'<p class="likely-text" style="white-space:pre-wrap">{"".join(parts)}</p>'
+
+
+def _remarks(entry: Entry) -> str:
+    """The flags, and where columns are averaged over, how much this one matters."""
+    matters = [] if entry.matters is None else [f"matters {entry.matters:.3f}"]
+    return ", ".join([*entry.flags, *matters])
 
 
 def _word(word: Word) -> dict[str, Any]:

@@ -14,29 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import store
+from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
 from likely.belief import read_off
 from likely.calibration import Calibration, calibrate
 from likely.engines import Plan, Scorer, settled, tally_source
+from likely.engines.account import account
 from likely.engines.score import bernoulli_blocks
 from likely.engines.weights import with_weights
 from likely.errors import DataError, LikelyWarning, ModelFileError, SchemaError, UsageError
-from likely.families import Binomial, Block, Parameters, counted_alike, family
+from likely.families import Binomial, Block, Gaussian, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
-from likely.families.forms import Parabola, Steps
 from likely.families.text import ranked_words
 from likely.families.words import Words
 from likely.filing import from_file, to_file
-from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
+from likely.ledger import Ledger
 from likely.prior import Priors, priors
 from likely.schema import CATEGORY, Schema, ordered
 from likely.sources import Batch, Reading, as_tokens, open_source
-from likely.sources.rows import cell, complete, one_row
+from likely.sources.rows import complete, one_row
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
-FAR_DEVIATIONS = 5.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Model:
     stages: Mapping[str, Curve] = field(default_factory=dict)  # what was fitted on top of the tally, block by block
     calibration: Calibration | None = None  # and over all blocks
     dependence: str = "auto"  # how many columns may speak together in it
+    average: bool = False  # over all choices of which columns depend on the class
 
     @property
     def schema(self) -> Schema:
@@ -82,11 +83,27 @@ class Model:
         return self.prior.class_shares(self.classes, self.tally.classes)
 
     @cached_property
+    def plain_parameters(self) -> tuple[Parameters, ...]:
+        """The parameters of every block before anything is averaged or fitted: the tally with the imagined rows added."""
+        return read_off(self.tally, self.prior, {}, None)
+
+    @cached_property
     def block_parameters(self) -> tuple[Parameters, ...]:
         """What is believed of every block, and then of every set of columns that speak together."""
-        if not self.classes:
-            raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
-        return read_off(self.tally, self.prior, self.stages, self.calibration)
+        found = list(read_off(self.tally, self.prior, self.stages, self.calibration))
+        for i in range(len(self.blocks) if self.average else 0):
+            if arc := self.arc(i):
+                found[i] = arc.average(found[i])
+        return tuple(found)
+
+    def arc(self, i: int) -> Arc | None:
+        """Whether block i depends on the class, as the tally says; None where it is of a family that always does."""
+        return weigh(self, i)
+
+    @cached_property
+    def arc_probability(self) -> dict[str, float | None]:
+        """How probable it is that each block depends on the class at all; None where its family or prior cannot say."""
+        return {block.name: chance(self, i) for i, block in enumerate(self.blocks)}
 
     @cached_property
     def parameters(self) -> dict[str, Sequence[dict[str, Any]]]:
@@ -147,7 +164,9 @@ class Model:
         for batch in self.batches(source, absent, None):
             if batch.start < number <= batch.start + batch.rows:
                 one = one_row(batch, number - batch.start - 1)
-                return self._ledger(one)
+                bells = any(isinstance(block.family, Gaussian) for block in self.blocks)
+                curves = self.plain_parameters if bells and (self.average or self.calibration) else ()
+                return account(self.scorer, one, curves, self.arc_probability if self.average else {})
         raise DataError(f"{source.label} has no row {number}")
 
     def batches(self, rows: Any, absent: str, reading: Reading | None) -> Iterator[Batch]:
@@ -158,53 +177,6 @@ class Model:
         kinds = {column.name: column.kind for column in self.schema.columns}
         for batch in source.batches(kinds):
             yield complete(batch, self.schema.columns, source, absent)
-
-    def _ledger(self, batch: Batch) -> Ledger:
-        scorer = self.scorer
-        joint = scorer.log_joint(batch)
-        posterior = Posterior(self.classes, joint, scorer.log_prior)
-        entries = []
-        for i in scorer.order:
-            term = scorer.term(batch, i)[0]
-            entries.append(self._entry(batch, i, term))
-        notes = []
-        if np.isneginf(joint).all():
-            notes.append("every class has probability 0 for this row: the class prior is all that is left to say")
-        zero = [str(c) for c, v in zip(self.classes, joint[0], strict=True) if v == -math.inf]
-        if zero and len(zero) < len(self.classes):
-            notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
-        return Ledger(
-            self.schema.target.name, self.classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
-            float(posterior.log_evidence[0]), tuple(posterior.probabilities[0].tolist()), tuple(notes),
-            None if scorer.bias is None else tuple(scorer.bias.tolist()),
-        )  # fmt: skip
-
-    def _entry(self, batch: Batch, i: int, term: Array) -> Entry:
-        parameters = self.block_parameters[i]
-        values: list[Any] = []
-        flags: dict[str, bool] = {}
-        for name in parameters.columns:
-            column = self.schema.by_name[name]
-            value = cell(batch, column)
-            values.append(value)
-            flags[MISSING] = flags.get(MISSING, False) or value is None
-            flags[UNSEEN] = flags.get(UNSEEN, False) or (
-                column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
-            )
-        if isinstance(parameters.form, Parabola) and values[0] is not None:
-            with np.errstate(over="ignore"):
-                deviations = np.abs(values[0] - parameters.form.mean) * np.sqrt(-2 * parameters.form.curve)
-            flags[FAR] = bool((deviations > FAR_DEVIATIONS).all())
-        if isinstance(parameters.form, Steps) and values[0] is not None:
-            flags[FAR] = not parameters.form.low <= values[0] <= parameters.form.high
-        flags[ZERO] = bool(np.isneginf(term).any())
-        words: tuple[Word, ...] = ()
-        if i in self.scorer.texts:
-            bags, missing = self.scorer.bags(batch, i)
-            form: Any = parameters.form
-            words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in form.details(bags))
-            flags[UNSEEN] = not missing[0] and not words
-        return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words)
 
     def recalibrate(self) -> Model:
         """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
@@ -232,8 +204,10 @@ class Model:
         fitted = bool(self.stages) or self.calibration is not None
         return other.recalibrate() if fitted and tally.schema.classes != self.classes else other
 
-    def relearn(self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None) -> Model:
-        """The same tally under another prior or tying: no data needed."""
+    def relearn(
+        self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None
+    ) -> Model:
+        """The same tally under another prior, tying or averaging: no data needed."""
         tally = self.tally
         if families is not None:
             _refuse_unknown(families, tally.blocks)
@@ -243,7 +217,9 @@ class Model:
             prior = replace(priors(smoothing, None, plain=tally.sample is None), classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
-        other = replace(self, tally=with_room(tally.pruned(self.declared), prior), prior=prior)
+        average = self.average if average is None else bool(average)
+        tally = with_room(tally.pruned(self.declared), prior)
+        other = replace(self, tally=tally, prior=prior, average=average)
         return other.recalibrate() if tally.sample is not None else other
 
     def _other_family(self, block: Block, families: Any) -> Block:
@@ -307,7 +283,7 @@ class Model:
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest."""
-        names = ("missing", "weights", "declared", "dependence")
+        names = ("missing", "weights", "declared", "average", "dependence")
         settings = {name: getattr(self, name) for name in names}
         parts = to_file(self.tally, self.prior, settings, self.stages, self.calibration)
         return store.write(path, *parts, replacing=replacing)

@@ -293,6 +293,26 @@ def test_the_command_prints_what_the_library_says_and_draws_it() -> None:
     assert "accuracy" in drawn.stderr
 
 
+def test_the_command_takes_any_table_with_gaps_and_many_classes() -> None:
+    random = np.random.default_rng(0)
+    y = random.integers(0, 7, 400)
+    gap = random.random(400) < 0.2
+    table = {
+        "kind": [f"k{label}" for label in y],
+        "size": [None if g else float(v) for g, v in zip(gap, random.normal(size=400) + y, strict=True)],
+        "colour": [
+            None if g else f"c{v}" for g, v in zip(gap[::-1], (y + random.integers(0, 2, 400)) % 5, strict=True)
+        ],
+        "sold": random.integers(0, 2, 400).astype(bool).tolist(),
+    }
+    pq.write_table(pa.table(table), "t.parquet")
+    said = json.loads(run("curve", "t.parquet", "--target", "kind", "--seeds", "2", "-o", "c.svg", "--json").stdout)
+    accuracy = [point["accuracy"]["mean"] for point in said["points"]]
+    assert said["rows"] == 400
+    assert accuracy[-1] > accuracy[0] > 1 / 7
+    assert ET.parse("c.svg").getroot().tag == f"{SVG}svg"
+
+
 def test_the_command_takes_a_folder_of_texts() -> None:
     data = documents(60)
     for i, (text, label) in enumerate(zip(data["text"], data["label"], strict=True)):

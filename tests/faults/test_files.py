@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likely.engines import memory
+from likely import threads
 from likely.errors import DataError
 from likely.sources import files, objects, open_source
 from likely.sources import text as text_source
@@ -173,11 +173,11 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
         "z": rng.exponential(size=20_000),
         "y": pa.array(rng.choice(["p", "q"], 20_000)),
     }
-    monkeypatch.setattr(memory, "SLAB_CELLS", 1 << 12)  # many slabs, so that threads have something to share
+    monkeypatch.setattr(threads, "SLAB_CELLS", 1 << 12)  # many slabs, so that threads have something to share
     found = []
-    for threads in (1, 2, 7):
-        with ThreadPoolExecutor(threads) as pool:
-            monkeypatch.setattr(memory, "pool", lambda pool=pool: pool)
+    for number in (1, 2, 7):
+        with ThreadPoolExecutor(number) as pool:
+            monkeypatch.setattr(threads, "pool", lambda pool=pool: pool)
             model = learn(table)
             found.append((model.tally, model.posterior(table).log_joint))
     for tally, joint in found[1:]:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely.engines import memory as engine
+from likely import threads as engine
 from likely.sources import files, objects, text
 from strategies import quietly
 

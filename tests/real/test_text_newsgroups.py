@@ -30,7 +30,9 @@ def figures(model: Any, texts: list[str], labels: Any) -> tuple[float, float]:
     return float((logs.argmax(1) == truth).mean()), float(-logs[np.arange(len(texts)), truth].mean())
 
 
-@pytest.mark.parametrize(("kind", "accuracy"), [("multinomial", 0.7728359001593202), ("complement", 0.8267392458842273)])
+@pytest.mark.parametrize(
+    ("kind", "accuracy"), [("multinomial", 0.7728359001593202), ("complement", 0.8267392458842273)]
+)
 def test_the_textbook_models_reach_the_published_accuracy(posts: Any, kind: str, accuracy: float) -> None:
     train, y, test, truth = posts
     model = TextNaiveBayes(kind).fit(train, y)

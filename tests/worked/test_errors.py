@@ -62,7 +62,15 @@ def test_a_long_message_is_cut_and_its_remedy_is_not():
 
 
 def test_every_error_is_a_likely_error_with_an_exit_code():
-    codes = {LikelyError: 1, SaveError: 1, UsageError: 2, DataError: 3, ForgetError: 3, SchemaError: 3, ModelFileError: 4}
+    codes = {
+        LikelyError: 1,
+        SaveError: 1,
+        UsageError: 2,
+        DataError: 3,
+        ForgetError: 3,
+        SchemaError: 3,
+        ModelFileError: 4,
+    }
     for kind, code in codes.items():
         assert issubclass(kind, LikelyError)
         assert kind.exit_code == code

@@ -58,6 +58,25 @@ def priors(known: Model) -> dict[str, Any]:
     }
 
 
+def importance(known: Model) -> list[dict[str, Any]]:
+    """How much each column tells of the class, the most telling first."""
+    from likely.importance import importance as weigh
+
+    return sorted(weigh(known), key=lambda entry: -(entry["mutual_information"] or 0.0))
+
+
+def show_importance(terminal: Terminal, report: dict[str, Any]) -> None:
+    """What each column tells of the class, and how probable it is that it tells anything."""
+    rows = [list(entry.values()) for entry in report["importance"]]
+    if any(cell is not None for row in rows for cell in row[1:]):
+        terminal.table(["column", "mutual information (nats)", "arc probability"], rows)
+        terminal.line()
+    if report["average"]:
+        terminal.line(
+            "averaged         over all choices of which columns depend on the class, by their arc probability"
+        )
+
+
 def show_classes(terminal: Terminal, report: dict[str, Any]) -> None:
     """The classes with their rows and shares."""
     rows = [[str(row["class"]), row["count"], row["probability"]] for row in report["classes"]]

@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which columns may speak together beyond what each says alone: sets of up to four, pairs, or none.",
 )
+@click.option("--select", is_flag=True, help="Keep only columns that lower the leave-one-out log loss, best first.")
+@click.option("--average", is_flag=True, help="Average over all choices of which columns depend on the class.")
 @click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
 @click.option(
@@ -300,6 +302,8 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
             parts.append(load(path))
     if any(part.prior != parts[0].prior for part in parts):
         terminal.note(f"the priors differ: that of {models[0]} is kept")
+    if any(part.average != parts[0].average for part in parts):
+        terminal.note(f"some average over columns and some do not: {models[0]} decides")
     whole = reduce(lambda a, b: a + b, parts)
     digest = _save(whole, output, to_stdout)
     document = {

@@ -104,7 +104,7 @@ def smoothing(given: Sequence[str]) -> Any:
         raise UsageError("--smoothing is given twice for all columns: give it once, or name a column (COLUMN=1)")
     if not own:
         return general[0]
-    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": (general or ["auto"])[0]}
+    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": general[0] if general else "auto"}
 
 
 def class_prior(given: Sequence[str], model: Model) -> Any:

@@ -35,8 +35,8 @@ def inspect(
 ) -> None:
     """Show what a model file holds, or what Likely sees in a table.
 
-    Of a model: classes, columns with their families, priors, how many parameters, size and digest. Of a table: each
-    column with its kind and the reason, missing cells and different values.
+    Of a model: classes, columns with their families, how much each tells of the class, priors, how many parameters, size
+    and digest. Of a table: each column with its kind and the reason, missing cells and different values.
     """
     with options.as_file(file, terminal) as path:
         if _is_model(path):
@@ -73,6 +73,8 @@ def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[s
         "priors": describe.priors(known),
         "weights": known.weights,
         "missing": list(known.missing),
+        "average": known.average,
+        "importance": describe.importance(known),
         "tables": {column: list(known.parameters[column]) for column in wanted},
     }
     terminal.result(report, lambda: _show_model(terminal, report))
@@ -87,6 +89,7 @@ def _show_model(terminal: Terminal, report: dict[str, Any]) -> None:
     terminal.line()
     describe.show_classes(terminal, report)
     describe.show_columns(terminal, report)
+    describe.show_importance(terminal, report)
     counts, priors = report["parameters"], report["priors"]
     terminal.line(f"imagined rows    {priors['values']} for every value; classes {priors['classes']}")
     for column, prior in priors["columns"].items():

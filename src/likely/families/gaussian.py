@@ -54,10 +54,7 @@ class Gaussian:
     ) -> list[Parameters]:
         """Mean and variance per column and class; the variance is the mean squared deviation over the cells that share it."""
         n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
-        believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
-        variance = _tied(deviation, degrees, self.tie)
-        variance, floored = back_off(variance, mean, n, spread, self.tie)
-        believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
+        believed, variance, floored = believe(n, mean, spread, imagined, self.tie)
         free = _free(len(classes), len(blocks), self.tie)
         return [
             _parameters(column.name, believed[i], variance[i], n[i], floored[i], classes, free[i])
@@ -72,6 +69,17 @@ class Gaussian:
     def settings(self) -> dict[str, Any]:
         """What is needed to make this family again."""
         return {"tie": self.tie}
+
+
+def believe(
+    n: Array, mean: Array, spread: Array, imagined: Sequence[Imagined], tie: str | None
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Mean and variance of every cell of lines × classes, and where a variance had to be borrowed."""
+    believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
+    variance = _tied(deviation, degrees, tie)
+    variance, floored = back_off(variance, mean, n, spread, tie)
+    believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
+    return believed, variance, floored
 
 
 def _strength(imagined: Sequence[Imagined]) -> Array:

@@ -91,7 +91,7 @@ def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Arr
     if not categories:
         return np.zeros((n.shape[0],))
     cells, axes = max(int(np.prod(n.shape[1:])), 1), range(1, n.ndim)
-    pseudo = prior.pseudocounts(_cells(categories)).reshape(n.shape[1:])
+    pseudo = prior.pseudocounts(cells_of(categories)).reshape(n.shape[1:])
     whole = (n + pseudo).sum(tuple(axes), keepdims=True)
     share = np.divide(n + pseudo, whole, out=np.full(n.shape, 1.0 / cells), where=whole > 0)
     never = np.divide(prior.unseen(cells), whole, out=np.full(whole.shape, 1.0 / cells), where=whole > 0)
@@ -105,7 +105,8 @@ def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Arr
     return log(share)
 
 
-def _cells(categories: Sequence[Column]) -> list[tuple[Any, ...]]:
+def cells_of(categories: Sequence[Column]) -> list[tuple[Any, ...]]:
+    """Every combination of the values of some columns."""
     cells: list[tuple[Any, ...]] = [()]
     for column in categories:
         cells = [(*cell, value) for cell in cells for value in column.values]
@@ -125,7 +126,7 @@ def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, 
             "probability": float(np.exp(inner[k, i])),
         }
         for k, label in enumerate(classes)
-        for i, cell in enumerate(_cells(columns))
+        for i, cell in enumerate(cells_of(columns))
     )
     form = Lookup(np.ascontiguousarray(logs.reshape(len(classes), -1).T))
     return Parameters(tuple(c.name for c in columns), form, rows, inner.size, len(classes) * (inner.shape[1] - 1))
@@ -145,7 +146,7 @@ def _cloud_parameters(
     mean = _means(flat)
     covariance, borrowed = _covariances(flat, mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
-    cells = _cells(categories)
+    cells = cells_of(categories)
     rows = tuple(_cloud_rows(columns, cloud, weight, mean, covariance, lines, cells, classes))
     each = width * (width + 1) // 2
     groups = k * len(cells)
