@@ -29,6 +29,9 @@ class Word:
     evidence: tuple[float, ...]
 
 
+CALIBRATION = "(calibration)"  # stands where a column would: the bias that calibration gives to each class
+
+
 @dataclass(frozen=True)
 class Entry:
     """What one column or block says: log P(cells | class) for every class."""
@@ -63,7 +66,6 @@ class Ledger:
     log_evidence: float
     probabilities: tuple[float, ...]
     notes: tuple[str, ...] = ()
-    bias: tuple[float, ...] | None = None  # what calibration adds to each class, whatever the row
 
     @property
     def label(self) -> Any:
@@ -89,7 +91,6 @@ class Ledger:
             "label": _plain(self.label),
             "classes": [_plain(label) for label in self.classes],
             "log_prior": [_finite(v) for v in self.log_prior],
-            **({"bias": [_finite(v) for v in self.bias]} if self.bias is not None else {}),
             "evidence": [
                 {
                     "columns": list(e.columns), "values": [_plain(v) for v in e.values],
@@ -109,7 +110,6 @@ class Ledger:
     def lines(self) -> list[list[str]]:
         """The ledger as rows of text: what, its value, log P per class, and the flags."""
         rows = [["prior", "", *map(_number, self.log_prior), ""]]
-        rows += [["calibration", "", *map(_number, self.bias), ""]] if self.bias is not None else []
         ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
         rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), _remarks(e)] for e in ranked]
         rows.append(["sum", "", *map(_number, self.log_joint), ""])

@@ -185,16 +185,19 @@ class Model:
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
             if curve:
                 stages[block.name] = curve
-        fits = self.tally.sample is not None and self.prior.default.chosen and self.classes
-        believed = read_off(self.tally, self.prior, {}, None) if fits else ()
-        calibration = calibrate(self.tally, believed, self.dependence) if believed else None
+        calibration = calibrate(self.tally, self.plain_parameters, self.dependence) if self._fits else None
         return replace(self, stages=stages, calibration=calibration)
+
+    @property
+    def _fits(self) -> bool:
+        """Whether there is something to calibrate: a sample of rows of several classes, and nothing said against it."""
+        return self.tally.sample is not None and self.prior.default.chosen and int((self.tally.classes > 0).sum()) > 1
 
     @property
     def stale(self) -> bool:
         """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
-        if self.calibration and self.calibration.counted != float(self.tally.classes.sum()):
+        if self._fits and (self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())):
             return True
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 

@@ -50,7 +50,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def tennis() -> str:
-    run("learn", TENNIS, "--target", "PlayTennis", "-o", "tennis.likely")
+    run("learn", TENNIS, "--target", "PlayTennis", "--plain", "-o", "tennis.likely")
     return "tennis.likely"
 
 
@@ -67,7 +67,7 @@ def test_learn_says_rows_classes_columns_and_reasons() -> None:
     said = run("learn", LOANS, "--target", "outcome", "--folds", "5").stdout
     assert "600 rows" in said
     assert "repaid" in said
-    assert "gaussian" in said
+    assert "binned" in said
     assert "an ID or a name" in said
     assert "5-fold cross-validation" in said
     assert "log loss" in said
@@ -84,7 +84,7 @@ def test_learn_from_standard_input_writes_model_likely() -> None:
 
 
 def test_the_learned_model_is_the_librarys_own(tennis: str) -> None:
-    by_hand = likely.learn(TENNIS, target="PlayTennis")
+    by_hand = likely.learn(TENNIS, target="PlayTennis", plain=True)
     by_hand.save("hand.likely")
     assert Path(tennis).read_bytes() == Path("hand.likely").read_bytes()
 
@@ -93,7 +93,7 @@ def test_learn_as_json_holds_everything_it_says() -> None:
     found = document("learn", LOANS, "--target", "outcome", "--folds", "3")
     assert found["rows"] == 600
     assert [c["class"] for c in found["classes"]] == ["default", "repaid"]
-    assert {c["column"]: c["family"] for c in found["columns"]}["income"] == "gaussian"
+    assert {c["column"]: c["family"] for c in found["columns"]}["income"] == "binned (bins 128, cut quantiles)"
     assert found["left_out"] == [
         {"column": "application_id", "reason": "an ID or a name: 600 different values in 600 rows"}
     ]
@@ -156,7 +156,7 @@ def test_weights_count_rows_more_than_once() -> None:
 
 
 def test_a_model_goes_through_a_pipe() -> None:
-    learned = run("learn", TENNIS, "--target", "PlayTennis", "-o", "-")
+    learned = run("learn", TENNIS, "--target", "PlayTennis", "--plain", "-o", "-")
     assert "Learned" in learned.stderr
     said = run("explain", "-", *DAY, stdin=learned.stdout_bytes).stdout
     assert "No, with probability 0.7201" in said
@@ -300,7 +300,7 @@ def parts() -> tuple[str, str]:
 
 def test_update_in_place_equals_learning_everything_at_once(tennis: str) -> None:
     one, two = parts()
-    run("learn", one, "--target", "PlayTennis", "-o", "m.likely")
+    run("learn", one, "--target", "PlayTennis", "--plain", "-o", "m.likely")
     said = run("update", "m.likely", two).stdout
     assert "Counted 6 rows" in said
     assert likely.load("m.likely").parameters == likely.load(tennis).parameters
@@ -308,7 +308,7 @@ def test_update_in_place_equals_learning_everything_at_once(tennis: str) -> None
 
 def test_forget_undoes_update_and_can_write_elsewhere(tennis: str) -> None:
     one, two = parts()
-    run("learn", one, "--target", "PlayTennis", "-o", "m.likely")
+    run("learn", one, "--target", "PlayTennis", "--plain", "-o", "m.likely")
     before = Path(tennis).read_bytes()
     found = document("forget", tennis, two, "-o", "less.likely")
     assert (found["rows_before"], found["rows_after"]) == (14, 8)
@@ -332,7 +332,7 @@ def test_what_was_never_counted_cannot_be_forgotten(tennis: str) -> None:
 
 def test_merge_adds_up_to_the_whole(tennis: str) -> None:
     for name in parts():
-        run("learn", name, "--target", "PlayTennis")
+        run("learn", name, "--target", "PlayTennis", "--plain")
     said = run("merge", "one.likely", "two.likely", "-o", "all.likely").stdout
     assert "14 rows" in said
     assert likely.load("all.likely").parameters == likely.load(tennis).parameters
@@ -342,7 +342,7 @@ def test_merge_adds_up_to_the_whole(tennis: str) -> None:
 def test_merge_says_when_the_priors_differ() -> None:
     one, two = parts()
     run("learn", one, "--target", "PlayTennis", "--smoothing", "1/2")
-    run("learn", two, "--target", "PlayTennis")
+    run("learn", two, "--target", "PlayTennis", "--plain")
     assert "note: the priors differ" in run("merge", "one.likely", "two.likely", "-o", "all.likely").stderr
 
 

@@ -38,7 +38,7 @@ TABLE = {
 @pytest.fixture(scope="module")
 def model():
     families = {"hits": likely.Poisson(), ("a", "b", "kind"): likely.Joint()}
-    return likely.learn(TABLE, "y", families=families, class_prior={"no": 0.25, "yes": 0.75}, missing=["?"])
+    return likely.learn(TABLE, "y", families=families, class_prior={"no": 0.25, "yes": 0.75}, missing=["?"], plain=True)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +65,10 @@ def written(model, tmp_path):
         if change_arrays:
             arrays = change_arrays(dict(arrays)) or arrays
         path = tmp_path / name
-        listed = {n: ["<f8", *a.shape] for n, a in arrays.items()}
+        arrays = {n: np.asarray(a) for n, a in arrays.items()}
+        listed = {n: [a.dtype.newbyteorder("<").str, *a.shape] for n, a in arrays.items()}
         text = json.dumps({"arrays": listed, **header}, allow_nan=True).encode()
-        path.write_bytes(sealed(text, b"".join(np.asarray(a, "<f8").tobytes() for a in arrays.values())))
+        path.write_bytes(sealed(text, b"".join(a.astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays.values())))
         return path
 
     return write

@@ -148,7 +148,7 @@ def test_text_stands_beside_numbers_and_categories() -> None:
     }
     model = likely.learn(table, target="y", families={"text": Text()})
     ledger = model.explain({"text": "good nice thing", "size": 3.0, "colour": "red"})
-    assert [e.name for e in ledger.entries] == ["text", "colour", "size"]
+    assert {"text", "colour", "size"} <= {e.name for e in ledger.entries}
     assert ledger.label == "yes"
     assert likely.evaluate({"families": {"text": Text()}}, table, target="y").accuracy > 0.95
 

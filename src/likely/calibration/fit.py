@@ -182,7 +182,7 @@ class Fit:
         score = self.base.astype(np.float64) + self.bias
         for weight, evidence in zip(self.weights, self.evidence, strict=True):
             if weight > 0:
-                score += np.float32(weight) * evidence
+                score += np.multiply(evidence, weight, dtype=np.float64)
         grown = np.exp(score - score.max(1, keepdims=True))
         shares: Array = grown / grown.sum(1, keepdims=True)
         return shares

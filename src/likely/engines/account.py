@@ -13,7 +13,7 @@ from likely.bayes import Posterior
 from likely.engines.score import Scorer
 from likely.families import Parameters
 from likely.families.forms import Cells, Parabola, Steps
-from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
+from likely.ledger import CALIBRATION, FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merged_flags
 from likely.schema import CATEGORY
 from likely.sources import Batch
 from likely.sources.rows import cell
@@ -26,7 +26,8 @@ def account(scorer: Scorer, batch: Batch, curves: Sequence[Parameters], matters:
     """The ledger of a batch of one row; `curves` are the blocks before weighing, `matters` their arcs' probabilities."""
     classes, joint = scorer.schema.classes, scorer.log_joint(batch)
     posterior = Posterior(classes, joint, scorer.log_prior)
-    entries = [_entry(scorer, batch, i, curves, matters) for i in scorer.order]
+    entries = [] if scorer.bias is None else [Entry((CALIBRATION,), ("",), tuple(scorer.bias.tolist()))]
+    entries += [_entry(scorer, batch, i, curves, matters) for i in scorer.order]
     notes = []
     if np.isneginf(joint).all():
         notes.append("every class has probability 0 for this row: the class prior is all that is left to say")
@@ -36,7 +37,6 @@ def account(scorer: Scorer, batch: Batch, curves: Sequence[Parameters], matters:
     return Ledger(
         scorer.schema.target.name, classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
         float(posterior.log_evidence[0]), tuple(posterior.probabilities[0].tolist()), tuple(notes),
-        None if scorer.bias is None else tuple(scorer.bias.tolist()),
     )  # fmt: skip
 
 

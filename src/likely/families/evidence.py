@@ -109,6 +109,8 @@ def lend(seen: Array, bandwidth: float) -> Array:
 def _bells(seen: Array, centres: Array) -> Iterator[Shape]:
     """Each class a bell curve, of its own width or of one width for all; a value has the rows that the curves give it."""
     n = seen.sum(0)
+    if not n.any():
+        return
     middle = float(np.average(centres, weights=seen.sum(1)))
     x = centres - middle
     width = float(np.sqrt(np.average(x * x, weights=seen.sum(1))))
