@@ -1,10 +1,11 @@
 """Missing, extreme, empty and unseen values: one rule for every source, and never a posterior that is no number."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import likely
-from likely.errors import DataError, LikelyWarning
+from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
 
@@ -178,6 +179,26 @@ def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
     assert model.posterior([{"a": None, "b": None}]).probabilities.tolist() == [[0.5, 0.5]]
     flags = {entry.name: entry.flags for entry in model.explain({"a": None, "b": "?"}).entries}
     assert flags == {"a": ("missing",), "b": ("missing",)}
+
+
+@pytest.mark.parametrize("nothing", [[], {}, {"a": [], "b": []}, pd.DataFrame(), pd.DataFrame({"a": [], "b": []})])
+def test_no_rows_have_no_labels_and_teach_nothing(nothing):
+    model = learn(COLUMNS)
+    assert model.predict(nothing).tolist() == []
+    assert model.posterior(nothing).probabilities.shape == (0, 2)
+    assert model.posterior(nothing).to_dicts() == []
+
+
+@pytest.mark.parametrize("nothing", [[], {}, pd.DataFrame()])
+def test_updating_with_no_rows_changes_nothing(nothing):
+    model = learn(COLUMNS)
+    assert model.update(nothing) == model == model.forget(nothing)
+
+
+def test_rows_without_a_single_column_are_refused_all_the_same():
+    for nothing in ([{}], [{}, {}], pd.DataFrame(index=range(3))):
+        with pytest.raises(SchemaError, match="none of the columns"):
+            learn(COLUMNS).predict(nothing)
 
 
 # ------------------------------------------------------------------ row 27: cells that would like to be code
