@@ -117,6 +117,17 @@ def test_whole_numbers_beyond_the_digits_of_a_float_stay_different_labels(kind, 
     assert model.predict([{"a": 1.0, "c": str(2**53 + 1)}]).tolist() == [2**53 + 1]
 
 
+def test_numbers_of_numpy_among_text_are_plain_values_that_a_file_can_hold(tmp_path):
+    mixed = [np.int64(1), "a", np.float64(2.5), np.str_("b"), np.bool_(True), np.float32("nan"), "a", 1]
+    table = {"c": mixed, "y": [np.int32(0), "p"] * 4}
+    model = learn(table, families={"c": "categorical"})
+    assert [type(value) for value in model.schema.by_name["c"].values] == [int, float, str, str]
+    assert [type(label) for label in model.classes] == [int, str]
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == model
+    assert model.explain({"c": np.int64(1)}).entries[0].flags == ()
+
+
 def test_minus_zero_and_zero_are_one_category():
     model = learn({"c": [0.0, -0.0, 1.5, 0.0], "y": ["u", "v", "u", "v"]}, families={"c": "categorical"})
     assert model.schema.by_name["c"].values == (0.0, 1.5)

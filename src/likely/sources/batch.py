@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError
-from likely.schema import CATEGORY, NUMBER, is_missing
+from likely.schema import CATEGORY, NUMBER, is_missing, plain
 from likely.sources.cells import (
     EMPTY,
     MISSING,
@@ -230,7 +230,8 @@ def _whole(column: NDArray[Any]) -> Coded | None:
 def code_list(column: Iterable[Any]) -> Coded:
     """Codes of any hashable values, in the order of their first coming."""
     known: dict[Any, int] = {}
-    codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in column]
+    bare = (plain(value) for value in column)  # NumPy's 1 is 1, and no model file could hold it
+    codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in bare]
     return Coded(np.array(codes, dtype=np.int32), list(known))
 
 
