@@ -102,6 +102,43 @@ def test_extreme_numbers_give_finite_posteriors(numbers, tmp_path):
             assert shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("settings", [{}, {"joint": [("a", "z")]}])
+@pytest.mark.parametrize("far", [1e140, 1e150, 1e154, 1e155, 1e200, 1e308, -1e308])
+def test_a_number_beyond_all_range_speaks_for_the_widest_class_as_a_far_one_does(settings, far):
+    table = {"a": [0.0, 1.0, 2.0, 3.0, 9.0, 6.0], "z": [1.0, 2.0, 1.5, 4.0, 3.5, 9.0]}
+    table |= {"b": ["u", "u", "v", "v", "u", "v"], "y": ["p", "p", "p", "q", "q", "q"]}
+    rows = {"a": [far, 1.0, None], "z": [1.0, 2.0, 1.0], "b": ["u", "v", "u"]}
+    model = learn(table, **settings)
+    posterior = model.posterior(rows)
+    assert not posterior.impossible.any()
+    assert np.isfinite(posterior.log_joint).all()
+    assert posterior.labels.tolist()[0] == "q"
+    assert (posterior.log_joint[0] < -1e270).all()
+    np.testing.assert_array_equal(
+        posterior.log_joint[1:], model.posterior(rows | {"a": [0.0, 1.0, None]}).log_joint[1:]
+    )
+    ledger = model.explain({name: cells[0] for name, cells in rows.items()})
+    assert ledger.label == "q"
+    np.testing.assert_allclose(ledger.log_joint, posterior.log_joint[0], rtol=1e-12)
+
+
+def test_the_further_a_number_lies_the_less_likely_its_row():
+    model = learn({"a": [0.0, 1.0, 3.0, 9.0], "c": ["u", "u", "v", "v"], "y": ["p", "p", "q", "q"]}, smoothing=0)
+    evidence = model.posterior({"a": [1e160, 1e200, 1e250, 1e308], "c": ["v"] * 4}).log_evidence
+    assert np.isfinite(evidence).all()
+    assert (np.diff(evidence) < 0).all()
+    ruled_out = model.predict({"a": [1e200, 1e200], "c": ["u", "v"]})
+    assert ruled_out.tolist() == ["p", "q"]  # by a count of zero, as ever
+
+
+def test_a_row_of_nothing_but_extreme_numbers_has_a_finite_score():
+    table = {f"c{i}": [0.0, 1.0, 0.5, 2.5] for i in range(300)} | {"y": ["u", "u", "v", "v"]}
+    for far in (1e153, 1e308):
+        posterior = learn(table).posterior({f"c{i}": [far] for i in range(300)})
+        assert np.isfinite(posterior.log_joint).all()
+        assert posterior.labels.tolist() == ["v"]
+
+
 def test_numbers_too_large_for_a_variance_are_refused_with_their_row():
     with pytest.raises(DataError, match=r"column 'a' has 1e\+308 in row 2, which is too large to be squared"):
         learn({"a": [1.0, 1e308, 2.0, 3.0], "y": ["u", "v", "u", "v"]})
