@@ -92,7 +92,9 @@ class Binomial:
 
     def __post_init__(self) -> None:
         if isinstance(self.trials, bool) or (not isinstance(self.trials, str) and not self.trials >= 0):
-            raise UsageError(f"Binomial(trials={self.trials!r}) is not known: name the column of trials, or their number")
+            raise UsageError(
+                f"Binomial(trials={self.trials!r}) is not known: name the column of trials, or their number"
+            )
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Failures and successes, per class."""

@@ -68,7 +68,11 @@ class Text:
         if self.pattern is not None:
             return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
         settings |= {"unit": self.unit, "lowercase": self.lowercase}
-        return encode_texts(text, vocabulary, **settings) if isinstance(text, list) else encode(*text, vocabulary, **settings)
+        return (
+            encode_texts(text, vocabulary, **settings)
+            if isinstance(text, list)
+            else encode(*text, vocabulary, **settings)
+        )
 
     def values(self, bags: Bags) -> Array:
         """What each word of each bag adds."""
