@@ -115,10 +115,16 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
                     column=name,
                 )
             if name in wanted and wanted[name] != made:
-                made_of, other = wanted[name].family.name, made.family.name
-                raise UsageError(f"column {name!r} is asked to be {made_of} and {other} at once: choose one")
+                raise UsageError(_two_blocks(name, wanted[name], made))
             wanted[name] = made
     return wanted
+
+
+def _two_blocks(name: str, one: Block, other: Block) -> str:
+    if len(one.columns) > 1 and len(other.columns) > 1:
+        both = f"{list(one.columns)} and {list(other.columns)}"
+        return f"column {name!r} is asked to be in two blocks at once, {both}: name it in one, or make them one block"
+    return f"column {name!r} is asked to be {one.family.name} and {other.family.name} at once: choose one"
 
 
 def joint_names(joint: Sequence[Sequence[str]]) -> set[str]:

@@ -183,3 +183,14 @@ def test_blocks_that_make_no_sense_are_refused(joint):
 def test_a_column_cannot_be_counted_twice():
     with pytest.raises(UsageError, match="'a' is asked to be joint and categorical at once"):
         likely.learn(PAIRS, "y", families={("a", "b"): "joint", "a": "categorical"})
+
+
+@pytest.mark.parametrize(
+    "families", [{("a", "b"): "joint", ("b", "c"): "joint"}, {("a", "b"): "joint", ("b", "a"): likely.Joint("class")}]
+)
+def test_blocks_that_overlap_are_refused_by_name(families):
+    data = {n: [1.0, 2.0, 4.0, 3.0] for n in "abc"} | {"y": [0, 1, 0, 1]}
+    one, other = families
+    said = rf"column '[ab]' is asked to be in two blocks at once, \['{one[0]}', '{one[1]}'\] and \['{other[0]}', "
+    with pytest.raises(UsageError, match=said):
+        likely.learn(data, "y", families=families)
