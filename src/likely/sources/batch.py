@@ -19,9 +19,9 @@ from likely.sources.cells import (
     MISSING,
     half_characters,
     missing_numbers,
+    number_or_truth,
     stands_for_missing,
     text_to_numbers,
-    to_number,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
 
@@ -332,7 +332,11 @@ def text_numbers(column: Any, name: str, batch: Frame) -> Array:
     try:
         numbers = text_to_numbers(column, batch.missing)
     except pa.ArrowInvalid:
-        return list_numbers(column.to_pylist(), name, batch)
+        coded = code_arrow(column)
+        try:
+            return np.append(list_numbers(coded.values, name, batch), np.nan)[coded.codes]  # code -1 reads the last one
+        except DataError:
+            return list_numbers(column.to_pylist(), name, batch)  # which finds the row
     return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -344,7 +348,7 @@ def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
             out[i] = np.nan
             continue
         try:
-            out[i] = to_number(value)
+            out[i] = number_or_truth(value)
         except (TypeError, ValueError, OverflowError):
             raise DataError(
                 "which is not a number", column=name, value=value, row=batch.start + i + 1,

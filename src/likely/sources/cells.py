@@ -47,6 +47,12 @@ def to_number(value: Any) -> float:
     return float(value)
 
 
+def number_or_truth(value: Any) -> float:
+    """A value as a float; the texts True and False are what they say, as the values themselves are."""
+    said = value.strip().lower() if isinstance(value, str) else ""
+    return float(said == "true") if said in ("true", "false") else to_number(value)
+
+
 def stands_for_missing(value: Any, missing: tuple[str, ...]) -> bool:
     """Whether a value that is not null stands for missing all the same: by its text, or as the same number."""
     if isinstance(value, str):
