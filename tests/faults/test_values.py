@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import likely
+from likely.bayes import Posterior
 from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
@@ -62,6 +63,19 @@ def test_a_cell_that_is_no_number_is_named_with_its_row_and_a_remedy(file, tmp_p
     model = learn(table | {"a": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(DataError, match=r"column 'a' has 'n\.a\.' in row 2, which is not a number"):
         model.predict(file("a\n1\nn.a.\n"))
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_true_and_false_are_yes_and_no_however_they_are_written(kind, tmp_path):
+    said = {"values": [True, False, True, None, True], "texts": ["True", "FALSE", " true ", None, "True"]}
+    for cells_of in said.values():
+        table = {"a": cells_of, "y": ["u", "v", "u", "v", "v"]}
+        model = learn(written(table, kind, tmp_path), families={"a": "bernoulli"})
+        assert [row["count"] for row in model.parameters["a"]] == [0.0, 2.0, 1.0, 1.0]
+        assert model.predict([{"a": "true"}, {"a": False}, {"a": "0"}]).tolist() == ["u", "v", "v"]
+    table["a"][3] = "perhaps"
+    with pytest.raises(DataError, match=r"column 'a' has 'perhaps' in row 4, which is not a number"):
+        learn(written(table, kind, tmp_path), families={"a": "bernoulli"})
 
 
 # ------------------------------------------------------------------ row 6: extreme numbers
@@ -142,6 +156,42 @@ def test_a_row_of_nothing_but_extreme_numbers_has_a_finite_score():
 def test_numbers_too_large_for_a_variance_are_refused_with_their_row():
     with pytest.raises(DataError, match=r"column 'a' has 1e\+308 in row 2, which is too large to be squared"):
         learn({"a": [1.0, 1e308, 2.0, 3.0], "y": ["u", "v", "u", "v"]})
+
+
+@pytest.mark.parametrize("family", ["poisson", "multinomial", likely.Binomial("n")])
+def test_counts_too_large_to_be_added_are_refused_with_their_row(family):
+    table = {"k": [1.0, 1e308, 1e308, 3.0], "n": [1e308] * 4, "y": ["u", "v", "u", "v"]}
+    block = "k" if family == "poisson" else ("k", "n")
+    with pytest.raises(DataError, match=r"column 'k' has 1e\+308 in row 2, which is too large to be added"):
+        learn(table, families={block: family})
+
+
+def test_weights_too_large_to_be_added_are_refused_with_their_row():
+    for weights in ([1.0, 1e308, 1e308, 1.0], [1.0, 1.1e300, 1.0, 1.0]):
+        with pytest.raises(DataError, match=r"in row 2, which is too large for a weight"):
+            learn(COLUMNS, weights=weights)
+    assert learn(COLUMNS, weights=[1.0, 1e300, 1e300, 1.0]).predict(COLUMNS).tolist() == COLUMNS["y"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"families": {"a": "poisson"}}, {"joint": [("a", "z")]}])
+def test_numbers_and_weights_that_are_too_large_together_are_refused_with_their_row(settings):
+    table = {"a": [1.0, 2.0, 3.0, 1e140, 2.0, 5.0], "z": [1.0, 3.0, 2.0, 7.0, 2.0, 4.0], "y": ["u", "v"] * 3}
+    with pytest.raises(
+        DataError, match=r"column 'a' has 1e\+140 in row 4, which with a weight of 1e\+200 is too large"
+    ):
+        learn(table, weights=[1.0, 1.0, 1.0, 1e200, 1e-9, 1.0], **settings)
+
+
+def test_a_count_beyond_all_range_speaks_for_the_class_that_expects_most():
+    model = learn({"k": [1, 2, 8, 9], "b": ["u", "v", "u", "v"], "y": ["p", "p", "q", "q"]}, families={"k": "poisson"})
+    posterior = model.posterior({"k": [1e299, 1e300, 1e301, 1e308], "b": ["u"] * 4})
+    assert posterior.labels.tolist() == ["q"] * 4
+    assert np.isfinite(posterior.log_joint).all()
+
+
+def test_a_score_that_is_no_number_is_named_with_its_row():
+    with pytest.raises(DataError, match="a score is not a number in row 2"):
+        _ = Posterior(("p", "q"), np.array([[0.0, 1.0], [np.nan, 0.0]]), np.zeros(2)).labels
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "parquet", "csv", "jsonl"])

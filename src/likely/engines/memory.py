@@ -31,6 +31,7 @@ Labels = NDArray[np.int64]
 
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
+LARGEST_WEIGHT = 1e300  # larger ones cannot be added up
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
 
@@ -235,6 +236,7 @@ def _count_group(
     if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
         for a, b in parts:
             _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
+        _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
     return sums
 
 
@@ -281,15 +283,15 @@ def _weights(batch: Batch, name: str | None) -> Array:
 
 def check_weights(w: Array, name: str, start: int = 0) -> None:
     """A weight is a number of copies: zero or more, and finite."""
-    bad = ~(w >= 0) | np.isinf(w)
+    bad = ~((w >= 0) & (w <= LARGEST_WEIGHT))
     if bad.any():
         i = int(np.argmax(bad))
         raise DataError(
-            "which is no weight",
+            "which is too large for a weight" if np.isfinite(w[i]) and w[i] > 0 else "which is no weight",
             column=name,
             value=w[i].item(),
             row=start + i + 1,
-            remedy="use numbers of zero or more",
+            remedy="use numbers of zero or more" + (f", up to {LARGEST_WEIGHT:g}" if w[i] > 0 else ""),
         )
 
 
@@ -312,6 +314,18 @@ def _refuse_numbers(
         if found:
             value = numbers[found[0], 0].item()
             raise DataError(f"which {found[1]}", column=names[0], value=value, row=batch.start + start + found[0] + 1)
+
+
+def _refuse_heaviest(batch: Batch, names: list[str], w: Array) -> None:
+    """Every number is sound and every weight is, but not what they come to together: name the cell that weighs most."""
+    with np.errstate(all="ignore"):
+        size = np.log(w)[:, None] + 2 * np.log(np.abs(batch.numbers(names, 0, batch.rows)))
+    i, j = np.unravel_index(int(np.nanargmax(size)), size.shape)
+    value = batch.numbers([names[j]], 0, batch.rows)[i, 0].item()
+    raise DataError(
+        f"which with a weight of {w[i]:g} is too large to be summed",
+        column=names[j], value=value, row=batch.start + int(i) + 1, remedy="use smaller numbers or weights",
+    )  # fmt: skip
 
 
 def _schema(plan: Plan, classes: Sequence[Any], known: dict[str, Sequence[Any]]) -> Schema:
