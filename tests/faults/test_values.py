@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import likely
-from likely.bayes import Posterior
 from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
@@ -187,11 +186,6 @@ def test_a_count_beyond_all_range_speaks_for_the_class_that_expects_most():
     posterior = model.posterior({"k": [1e299, 1e300, 1e301, 1e308], "b": ["u"] * 4})
     assert posterior.labels.tolist() == ["q"] * 4
     assert np.isfinite(posterior.log_joint).all()
-
-
-def test_a_score_that_is_no_number_is_named_with_its_row():
-    with pytest.raises(DataError, match="a score is not a number in row 2"):
-        _ = Posterior(("p", "q"), np.array([[0.0, 1.0], [np.nan, 0.0]]), np.zeros(2)).labels
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "parquet", "csv", "jsonl"])
