@@ -80,6 +80,21 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read_and_no_other(file, name)
     assert cells(file(GOOD, f"{name}.csv")) == COLUMNS
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "json", "arrow"])
+def test_a_later_file_of_a_glob_that_holds_something_else_is_named_with_the_row_in_it(kind, tmp_path):
+    for number, cells_of in enumerate([[1.5, 2.5, 3.0, 4.0], ["1.5", "2.5", "2", "1"], ["1.5", "red", "2", "3"]]):
+        table = {"a": cells_of, "y": ["p", "q", "p", "q"]}
+        Path(written(table, kind, tmp_path)).rename(tmp_path / f"part{number}.{kind}")
+        if number == 1:
+            model = learn(str(tmp_path / f"part*.{kind}"))
+            assert model.tally.rows == 8  # numbers written as text are numbers
+    said = rf"part2\.{kind}': column 'a' has 'red' in row 2, which is not a number"
+    with pytest.raises(DataError, match=said):
+        learn(str(tmp_path / f"part*.{kind}"))
+    with pytest.raises(DataError, match=said):
+        model.predict(str(tmp_path / f"part*.{kind}"))
+
+
 def test_a_glob_reads_files_in_order_and_refuses_one_with_other_columns_by_name(file, tmp_path):
     head, *lines = GOOD.splitlines(keepends=True)
     for i, line in enumerate(lines):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError
+from likely.schema import NUMBER
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
 from likely.sources.letters import ENDINGS, Letters, are_letters
@@ -68,7 +69,8 @@ class Several:
     partial: bool = False
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows of all files; a file with other columns than the first is refused by name."""
+        """The rows of all files; a file with other columns than the first, or with other content, is refused by name."""
+        numbers = [name for name, kind in (kinds or {}).items() if kind == NUMBER]
         first: set[str] = set()
         rows = 0
         for part in self.parts:
@@ -80,8 +82,19 @@ class Several:
                     raise DataError(
                         f"{part.label} differs from {self.parts[0].label} in column {odd[0]!r}", column=odd[0]
                     )
+                _check_numbers(batch, numbers, part.label)
                 rows = before + batch.start + batch.rows
                 yield replace(batch, start=before + batch.start)  # type: ignore[type-var]
+
+
+def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
+    """A column that another file made a column of numbers must be one here; text is read, and kept for the count."""
+    for name in names:
+        if name in batch.names and batch.kind(name)[0] != NUMBER:
+            try:
+                batch.numbers([name], 0, batch.rows)
+            except DataError as error:
+                raise DataError(f"{label}: {error}", column=error.column, value=error.value, row=error.row) from None
 
 
 @dataclass(frozen=True)
