@@ -334,9 +334,10 @@ def text_numbers(column: Any, name: str, batch: Frame) -> Array:
     except pa.ArrowInvalid:
         coded = code_arrow(column)
         try:
-            return np.append(list_numbers(coded.values, name, batch), np.nan)[coded.codes]  # code -1 reads the last one
+            each = list_numbers(coded.values, name, batch)
         except DataError:
             return list_numbers(column.to_pylist(), name, batch)  # which finds the row
+        return np.asarray(np.append(each, np.nan)[coded.codes])  # code -1 reads the last entry
     return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
