@@ -30,6 +30,7 @@ from likely.ledger import FAR, MISSING, UNSEEN, ZERO, Entry, Ledger, Word, merge
 from likely.prior import Priors, priors
 from likely.schema import CATEGORY, Schema, ordered
 from likely.sources import Batch, Frame, InMemory, Matrix, Reading, Source, as_tokens, open_source
+from likely.sources.arrays import arrow_array
 from likely.sources.rows import cell, complete, one_row
 from likely.tally import Tally
 
@@ -330,13 +331,11 @@ def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
     if len(w) != batch.rows:
         raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
     check_weights(w, "weights")
-    import pyarrow as pa
-
     if isinstance(batch, Matrix):
         wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
         return replace(source, batch=wider), WEIGHT_COLUMN
     assert isinstance(batch, Frame)
-    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
+    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: arrow_array(w)})), WEIGHT_COLUMN
 
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:

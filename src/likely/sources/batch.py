@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER, is_missing, plain
+from likely.sources.arrays import arrow_array, arrow_scalar, numpy_array
 from likely.sources.cells import (
     EMPTY,
     MISSING,
@@ -243,8 +244,8 @@ def code_arrow(column: Any) -> Coded:
         column = column.dictionary_encode()
     indices = column.indices.cast(pa.int32())  # polars counts without a sign, which leaves no room for -1
     if indices.null_count:
-        indices = indices.fill_null(-1)
-    return Coded(indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
+        indices = indices.fill_null(arrow_scalar(-1, pa.int32()))
+    return Coded(numpy_array(indices), column.dictionary.to_pylist())
 
 
 def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
@@ -304,7 +305,7 @@ def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
         column = pc.cast(column, pa.float64())
     elif not (t.is_integer(kind) or t.is_floating(kind)):
         raise DataError(f"holds {kind}, which is no number", column=name, remedy="ignore it or turn it into numbers")
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.asarray(numpy_array(column), dtype=np.float64)
 
 
 def _seconds(column: Any) -> Array:
@@ -319,7 +320,7 @@ def _seconds(column: Any) -> Array:
     else:
         unit = per[kind.unit]
     whole = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
-    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.float64) / unit
+    return np.asarray(numpy_array(whole), dtype=np.float64) / unit
 
 
 def text_numbers(column: Any, name: str, batch: Frame) -> Array:
@@ -338,7 +339,7 @@ def text_numbers(column: Any, name: str, batch: Frame) -> Array:
         except DataError:
             return list_numbers(column.to_pylist(), name, batch)  # which finds the row
         return np.asarray(np.append(each, np.nan)[coded.codes])  # code -1 reads the last entry
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.asarray(numpy_array(numbers), dtype=np.float64)
 
 
 def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
@@ -367,7 +368,7 @@ def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, from_pandas=True)
+        return arrow_array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
         listed = list(values)
     half = half_characters(listed)

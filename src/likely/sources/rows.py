@@ -12,6 +12,7 @@ import numpy as np
 
 from likely.errors import LikelyWarning, SchemaError
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
+from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame, Matrix
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
     _warn_of_slips([c.name for c in lacking], sorted(names - {c.name for c in columns}))
     empty = {column.name: _nothing(column, batch.rows) for column in lacking}
     if isinstance(batch, Matrix):
-        present = {name: _arrow(batch.array[:, j]) for j, name in enumerate(batch.columns)}
+        present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}
         return Frame(present | empty, batch.rows, batch.start)
     assert isinstance(batch, Frame)
     return replace(batch, columns=batch.columns | empty, _numbers={})
@@ -57,12 +58,6 @@ def _nothing(column: Column, rows: int) -> Any:
     import pyarrow as pa
 
     return pa.nulls(rows, pa.float64() if column.kind == NUMBER else pa.string())
-
-
-def _arrow(values: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values)
 
 
 def one_row(batch: Batch, place: int) -> Batch:
@@ -96,9 +91,7 @@ def take(batch: Batch, places: Any) -> Batch:
     if isinstance(batch, Matrix):
         return replace(batch, array=batch.array[places])
     assert isinstance(batch, Frame)
-    import pyarrow as pa
-
-    index = pa.array(places)
+    index = arrow_array(np.asarray(places))
     picked = {
         name: [column[i] for i in places] if isinstance(column, list) else column.take(index)
         for name, column in batch.columns.items()
