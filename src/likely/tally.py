@@ -89,7 +89,9 @@ class Tally:
             for axis, name in enumerate(self._axes(block), start=1):
                 places[name] = np.flatnonzero(weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0)
         columns = tuple(
-            replace(c, values=tuple(c.values[i] for i in places[c.name])) if c.name in places else c
+            replace(c, values=tuple(c.values[i] for i in places[c.name]))
+            if c.name in places and len(places[c.name]) < len(c.values)
+            else c
             for c in self.schema.columns
         )
         schema = replace(

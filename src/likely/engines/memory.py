@@ -31,6 +31,7 @@ Labels = NDArray[np.int64]
 
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
+FEW_ROWS = 5_000
 LARGEST_WEIGHT = 1e300  # larger ones cannot be added up
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
@@ -73,6 +74,11 @@ def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
     return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
 
 
+def coded_columns(batch: Batch, names: Sequence[str]) -> list[Coded]:
+    """The codes of several columns; those of a few rows are made faster than handed to a thread."""
+    return [batch.coded(name) for name in names] if batch.rows < FEW_ROWS else in_parallel(batch.coded, names)
+
+
 def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
     """The same batches, the next ones being read while one is worked on; never more than a few are held."""
     ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
@@ -112,8 +118,9 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """Everything a source holds, counted: one tally a batch, added up in order."""
     total: Tally | None = None
+    parts = 0
     for rows, counted in _tallies(batches, plan):
-        part = counted
+        part, parts = counted, parts + 1
         for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
             part = part.without(name, "")  # found to name rows while this batch was being counted
         total = settled(part if total is None else total + part)
@@ -122,7 +129,7 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
         if progress:
             progress(rows)
     return (
-        total.pruned()
+        (total if parts == 1 else total.pruned())  # a single batch was counted whole
         if total is not None
         else Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)))
     )
@@ -190,7 +197,7 @@ def sorted_labels(coded: Coded) -> Coded:
 def in_order(tally: Tally) -> Tally:
     """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
     schema = tally.schema
-    columns = tuple(replace(c, values=ordered(c.values)) for c in schema.columns)
+    columns = tuple(c if len(c.values) < 2 else replace(c, values=ordered(c.values)) for c in schema.columns)
     return tally.with_schema(
         replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns)
     )
@@ -217,7 +224,7 @@ def _count_group(
     table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
     if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, known)):
         return counted
-    coded = in_parallel(batch.coded, coded_names)
+    coded = coded_columns(batch, coded_names)
     known.update({name: c.values for name, c in zip(coded_names, coded, strict=True)})
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import kernels
-from likely.engines.memory import in_parallel, slabs
+from likely.engines.memory import coded_columns, in_parallel, slabs
 from likely.errors import DataError
 from likely.families import Bernoulli, Parameters
 from likely.families.categorical import yes_or_no
@@ -136,7 +136,7 @@ class Scorer:
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with the map to the places the model knows."""
         names = [n for i in blocks for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
-        coded = in_parallel(batch.coded, names)
+        coded = coded_columns(batch, names)
         return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
 
     def _score_numbers(self, batch: Batch, part: tuple[int, int], out: Array) -> Iterator[tuple[Any, Array]]:

@@ -27,6 +27,7 @@ from likely.sources.cells import (
 from likely.sources.documents import Documents, Strings, arrow_documents
 
 Array = NDArray[np.float64]
+SHORT = 10_000  # rows: codes of more are not kept, for they may be many
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Frame:
     missing: tuple[str, ...] = MISSING
     spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
+    _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> Sequence[str]:
@@ -168,7 +170,15 @@ class Frame:
         return self._numbers[name]
 
     def coded(self, name: str) -> Coded:
-        """The column's own dictionary, without what stands for missing."""
+        """The column's own dictionary, without what stands for missing; a short one is made once."""
+        if name not in self._coded:
+            coded = self._code(name)
+            if self.rows > SHORT:
+                return coded
+            self._coded[name] = coded
+        return self._coded[name]
+
+    def _code(self, name: str) -> Coded:
         column = self.columns[name]
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)

@@ -40,7 +40,7 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
         present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}
         return Frame(present | empty, batch.rows, batch.start)
     assert isinstance(batch, Frame)
-    return replace(batch, columns=batch.columns | empty, _numbers={})
+    return replace(batch, columns=batch.columns | empty, _numbers={}, _coded={})
 
 
 def _warn_of_slips(lacking: list[str], extra: list[str]) -> None:
@@ -67,7 +67,7 @@ def one_row(batch: Batch, place: int) -> Batch:
         return replace(batch, array=batch.array[place : place + 1], start=start)
     assert isinstance(batch, Frame)
     columns = {name: column[place : place + 1] for name, column in batch.columns.items()}
-    return replace(batch, columns=columns, rows=1, start=start, _numbers={})
+    return replace(batch, columns=columns, rows=1, start=start, _numbers={}, _coded={})
 
 
 def cell(batch: Batch, column: Column) -> Any:
@@ -96,4 +96,4 @@ def take(batch: Batch, places: Any) -> Batch:
         name: [column[i] for i in places] if isinstance(column, list) else column.take(index)
         for name, column in batch.columns.items()
     }
-    return replace(batch, columns=picked, rows=len(places), _numbers={})
+    return replace(batch, columns=picked, rows=len(places), _numbers={}, _coded={})
