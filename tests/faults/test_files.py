@@ -198,3 +198,18 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
     for tally, joint in found[1:]:
         assert tally == found[0][0]
         assert np.array_equal(joint, found[0][1])
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 10])
+def test_columns_counted_where_they_stand_give_the_very_same_sums_as_rows(width, monkeypatch):
+    rng = np.random.default_rng(width)
+    rows = 150_000 // width
+    gap = rng.random((width, rows)) < 0.1
+    numbers = {f"n{j}": np.where(gap[j], np.nan, rng.normal(j, 1 + j, rows)) for j in range(width)}
+    texts = {f"c{j}": np.where(gap[j], "?", rng.integers(0, 3 + j, rows).astype(str)) for j in range(width)}
+    table = numbers | {"whole": np.arange(rows) % 7} | texts
+    table |= {"y": rng.integers(0, 3, rows).astype(str), "w": rng.choice([0.0, 0.3, 1.7], rows)}
+    settings = {"weights": "w", "families": {"whole": "gaussian"} | dict.fromkeys(texts, "categorical")}
+    apart = learn(pa.table(table), **settings)
+    monkeypatch.setattr(memory, "_apart", lambda *_: [])
+    assert learn(pa.table(table), **settings).tally == apart.tally

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely import kernels
 from likely.errors import DataError
-from likely.families import Block, Categorical, Encoded, Text
+from likely.families import Block, Categorical, Encoded, Gaussian, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
 from likely.families.words import Words
 from likely.schema import CATEGORY, Column, Schema, ordered
-from likely.sources.batch import Batch, Coded
+from likely.sources.batch import Batch, Coded, Frame
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -32,6 +33,7 @@ Labels = NDArray[np.int64]
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
 FEW_ROWS = 5_000
+NONE = np.zeros((0, 0))
 LARGEST_WEIGHT = 1e300  # larger ones cannot be added up
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
@@ -226,11 +228,15 @@ def _count_group(
         return counted
     coded = coded_columns(batch, coded_names)
     known.update({name: c.values for name, c in zip(coded_names, coded, strict=True)})
+    apart = _apart(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
 
     def count(part: tuple[int, int]) -> list[Statistic]:
         a, b = part
+        if apart:
+            rows = Encoded(NONE, low, size, NONE, columns=tuple(column[a:b] for column in apart))
+            return family.count(rows, y[a:b], w[a:b], classes)
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(numbers, a, b))
         if family.strict:
@@ -245,6 +251,26 @@ def _count_group(
             _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
         _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
     return sums
+
+
+def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) -> list[NDArray[Any]]:
+    """The columns of a long frame where they stand, for the families that count them there; none otherwise."""
+    if (
+        not isinstance(batch, Frame)
+        or batch.rows < FEW_ROWS
+        or batch.rows * (len(coded) + len(numbers)) < kernels.LARGE
+    ):
+        return []
+    columns: list[NDArray[Any]] = []
+    if isinstance(family, Categorical) and all(c.codes.dtype == np.int32 for c in coded):
+        kernels.count_column.prepare()
+        columns = [c.codes.view() for c in coded]
+    elif isinstance(family, Gaussian):
+        kernels.weave.prepare()
+        columns = [batch.column(name).view() for name in numbers]
+    for column in columns:
+        column.flags.writeable = False  # as Arrow's own are: a kernel is compiled for one sort
+    return columns if all(column.flags.c_contiguous for column in columns) else []
 
 
 def _count_text(batch: Batch, block: Block, y: Labels, w: Array, classes: int) -> list[Statistic]:

@@ -20,13 +20,18 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing."""
+    """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing.
+
+    Columns of one kind may come as `columns` instead, each where it stands; they are many rows, and all are codes or
+    all are numbers, as their family knows.
+    """
 
     codes: NDArray[Any]
     low: NDArray[np.int64]
     size: NDArray[np.int64]
     numbers: Array
     documents: Documents | Strings | None = None
+    columns: tuple[NDArray[Any], ...] = ()
 
 
 class Imagined(Protocol):

@@ -159,10 +159,11 @@ class Frame:
         """The wanted columns side by side."""
         out = np.empty((stop - start, len(names)))
         for j, name in enumerate(names):
-            out[:, j] = self._column(name)[start:stop]
+            out[:, j] = self.column(name)[start:stop]
         return out
 
-    def _column(self, name: str) -> Array:
+    def column(self, name: str) -> Array:
+        """One column as numbers, read once."""
         if name not in self._numbers:
             column = self.columns[name]
             read = list_numbers if isinstance(column, list) else arrow_numbers

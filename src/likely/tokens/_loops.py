@@ -258,7 +258,15 @@ def seal(window: Ints, begin: Ints, size: Ints, secret: int, keys: Ints) -> None
 
 @Loop
 def number(
-    window: Ints, spans: Triple, table: Quadruple, first: int, count: int, secret: int, shift: int, grow: bool, ids: Ints
+    window: Ints,
+    spans: Triple,
+    table: Quadruple,
+    first: int,
+    count: int,
+    secret: int,
+    shift: int,
+    grow: bool,
+    ids: Ints,
 ) -> tuple[int, int]:
     """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
 
