@@ -55,6 +55,9 @@ class Plan:
         return wanted | ({self.weights: "number"} if self.weights else {})
 
 
+_here = threading.local()  # a thread that counts one of several batches has the others' threads beside it
+
+
 @cache
 def pool() -> ThreadPoolExecutor:
     """The threads that count and score; kernels let go of the interpreter."""
@@ -72,8 +75,9 @@ def slabs(rows: int, width: int) -> list[tuple[int, int]]:
 
 
 def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
-    """The work done on every part, in order; one part is done at once, without threads."""
-    return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
+    """The work done on every part, in order; one part, or the parts of one batch among several, without more threads."""
+    alone = len(parts) < 2 or getattr(_here, "one_of_several", False)
+    return [work(part) for part in parts] if alone else list(pool().map(work, parts))
 
 
 def coded_columns(batch: Batch, names: Sequence[str]) -> list[Coded]:
@@ -144,8 +148,7 @@ def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]
     if len(first) < 2:
         yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
         return
-    # Workers of their own: a batch that waits for its slabs must not keep the slabs' threads waiting.
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="likely-batch") as workers:
+    with ThreadPoolExecutor(os.cpu_count() or 1, "likely-batch", _one_of_several) as workers:
         under_way: deque[tuple[int, Future[Tally]]] = deque()
         for batch in itertools.chain(first, coming):
             under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True)))
@@ -154,6 +157,10 @@ def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]
                 yield rows, part.result()
         for rows, part in under_way:
             yield rows, part.result()
+
+
+def _one_of_several() -> None:
+    _here.one_of_several = True
 
 
 def settled(tally: Tally) -> Tally:
