@@ -50,7 +50,8 @@ class Strings:
         if not set(map(type, values)) <= {str}:
             texts = [None if is_missing(v) else v if isinstance(v, str) else str(v) for v in values]
             gone = np.array([text is None for text in texts], dtype=bool)
-        sizes = np.fromiter((len(text or "") for text in texts), np.int64, len(texts))
+        each = (len(text or "") for text in texts) if gone.any() else map(len, texts)  # type: ignore[arg-type]
+        sizes = np.fromiter(each, np.int64, len(texts))
         longest = max((len(token) for token in missing), default=0)
         for i in np.flatnonzero((sizes > 0) & (sizes <= longest + 2)).tolist():
             gone[i] = (texts[i] or "").strip() in missing
