@@ -84,7 +84,6 @@ class Line:
 
     def prepare(self, numbers: Array) -> tuple[Array, Array]:
         """The numbers the line is drawn over, and the part of each term that no class can change."""
-        numbers = np.minimum(numbers, LARGEST_COUNT)  # the class that expects most wins, as it does below
         if self.base.startswith("binomial"):
             hits = numbers[:, 0]
             trials = numbers[:, 1] if self.base == "binomial" else np.full(len(hits), float(self.base.split()[1]))
@@ -95,7 +94,7 @@ class Line:
         else:
             x = np.ascontiguousarray(numbers)
             base = -log_factorial(x) if self.base == "poisson" else np.zeros_like(x)
-        never = x < 0  # no count at all: every class rules it out
+        never = (x < 0) | (x > LARGEST_COUNT)  # no count at all: every class rules it out
         return np.where(never, 0.0, x), np.where(never, -np.inf, base)
 
 

@@ -23,6 +23,7 @@ from likely.sources.cells import (
     number_or_truth,
     stands_for_missing,
     text_to_numbers,
+    tokens,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
 
@@ -261,11 +262,11 @@ def code_arrow(column: Any) -> Coded:
 
 def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
     """The same codes with every value that stands for missing taken out, and repeated values made one."""
-    values = coded.values
-    gone = [is_missing(v) or stands_for_missing(v, missing) for v in values]
-    kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
-    if len(kept) == len(values):
+    values, said = coded.values, tokens(missing)
+    gone = [v.strip() in said if type(v) is str else is_missing(v) or stands_for_missing(v, missing) for v in values]
+    if True not in gone and len(set(values)) == len(values):
         return coded
+    kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
     place = {value: i for i, value in enumerate(kept)}
     places = [-1 if bad else place[v] for v, bad in zip(values, gone, strict=True)]
     move = np.array([*places, -1], dtype=np.int32)  # code -1 reads the last entry
