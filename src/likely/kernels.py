@@ -43,6 +43,10 @@ class Kernel:
                 return self.plain(first, *rest)
         return self._fast()(first, *rest)
 
+    def prepare(self) -> None:
+        """More work is coming than the first call will show: do not interpret any of it."""
+        self._fast()
+
     def _fast(self) -> Callable[..., Any]:
         if self._compiled is None:
             with self._lock:
@@ -137,6 +141,32 @@ def count_codes(codes, low, size, first, y, w, out):  # type: ignore[no-untyped-
                 else:
                     outside += 1
     return outside
+
+
+@Kernel
+def count_column(codes, low, size, y, w, out):  # type: ignore[no-untyped-def]
+    """The same for one column where it stands; `out` has a line a class and a place a value."""
+    outside = 0
+    for i in range(codes.shape[0]):
+        c = y[i]
+        weight = w[i]
+        if c >= 0 and weight > 0.0:
+            v = codes[i] - low
+            if 0 <= v < size:
+                out[c, v] += weight
+            else:
+                outside += 1
+    return outside
+
+
+@Kernel
+def weave(out, j, first, second, third, fourth):  # type: ignore[no-untyped-def]
+    """Four columns side by side from place j on: done one by one, every line of memory would be fetched four times."""
+    for i in range(out.shape[0]):
+        out[i, j] = first[i]
+        out[i, j + 1] = second[i]
+        out[i, j + 2] = third[i]
+        out[i, j + 3] = fourth[i]
 
 
 @Kernel

@@ -119,10 +119,16 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
                     column=name,
                 )
             if name in wanted and wanted[name] != made:
-                made_of, other = wanted[name].family.name, made.family.name
-                raise UsageError(f"column {name!r} is asked to be {made_of} and {other} at once: choose one")
+                raise UsageError(_two_blocks(name, wanted[name], made))
             wanted[name] = made
     return wanted
+
+
+def _two_blocks(name: str, one: Block, other: Block) -> str:
+    if len(one.columns) > 1 and len(other.columns) > 1:
+        both = f"{list(one.columns)} and {list(other.columns)}"
+        return f"column {name!r} is asked to be in two blocks at once, {both}: name it in one, or make them one block"
+    return f"column {name!r} is asked to be {one.family.name} and {other.family.name} at once: choose one"
 
 
 def joint_names(joint: Sequence[Sequence[str]]) -> set[str]:
@@ -152,6 +158,9 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
         if isinstance(block.family, Categorical | Text):
             wanted = TEXT if isinstance(block.family, Text) else CATEGORY
             return Column(name, wanted, reason=f"{block.family.name} as asked for"), ""
+        if kind is None and nature == EMPTY:  # nothing is counted of it here: another part may say more
+            others = {batch.kind(other)[0] for other in block.columns if other != name} - {None}
+            kind = NUMBER if others == {NUMBER} else CATEGORY
         if kind is None:
             raise DataError(f"cannot be used: {nature}", column=name)
         return Column(name, kind, reason=f"{nature}, {block.family.name} as asked for"), ""

@@ -154,7 +154,10 @@ class Dirichlet(_OfCounts):
 
 @dataclass(frozen=True)
 class NormalInverseGamma:
-    """The conjugate prior of a bell curve, read at its mode: `strength` imagined rows at `mean`, variance scale/shape."""
+    """The conjugate prior of a bell curve, read at its mode: `strength` imagined rows at `mean`, variance scale/shape.
+
+    Of a joint Gaussian every column has this prior, and the columns are imagined as independent (normal-inverse-Wishart).
+    """
 
     mean: float = 0.0
     strength: float = 0.0

@@ -90,7 +90,9 @@ class Tally:
             for axis, name in enumerate(self._axes(block), start=1):
                 places[name] = np.flatnonzero(weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0)
         columns = tuple(
-            replace(c, values=tuple(c.values[i] for i in places[c.name])) if c.name in places else c
+            replace(c, values=tuple(c.values[i] for i in places[c.name]))
+            if c.name in places and len(places[c.name]) < len(c.values)
+            else c
             for c in self.schema.columns
         )
         schema = replace(
@@ -160,8 +162,31 @@ class Tally:
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
-        schema = self.schema.union(other.schema)
-        return self.with_schema(schema), other.with_schema(schema)
+        one = self.taught_by(other)
+        other = other.taught_by(one)
+        schema = one.schema.union(other.schema)
+        return one.with_schema(schema), other.with_schema(schema)
+
+    def taught_by(self, other: Tally) -> Tally:
+        """The same tally; a block of which it has counted nothing holds what it holds on the other side."""
+        theirs = other.schema.by_name
+        odd = {c.name for c in self.schema.columns if c.name in theirs and theirs[c.name].kind != c.kind}
+        if not odd:
+            return self
+        statistics, columns = list(self.statistics), dict(self.schema.by_name)
+        for i, block in enumerate(self.blocks):
+            kinds, said = ([c[name].kind for name in block.columns] for c in (columns, theirs))
+            more = (
+                other.statistics[i].weight().sum() > 0 or said > kinds
+            )  # of two that know nothing, always the same one
+            if kinds == said or statistics[i].weight().sum() > 0 or not more:
+                continue
+            none = np.zeros(len(self.classes), np.intp)
+            values = [np.arange(len(theirs[name].values)) for name in other._axes(block)]
+            statistics[i] = (other.statistics[i] * 0.0).pick([none, *values])
+            columns.update({name: theirs[name] for name in block.columns})
+        schema = replace(self.schema, columns=tuple(columns[c.name] for c in self.schema.columns))
+        return replace(self, schema=schema, statistics=tuple(statistics))
 
     def _in_order_of(self, first: Tally) -> Tally:
         """The same tally with its blocks in the order of another; refused where they model different things."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -10,6 +11,9 @@ from typing import Any
 
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
+
+FEW_ROWS = 5_000  # of a column: these are worked on faster than handed to a thread
+_here = threading.local()  # a thread that counts one of several batches has the others' threads beside it
 
 
 @cache
@@ -29,5 +33,11 @@ def slabs(rows: int, width: int) -> list[tuple[int, int]]:
 
 
 def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
-    """The work done on every part, in order; one part is done at once, without threads."""
-    return [work(part) for part in parts] if len(parts) < 2 else list(pool().map(work, parts))
+    """The work done on every part, in order; one part, or the parts of one batch among several, without more threads."""
+    alone = len(parts) < 2 or getattr(_here, "one_of_several", False)
+    return [work(part) for part in parts] if alone else list(pool().map(work, parts))
+
+
+def one_of_several() -> None:
+    """This thread does one of several things at a time: it needs no more threads for the parts of it."""
+    _here.one_of_several = True

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from likely import threads
+from likely.engines import memory
 from likely.errors import DataError
 from likely.sources import files, objects, open_source
 from likely.sources import text as text_source
@@ -78,6 +79,21 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read_and_no_other(file, name)
     file("z,w\n9,9\n", "axb.csv")
     file("z,w\n9,9\n", "x.csv")
     assert cells(file(GOOD, f"{name}.csv")) == COLUMNS
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "json", "arrow"])
+def test_a_later_file_of_a_glob_that_holds_something_else_is_named_with_the_row_in_it(kind, tmp_path):
+    for number, cells_of in enumerate([[1.5, 2.5, 3.0, 4.0], ["1.5", "2.5", "2", "1"], ["1.5", "red", "2", "3"]]):
+        table = {"a": cells_of, "y": ["p", "q", "p", "q"]}
+        Path(written(table, kind, tmp_path)).rename(tmp_path / f"part{number}.{kind}")
+        if number == 1:
+            model = learn(str(tmp_path / f"part*.{kind}"))
+            assert model.tally.rows == 8  # numbers written as text are numbers
+    said = rf"part2\.{kind}': column 'a' has 'red' in row 2, which is not a number"
+    with pytest.raises(DataError, match=said):
+        learn(str(tmp_path / f"part*.{kind}"))
+    with pytest.raises(DataError, match=said):
+        model.predict(str(tmp_path / f"part*.{kind}"))
 
 
 def test_a_glob_reads_files_in_order_and_refuses_one_with_other_columns_by_name(file, tmp_path):
@@ -184,3 +200,18 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
     for tally, joint in found[1:]:
         assert tally == found[0][0]
         assert np.array_equal(joint, found[0][1])
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 10])
+def test_columns_counted_where_they_stand_give_the_very_same_sums_as_rows(width, monkeypatch):
+    rng = np.random.default_rng(width)
+    rows = 150_000 // width
+    gap = rng.random((width, rows)) < 0.1
+    numbers = {f"n{j}": np.where(gap[j], np.nan, rng.normal(j, 1 + j, rows)) for j in range(width)}
+    texts = {f"c{j}": np.where(gap[j], "?", rng.integers(0, 3 + j, rows).astype(str)) for j in range(width)}
+    table = numbers | {"whole": np.arange(rows) % 7} | texts
+    table |= {"y": rng.integers(0, 3, rows).astype(str), "w": rng.choice([0.0, 0.3, 1.7], rows)}
+    settings = {"weights": "w", "families": {"whole": "gaussian"} | dict.fromkeys(texts, "categorical")}
+    apart = learn(pa.table(table), **settings)
+    monkeypatch.setattr(memory, "_apart", lambda *_: [])
+    assert learn(pa.table(table), **settings).tally == apart.tally

@@ -1,10 +1,11 @@
 """Missing, extreme, empty and unseen values: one rule for every source, and never a posterior that is no number."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import likely
-from likely.errors import DataError, LikelyWarning
+from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
 
@@ -63,6 +64,19 @@ def test_a_cell_that_is_no_number_is_named_with_its_row_and_a_remedy(file, tmp_p
         model.predict(file("a\n1\nn.a.\n"))
 
 
+@pytest.mark.parametrize("kind", FORMS)
+def test_true_and_false_are_yes_and_no_however_they_are_written(kind, tmp_path):
+    said = {"values": [True, False, True, None, True], "texts": ["True", "FALSE", " true ", None, "True"]}
+    for cells_of in said.values():
+        table = {"a": cells_of, "y": ["u", "v", "u", "v", "v"]}
+        model = learn(written(table, kind, tmp_path), families={"a": "bernoulli"})
+        assert [row["count"] for row in model.parameters["a"]] == [0.0, 2.0, 1.0, 1.0]
+        assert model.predict([{"a": "true"}, {"a": False}, {"a": "0"}]).tolist() == ["u", "v", "v"]
+    table["a"][3] = "perhaps"
+    with pytest.raises(DataError, match=r"column 'a' has 'perhaps' in row 4, which is not a number"):
+        learn(written(table, kind, tmp_path), families={"a": "bernoulli"})
+
+
 # ------------------------------------------------------------------ row 6: extreme numbers
 
 
@@ -101,9 +115,70 @@ def test_extreme_numbers_give_finite_posteriors(numbers, tmp_path):
             assert shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("settings", [{}, {"joint": [("a", "z")]}])
+@pytest.mark.parametrize("far", [1e140, 1e150, 1e154, 1e155, 1e200, 1e308, -1e308])
+def test_a_number_beyond_all_range_speaks_for_the_widest_class_as_a_far_one_does(settings, far):
+    table = {"a": [0.0, 1.0, 2.0, 3.0, 9.0, 6.0], "z": [1.0, 2.0, 1.5, 4.0, 3.5, 9.0]}
+    table |= {"b": ["u", "u", "v", "v", "u", "v"], "y": ["p", "p", "p", "q", "q", "q"]}
+    rows = {"a": [far, 1.0, None], "z": [1.0, 2.0, 1.0], "b": ["u", "v", "u"]}
+    model = learn(table, **settings)
+    posterior = model.posterior(rows)
+    assert not posterior.impossible.any()
+    assert np.isfinite(posterior.log_joint).all()
+    assert posterior.labels.tolist()[0] == "q"
+    assert (posterior.log_joint[0] < -1e270).all()
+    np.testing.assert_array_equal(
+        posterior.log_joint[1:], model.posterior(rows | {"a": [0.0, 1.0, None]}).log_joint[1:]
+    )
+    ledger = model.explain({name: cells[0] for name, cells in rows.items()})
+    assert ledger.label == "q"
+    np.testing.assert_allclose(ledger.log_joint, posterior.log_joint[0], rtol=1e-12)
+
+
+def test_the_further_a_number_lies_the_less_likely_its_row():
+    model = learn({"a": [0.0, 1.0, 3.0, 9.0], "c": ["u", "u", "v", "v"], "y": ["p", "p", "q", "q"]}, smoothing=0)
+    evidence = model.posterior({"a": [1e160, 1e200, 1e250, 1e308], "c": ["v"] * 4}).log_evidence
+    assert np.isfinite(evidence).all()
+    assert (np.diff(evidence) < 0).all()
+    ruled_out = model.predict({"a": [1e200, 1e200], "c": ["u", "v"]})
+    assert ruled_out.tolist() == ["p", "q"]  # by a count of zero, as ever
+
+
+def test_a_row_of_nothing_but_extreme_numbers_has_a_finite_score():
+    table = {f"c{i}": [0.0, 1.0, 0.5, 2.5] for i in range(300)} | {"y": ["u", "u", "v", "v"]}
+    for far in (1e153, 1e308):
+        posterior = learn(table).posterior({f"c{i}": [far] for i in range(300)})
+        assert np.isfinite(posterior.log_joint).all()
+        assert posterior.labels.tolist() == ["v"]
+
+
 def test_numbers_too_large_for_a_variance_are_refused_with_their_row():
     with pytest.raises(DataError, match=r"column 'a' has 1e\+308 in row 2, which is too large to be squared"):
         learn({"a": [1.0, 1e308, 2.0, 3.0], "y": ["u", "v", "u", "v"]})
+
+
+@pytest.mark.parametrize("family", ["poisson", "multinomial", likely.Binomial("n")])
+def test_counts_too_large_to_be_added_are_refused_with_their_row(family):
+    table = {"k": [1.0, 1e308, 1e308, 3.0], "n": [1e308] * 4, "y": ["u", "v", "u", "v"]}
+    block = "k" if family == "poisson" else ("k", "n")
+    with pytest.raises(DataError, match=r"column 'k' has 1e\+308 in row 2, which is too large to be added"):
+        learn(table, families={block: family})
+
+
+def test_weights_too_large_to_be_added_are_refused_with_their_row():
+    for weights in ([1.0, 1e308, 1e308, 1.0], [1.0, 1.1e300, 1.0, 1.0]):
+        with pytest.raises(DataError, match=r"in row 2, which is too large for a weight"):
+            learn(COLUMNS, weights=weights)
+    assert learn(COLUMNS, weights=[1.0, 1e300, 1e300, 1.0]).predict(COLUMNS).tolist() == COLUMNS["y"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"families": {"a": "poisson"}}, {"joint": [("a", "z")]}])
+def test_numbers_and_weights_that_are_too_large_together_are_refused_with_their_row(settings):
+    table = {"a": [1.0, 2.0, 3.0, 1e140, 2.0, 5.0], "z": [1.0, 3.0, 2.0, 7.0, 2.0, 4.0], "y": ["u", "v"] * 3}
+    with pytest.raises(
+        DataError, match=r"column 'a' has 1e\+140 in row 4, which with a weight of 1e\+200 is too large"
+    ):
+        learn(table, weights=[1.0, 1.0, 1.0, 1e200, 1e-9, 1.0], **settings)
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "parquet", "csv", "jsonl"])
@@ -114,6 +189,17 @@ def test_whole_numbers_beyond_the_digits_of_a_float_stay_different_labels(kind, 
     assert model.classes == (2**53 + 1, 2**53 + 2)
     assert model.schema.by_name["c"].values == (2**53 + 1, 2**53 + 2)
     assert model.predict([{"a": 1.0, "c": str(2**53 + 1)}]).tolist() == [2**53 + 1]
+
+
+def test_numbers_of_numpy_among_text_are_plain_values_that_a_file_can_hold(tmp_path):
+    mixed = [np.int64(1), "a", np.float64(2.5), np.str_("b"), np.bool_(True), np.float32("nan"), "a", 1]
+    table = {"c": mixed, "y": [np.int32(0), "p"] * 4}
+    model = learn(table, families={"c": "categorical"})
+    assert [type(value) for value in model.schema.by_name["c"].values] == [int, float, str, str]
+    assert [type(label) for label in model.classes] == [int, str]
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == model
+    assert model.explain({"c": np.int64(1)}).entries[0].flags == ()
 
 
 def test_minus_zero_and_zero_are_one_category():
@@ -178,6 +264,26 @@ def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
     assert model.posterior([{"a": None, "b": None}]).probabilities.tolist() == [[0.5, 0.5]]
     flags = {entry.name: entry.flags for entry in model.explain({"a": None, "b": "?"}).entries}
     assert flags == {"a": ("missing",), "b": ("missing",)}
+
+
+@pytest.mark.parametrize("nothing", [[], {}, {"a": [], "b": []}, pd.DataFrame(), pd.DataFrame({"a": [], "b": []})])
+def test_no_rows_have_no_labels_and_teach_nothing(nothing):
+    model = learn(COLUMNS)
+    assert model.predict(nothing).tolist() == []
+    assert model.posterior(nothing).probabilities.shape == (0, 2)
+    assert model.posterior(nothing).to_dicts() == []
+
+
+@pytest.mark.parametrize("nothing", [[], {}, pd.DataFrame()])
+def test_updating_with_no_rows_changes_nothing(nothing):
+    model = learn(COLUMNS)
+    assert model.update(nothing) == model == model.forget(nothing)
+
+
+def test_rows_without_a_single_column_are_refused_all_the_same():
+    for nothing in ([{}], [{}, {}], pd.DataFrame(index=range(3))):
+        with pytest.raises(SchemaError, match="none of the columns"):
+            learn(COLUMNS).predict(nothing)
 
 
 # ------------------------------------------------------------------ row 27: cells that would like to be code

@@ -1,12 +1,15 @@
 """The house stands: rooms import downwards, the front door is light, files and functions stay small."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,6 +59,31 @@ def test_a_room_imports_only_from_rooms_further_down() -> None:
 
 def test_import_likely_brings_in_no_heavy_library() -> None:
     loaded = python(f"import likely, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])")
+    assert loaded == ""
+
+
+@pytest.mark.parametrize("kind", ["dict", "rows", "array", "csv", "odd.csv", "jsonl", "parquet"])
+def test_learning_and_predicting_bring_in_no_library_that_the_data_do_not_need(kind: str, tmp_path: Path) -> None:
+    """Arrow imports pandas whenever it is handed a Python value, which takes longer than learning a small table."""
+    table = {"a": [1.5, 2.5, None, 4.0], "n": [1, 2, 2, None], "b": ["u", "v", None, "v"], "y": ["p", "q", "p", "q"]}
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    path = tmp_path / f"table.{kind}"
+    lines = "".join(",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in rows)
+    path.write_text(
+        "a,n,b,y" + ("\r\n" if kind == "odd.csv" else "\n") + lines, newline=""
+    )  # odd: two kinds of line end
+    if kind == "parquet":
+        pq.write_table(pa.table(table), path)
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    array = "np.array([[1.5, 2, 0], [2.5, np.nan, 1], [3.5, 1, 0], [1, 2, 1]])"
+    given = {"dict": repr(table), "rows": repr(rows), "array": array}.get(kind, repr(str(path)))
+    loaded = python(
+        f"import sys, warnings, numpy as np, likely; warnings.simplefilter('ignore'); data = {given}\n"
+        f"model = likely.learn(data, {'x2' if kind == 'array' else 'y'!r})\n"
+        f"model.predict(data); model.update(data)\n"
+        f"print(*[name for name in ('pandas', 'polars', 'sklearn', 'numba') if name in sys.modules])"
+    )
     assert loaded == ""
 
 

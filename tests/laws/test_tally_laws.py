@@ -49,7 +49,7 @@ def test_any_split_learned_in_parts_equals_the_whole(case, data):
 @given(cases(), st.data())
 def test_updating_row_by_row_equals_the_whole(case, data):
     first = data.draw(st.integers(1, case.rows))
-    assume(case.take(range(first)).clear)
+    assume(case.take(range(first)).clear)  # what it is learned as, it is updated as
     model = case.take(range(first)).learn()
     for i in range(first, case.rows):
         model = quietly(model.update, case.take([i]).columns)

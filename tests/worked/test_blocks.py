@@ -149,6 +149,30 @@ def test_a_block_whose_rows_all_miss_a_cell_says_nothing():
         np.testing.assert_allclose(model.posterior(row).probabilities, [[0.5, 0.5]])
 
 
+GAPPY = {
+    "c": ["p", "q", "p", "q", "p", "q", "p", "q", "p", "q", "q", "p"],
+    "d": ["u", "u", "v", "v", "u", "v", "v", "u", "u", "v", "u", "v"],
+    "x": [1.0, 2.5, 4.0, 8.0, 3.0, 5.5, 7.0, 6.0, 2.0, 9.0, 1.5, 3.5],
+    "z": [2.0, 1.0, 4.5, 3.0, 9.0, 5.0, 6.5, 7.0, 8.0, 1.5, 2.5, 4.0],
+    "y": ["a", "b"] * 6,
+}
+
+
+@pytest.mark.parametrize("block", [("c", "d"), ("x", "z"), ("c", "x"), ("x", "c", "z")])
+@pytest.mark.parametrize("gap", [0, 1])
+def test_a_part_that_misses_a_whole_column_of_a_block_counts_nothing_there(block, gap):
+    """Whichever kind the column turns out to be, and in whichever order the parts are added."""
+    lacking = {name: column[6:] for name, column in GAPPY.items()} | {block[gap]: [None] * 6}
+    full = {name: column[:6] for name, column in GAPPY.items()}
+    both = {name: [*full[name], *lacking[name]] for name in GAPPY}
+    settings = {"joint": [block], "families": {n: "categorical" for n in "cd" if n not in block}}
+    whole, part, gone = (quietly(likely.learn, data, "y", **settings) for data in (both, full, lacking))
+    for model in (part + gone, gone + part, part.update(lacking)):
+        same(model.tally, whole.tally)
+    same((whole.tally - gone.tally).pruned(), part.tally)
+    assert np.isfinite(gone.posterior(lacking).log_joint).all()
+
+
 @pytest.mark.parametrize("joint", [("a", "b"), [("a", "a")], [("a", "b"), ("b", "c")]])
 def test_blocks_that_make_no_sense_are_refused(joint):
     data = {n: ["x", "z"] for n in "abc"} | {"y": [0, 1]}
@@ -159,3 +183,14 @@ def test_blocks_that_make_no_sense_are_refused(joint):
 def test_a_column_cannot_be_counted_twice():
     with pytest.raises(UsageError, match="'a' is asked to be joint and categorical at once"):
         likely.learn(PAIRS, "y", families={("a", "b"): "joint", "a": "categorical"})
+
+
+@pytest.mark.parametrize(
+    "families", [{("a", "b"): "joint", ("b", "c"): "joint"}, {("a", "b"): "joint", ("b", "a"): likely.Joint("class")}]
+)
+def test_blocks_that_overlap_are_refused_by_name(families):
+    data = {n: [1.0, 2.0, 4.0, 3.0] for n in "abc"} | {"y": [0, 1, 0, 1]}
+    one, other = families
+    said = rf"column '[ab]' is asked to be in two blocks at once, \['{one[0]}', '{one[1]}'\] and \['{other[0]}', "
+    with pytest.raises(UsageError, match=said):
+        likely.learn(data, "y", families=families)

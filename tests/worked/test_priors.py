@@ -167,3 +167,44 @@ def test_k_of_n_may_be_called_by_k_alone():
 def test_a_number_of_trials_that_is_none_is_refused(trials):
     with pytest.raises(UsageError):
         likely.Binomial(trials)
+
+
+def clouds(rows=30):
+    rng = np.random.default_rng(4)
+    numbers = rng.normal(size=(rows, 2)) @ [[1.0, 0.7], [0.0, 0.6]] + [5.0, -1.0]
+    return {"a": numbers[:, 0], "b": numbers[:, 1], "c": ["p", "q", "p"] * (rows // 3), "y": [0, 1] * (rows // 2)}
+
+
+def test_a_joint_gaussian_is_read_at_the_mode_of_the_normal_inverse_wishart_posterior():
+    data, (m0, k0, a0, b0) = clouds(), (2.0, 3.0, 4.0, 5.0)
+    prior = likely.NormalInverseGamma(m0, k0, a0, b0)
+    x = np.column_stack([data["a"], data["b"]])[::2]
+    n, d = x.shape
+    mean = (k0 * m0 + n * x.mean(0)) / (k0 + n)
+    nu = 2 * a0 + d - 1  # then every column alone has the inverse gamma of shape a0
+    apart = x.mean(0) - m0
+    scatter = (n * np.cov(x.T, bias=True)) + k0 * n / (k0 + n) * np.outer(apart, apart) + 2 * b0 * np.eye(d)
+    for settings in ({"joint": [("a", "b")]}, {"families": {("a", "b"): likely.Joint()}}):
+        model = likely.learn(data, "y", smoothing={("a", "b"): prior}, ignore=["c"], **settings)
+        row = model.parameters["a with b"][0]
+        np.testing.assert_allclose(row["mean"], mean)
+        np.testing.assert_allclose(row["covariance"], scatter / (nu + n + d + 2))
+
+
+@pytest.mark.parametrize("tie", [None, "class"])
+def test_a_joint_gaussian_of_one_column_is_that_column_alone_under_any_prior(tie):
+    data, prior = {name: clouds()[name] for name in ("a", "y")}, likely.NormalInverseGamma(2.0, 3.0, 4.0, 5.0)
+    alone = likely.learn(data, "y", families={"a": likely.Gaussian(tie)}, smoothing=prior)
+    joint = likely.learn(data, "y", families={("a",): likely.Joint(tie)}, smoothing=prior)
+    np.testing.assert_allclose(joint.posterior(data).log_joint, alone.posterior(data).log_joint, rtol=1e-12)
+
+
+def test_an_imagined_row_pulls_every_cell_of_a_joint_block_and_no_rows_leave_it_where_it_is():
+    data = clouds()
+    seen = likely.learn(data, "y", joint=[("a", "b", "c")])
+    firm = likely.learn(data, "y", joint=[("a", "b", "c")], smoothing=likely.NormalInverseGamma(7.0, 1e9, 3.0, 2.0))
+    assert [row["value"] for row in firm.parameters["a with b with c"]] == [("p",), ("q",)] * 2
+    for row in firm.parameters["a with b with c"]:
+        np.testing.assert_allclose(row["mean"], [7.0, 7.0], rtol=1e-6)
+    assert seen.relearn(smoothing=firm.prior.default).parameters == firm.parameters
+    assert firm.relearn(smoothing=1.0).parameters == seen.parameters

@@ -64,7 +64,9 @@ def _settle_extremes(shares: Floats, peak: Floats, log_prior: Floats) -> Floats:
 
 def _refuse_nan(peak: Floats) -> None:
     if np.isnan(peak).any():
-        raise DataError("a score is not a number", row=int(np.isnan(peak).argmax()), remedy="look for NaN in the model")
+        raise DataError(
+            "a score is not a number", row=int(np.isnan(peak).argmax()) + 1, remedy="look for NaN in the model"
+        )
 
 
 def labels_array(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:

@@ -16,22 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely import kernels
 from likely.belief import groups
+from likely.engines.coding import coded_columns
 from likely.engines.drawing import Limit, draw, nothing_drawn
 from likely.engines.weights import check_weights
 from likely.errors import DataError
-from likely.families import Block, Categorical, Encoded, Text
+from likely.families import Block, Categorical, Encoded, Gaussian, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
 from likely.families.words import Words
 from likely.schema import CATEGORY, Column, Schema, ordered
-from likely.sources.batch import Batch, Coded
+from likely.sources.batch import Batch, Coded, Frame
 from likely.tally import Tally
-from likely.threads import in_parallel, slabs
+from likely.threads import FEW_ROWS, in_parallel, one_of_several, slabs
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+NONE = np.zeros((0, 0))
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
 
@@ -93,8 +96,9 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     """Everything a source holds, counted: one tally a batch, added up in order."""
     total: Tally | None = None
     limit = Limit()
+    parts = 0
     for rows, counted in _tallies(batches, plan, limit):
-        part = counted
+        part, parts = counted, parts + 1
         for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
             part = part.without(name, "")  # found to name rows while this batch was being counted
         total = settled(part if total is None else total + part)
@@ -104,7 +108,7 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
         if progress:
             progress(rows)
     if total is not None:
-        return total.pruned()
+        return total if parts == 1 else total.pruned()  # a single batch was counted whole
     sample = nothing_drawn(plan.columns) if plan.sample else None
     return Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)), sample=sample)
 
@@ -116,8 +120,7 @@ def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tup
     if len(first) < 2:
         yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
         return
-    # Workers of their own: a batch that waits for its slabs must not keep the slabs' threads waiting.
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="likely-batch") as workers:
+    with ThreadPoolExecutor(os.cpu_count() or 1, "likely-batch", one_of_several) as workers:
         under_way: deque[tuple[int, Future[Tally]]] = deque()
         for batch in itertools.chain(first, coming):
             under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True, limit=limit)))
@@ -173,13 +176,13 @@ def sorted_labels(coded: Coded) -> Coded:
         return coded
     place = {label: i for i, label in enumerate(classes)}
     move = np.array([*(place[label] for label in coded.values), -1], dtype=np.int64)  # code -1 reads the last entry
-    return Coded(move[coded.codes - coded.low], classes)
+    return Coded(move.take(coded.codes - coded.low if coded.low else coded.codes), classes)
 
 
 def in_order(tally: Tally) -> Tally:
     """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
     schema = tally.schema
-    columns = tuple(replace(c, values=ordered(c.values)) for c in schema.columns)
+    columns = tuple(c if len(c.values) < 2 else replace(c, values=ordered(c.values)) for c in schema.columns)
     return tally.with_schema(
         replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns)
     )
@@ -198,13 +201,17 @@ def _count_group(
     table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
     if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, found)):
         return counted
-    coded = in_parallel(batch.coded, coded_names)
+    coded = coded_columns(batch, coded_names)
     found.update(zip(coded_names, coded, strict=True))
+    apart = _apart(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
 
     def count(part: tuple[int, int]) -> list[Statistic]:
         a, b = part
+        if apart:
+            rows = Encoded(NONE, low, size, NONE, columns=tuple(column[a:b] for column in apart))
+            return family.count(rows, y[a:b], w[a:b], classes)
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(numbers, a, b))
         if family.strict:
@@ -217,7 +224,28 @@ def _count_group(
     if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
         for a, b in parts:
             _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
+        _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
     return sums
+
+
+def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) -> list[NDArray[Any]]:
+    """The columns of a long frame where they stand, for the families that count them there; none otherwise."""
+    if (
+        not isinstance(batch, Frame)
+        or batch.rows < FEW_ROWS
+        or batch.rows * (len(coded) + len(numbers)) < kernels.LARGE
+    ):
+        return []
+    columns: list[NDArray[Any]] = []
+    if isinstance(family, Categorical) and all(c.codes.dtype == np.int32 for c in coded):
+        kernels.count_column.prepare()
+        columns = [c.codes.view() for c in coded]
+    elif isinstance(family, Gaussian):
+        kernels.weave.prepare()
+        columns = [batch.column(name).view() for name in numbers]
+    for column in columns:
+        column.flags.writeable = False  # as Arrow's own are: a kernel is compiled for one sort
+    return columns if all(column.flags.c_contiguous for column in columns) else []
 
 
 def _count_text(batch: Batch, block: Block, y: Labels, w: Array, classes: int) -> list[Statistic]:
@@ -281,6 +309,18 @@ def _refuse_numbers(
         if found:
             value = numbers[found[0], 0].item()
             raise DataError(f"which {found[1]}", column=names[0], value=value, row=batch.start + start + found[0] + 1)
+
+
+def _refuse_heaviest(batch: Batch, names: list[str], w: Array) -> None:
+    """Every number is sound and every weight is, but not what they come to together: name the cell that weighs most."""
+    with np.errstate(all="ignore"):
+        size = np.log(w)[:, None] + 2 * np.log(np.abs(batch.numbers(names, 0, batch.rows)))
+    i, j = np.unravel_index(int(np.nanargmax(size)), size.shape)
+    value = batch.numbers([names[j]], 0, batch.rows)[i, 0].item()
+    raise DataError(
+        f"which with a weight of {w[i]:g} is too large to be summed",
+        column=names[j], value=value, row=batch.start + int(i) + 1, remedy="use smaller numbers or weights",
+    )  # fmt: skip
 
 
 def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Schema:

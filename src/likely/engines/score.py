@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import kernels
+from likely.engines.coding import coded_columns
 from likely.errors import DataError
 from likely.families import Bernoulli, Parameters
 from likely.families.categorical import yes_or_no
@@ -82,8 +83,11 @@ class Scorer:
 
     @cached_property
     def _parabolas(self) -> tuple[Array, Array, Array]:
-        forms: list[Any] = [self.parameters[i].form for i in self._of(Parabola)]
-        return tuple(np.array([getattr(f, part) for f in forms]) for part in ("mean", "curve", "peak"))  # type: ignore[return-value]
+        return tuple(np.array([getattr(f, part) for f in self._forms]) for part in ("mean", "curve", "peak"))  # type: ignore[return-value]
+
+    @property
+    def _forms(self) -> list[Any]:
+        return [self.parameters[i].form for i in self._of(Parabola)]
 
     def log_joint(self, batch: Batch) -> Array:
         """log P(class) + Σ log P(cells of a block | class), for every row and class."""
@@ -91,6 +95,7 @@ class Scorer:
         out[:] = self.log_prior if self.bias is None else self.log_prior + self.bias
         for i in self.texts:
             out += self.term(batch, i)
+        before = out.copy() if self.texts else np.broadcast_to(self.log_prior, out.shape)
         lookups = self._of(Lookup)
         names = [name for i in lookups for name in self.parameters[i].columns]
         whole = batch.whole_numbers(names) if lookups and self._whole else None
@@ -99,11 +104,18 @@ class Scorer:
 
         def score(part: tuple[int, int]) -> None:
             a, b = part
-            if lookups:
-                codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part)
+            codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part) if lookups else None
+            if codes is not None:
                 kernels.score_lookup(codes, *lines, self._tables[0], out[a:b])
                 if self._together:
                     kernels.score_cells(codes, *lines, *self._together, out[a:b])
+            for rows, x in self._score_numbers(batch, part, out[a:b]):
+                again = before[a:b][rows]
+                if codes is not None:
+                    kernels.score_lookup(codes[rows], *lines, self._tables[0], again)
+                    if self._together:
+                        kernels.score_cells(codes[rows], *lines, *self._together, again)
+                out[a:b][rows] = self._add_far(x, again)
             self._score(batch, coded, part, out[a:b])
 
         in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
@@ -137,18 +149,33 @@ class Scorer:
         """The categorical columns as codes, each with the map to the places the model knows."""
         alone = [i for i in blocks if not isinstance(self.parameters[i].form, Cells)]
         names = [n for i in alone for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
-        coded = in_parallel(batch.coded, names)
+        coded = coded_columns(batch, names)
         return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
 
-    def _score(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int], out: Array) -> None:
-        """Add what is not a table."""
+    def _score_numbers(self, batch: Batch, part: tuple[int, int], out: Array) -> Iterator[tuple[Any, Array]]:
+        """Add the parabolas; the rows in which a number was too large for that are given back, with their numbers."""
         parabolas = self._of(Parabola)
-        if parabolas:
-            names = [self.parameters[i].columns[0] for i in parabolas]
-            x = batch.numbers(names, *part)
-            kernels.score_parabola(x, *self._parabolas, out)
-            if not np.isfinite(out).all():
-                self._refuse_infinity(batch, names, x, part[0])
+        if not parabolas:
+            return
+        names = [self.parameters[i].columns[0] for i in parabolas]
+        x = batch.numbers(names, *part)
+        kernels.score_parabola(x, *self._parabolas, out)
+        if np.isfinite(out).all():
+            return
+        self._refuse_infinity(batch, names, x, part[0])
+        rows = np.flatnonzero(np.isneginf(out).any(1))  # most of them by a count of zero, without smoothing
+        reach = [form.reach for form in self._forms]
+        rows = rows[(np.abs(x[rows]) > reach).any(1)]
+        if len(rows):
+            yield rows, x[rows]
+
+    def _add_far(self, x: Array, out: Array) -> Array:
+        for j, form in enumerate(self._forms):
+            out += form.of(x[:, j])
+        return out
+
+    def _score(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int], out: Array) -> None:
+        """Add what is neither a table nor a parabola."""
         for i in self.order[len(self.texts) + sum(len(self._of(form)) for form in (Lookup, Cells, Parabola)) :]:
             names = self._number_names(i)
             x = batch.numbers(names, *part)

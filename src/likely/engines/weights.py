@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
 from likely.sources import Frame, InMemory, Matrix, Source
+from likely.sources.arrays import arrow_array
 
 Array = NDArray[np.float64]
+LARGEST_WEIGHT = 1e300  # larger ones cannot be added up
 WEIGHT_COLUMN = "\0weight"  # no file can hold such a name: for weights that come as an array
 
 
@@ -26,24 +28,22 @@ def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
     if len(w) != batch.rows:
         raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
     check_weights(w, "weights")
-    import pyarrow as pa
-
     if isinstance(batch, Matrix):
         wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
         return replace(source, batch=wider), WEIGHT_COLUMN
     assert isinstance(batch, Frame)
-    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: pa.array(w)})), WEIGHT_COLUMN
+    return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: arrow_array(w)})), WEIGHT_COLUMN
 
 
 def check_weights(w: Array, name: str, start: int = 0) -> None:
     """A weight is a number of copies: zero or more, and finite."""
-    bad = ~(w >= 0) | np.isinf(w)
+    bad = ~((w >= 0) & (w <= LARGEST_WEIGHT))
     if bad.any():
         i = int(np.argmax(bad))
         raise DataError(
-            "which is no weight",
+            "which is too large for a weight" if np.isfinite(w[i]) and w[i] > 0 else "which is no weight",
             column=name,
             value=w[i].item(),
             row=start + i + 1,
-            remedy="use numbers of zero or more",
+            remedy="use numbers of zero or more" + (f", up to {LARGEST_WEIGHT:g}" if w[i] > 0 else ""),
         )

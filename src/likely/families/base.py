@@ -20,13 +20,18 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing."""
+    """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing.
+
+    Columns of one kind may come as `columns` instead, each where it stands; they are many rows, and all are codes or
+    all are numbers, as their family knows.
+    """
 
     codes: NDArray[Any]
     low: NDArray[np.int64]
     size: NDArray[np.int64]
     numbers: Array
     documents: Documents | Strings | None = None
+    columns: tuple[NDArray[Any], ...] = ()
 
 
 class Imagined(Protocol):
@@ -128,16 +133,23 @@ def log_shares(seen: Array, imagined: Array, unseen: float) -> Array:
 
     Past the values (axis 1) stand one place for a value never seen, and one for a missing cell, which says nothing.
     """
-    whole = (seen + imagined).sum(1, keepdims=True)
-    known = seen.shape[1]
-    # A class that counted nothing here, without a prior, knows nothing: all values are alike to it.
-    share = np.divide(seen + imagined, whole, out=np.full(seen.shape, 1.0 / max(known, 1)), where=whole > 0)
-    never = np.divide(unseen, whole, out=np.full(whole.shape, 1.0 / max(known, 1)), where=whole > 0)
-    return np.column_stack([log(share), log(never), np.zeros(len(seen))])
+    classes, known = seen.shape
+    rows = np.empty((classes, known + 2))
+    np.add(seen, imagined, out=rows[:, :known])
+    rows[:, known] = unseen
+    whole = rows[:, :known].sum(1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows /= whole
+        if not whole.all():  # a class that counted nothing here, without a prior: all values are alike to it
+            rows[whole[:, 0] == 0] = 1.0 / max(known, 1)
+        rows[:, known + 1] = 1.0
+        return np.log(rows, out=rows)
 
 
 def imagined_rows(prior: Imagined, values: Sequence[Any], seen: Array) -> Array:
     """How many rows are imagined for each value: those of the prior's own, and those drawn as all classes are."""
+    if not prior.background:
+        return prior.pseudocounts(values)
     overall = seen.sum(0)
     whole = overall.sum()
     share = overall / whole if whole > 0 else np.full(len(values), 1.0 / max(len(values), 1))

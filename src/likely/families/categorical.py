@@ -104,11 +104,22 @@ def yes_or_no(numbers: Array) -> Any:
 
 def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
     """One table of classes × values for every column of codes, and how many cells lay outside them."""
+    if rows.columns:
+        return _count_columns(rows, labels, weights, classes)
     first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
     out = np.zeros((classes, int(first[-1])))
     outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
     tables = [Counts(out[:, a:b].copy()) for a, b in pairwise(first)]
     return tables, int(outside)
+
+
+def _count_columns(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
+    tables, outside = [], 0
+    for codes, low, size in zip(rows.columns, rows.low.tolist(), rows.size.tolist(), strict=True):
+        table = np.zeros((classes, size))
+        outside += kernels.count_column(codes, low, size, labels, weights, table)
+        tables.append(Counts(table))
+    return tables, outside
 
 
 def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:

@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log
-from likely.families.forms import Line
+from likely.families.forms import LARGEST_COUNT, Line
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
 
@@ -26,7 +26,8 @@ def sums(x: Array, labels: Labels, weights: Array, classes: int) -> Array:
 def not_a_count(numbers: Array) -> tuple[int, str] | None:
     """The first number that cannot be a count."""
     found = first_bad(np.isinf(numbers), "is not a finite number")
-    return found or first_bad(numbers < 0, "is negative, which no count can be")
+    found = found or first_bad(numbers < 0, "is negative, which no count can be")
+    return found or first_bad(numbers > LARGEST_COUNT, "is too large to be added to others")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,12 @@ from likely import kernels
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
+FARTHEST = 1e300  # beyond, squares are told by their logarithm: the sum over 100,000 columns is then still finite
+
+
+def beyond(log_square: Array) -> Array:
+    """A square too large for a float, told by its logarithm: it is still larger than every smaller one."""
+    return FARTHEST * (1.0 + log_square - math.log(FARTHEST))
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,27 @@ class Parabola:
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
-        kernels.score_parabola(numbers, self.mean[None], self.curve[None], self.peak[None], out)
+        term = np.zeros_like(out)
+        kernels.score_parabola(numbers, self.mean[None], self.curve[None], self.peak[None], term)
+        lost = ~np.isfinite(term).all(1)
+        if lost.any():
+            term[lost] = self.of(numbers[lost, 0])
+        out += term
+
+    def of(self, x: Array) -> Array:
+        """The term of every number and class, however far away: the class that is least far wins, as it does nearby."""
+        with np.errstate(all="ignore"):
+            apart = np.abs(x[:, None] - self.mean)
+            square = -self.curve * (apart * apart)
+            far = beyond(np.log(-self.curve) + 2 * np.log(apart))
+        square = np.where(square > FARTHEST, far, square)
+        return np.where(np.isnan(x)[:, None], 0.0, self.peak - square)
+
+    @property
+    def reach(self) -> float:
+        """How large a number may be before its square has to be told by its logarithm."""
+        widest = float(np.abs(self.mean).max(initial=0.0))
+        return math.sqrt(FARTHEST / max(1.0, float(-self.curve.min(initial=0.0)))) - widest
 
 
 @dataclass(frozen=True)
@@ -172,10 +199,17 @@ class Quadratic:
             return np.zeros(len(x))
         root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])
         constant = -0.5 * len(seen) * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
-        with np.errstate(all="ignore"):  # numbers of 1e300 have no density worth the name: minus infinity, never NaN
-            z = np.linalg.solve(root, (x - self.mean[c, cell, seen]).T)
-            density: Array = constant - 0.5 * (z * z).sum(0)
-        return np.where(np.isnan(density), -np.inf, density)
+        apart = x - self.mean[c, cell, seen]
+        with np.errstate(all="ignore"):
+            z = np.linalg.solve(root, apart.T)
+            square = 0.5 * (z * z).sum(0)
+            far = ~(square <= FARTHEST)
+            if far.any():
+                size = np.abs(apart[far]).max(1)
+                unit = np.linalg.solve(root, (apart[far] / size[:, None]).T)
+                square[far] = beyond(np.log(0.5 * (unit * unit).sum(0)) + 2 * np.log(size))
+        density: Array = constant - square
+        return density
 
 
 Form = Lookup | Steps | Cells | Scaled | Parabola | Line | Quadratic

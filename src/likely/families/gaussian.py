@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ SHARED: dict[str | None, tuple[int, ...]] = {None: (), "class": (1,), "column": 
 # A standard deviation below this share of the mean is rounding, not spread: a constant 0.1 is not exactly constant.
 ROUNDING = 1e-13
 LARGEST = 1e150  # larger numbers overflow when squared
+STRETCH = 8_192  # rows: a multiple of the chunks that the kernel merges, so that the sums are the same
 SMALLEST = 1e-290  # a variance below this overflows when it divides
 
 
@@ -40,9 +41,10 @@ class Gaussian:
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Weight, mean and spread of every column in every class, in one sweep."""
-        shape = (classes, rows.numbers.shape[1])
+        shape = (classes, len(rows.columns) or rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        kernels.count_moments(rows.numbers, labels, weights, n, mean, spread)
+        for x, y, w in _side_by_side(rows, labels, weights):
+            kernels.count_moments(x, y, w, n, mean, spread)
         return [Moments(*column) for column in zip(n.T.copy(), mean.T.copy(), spread.T.copy(), strict=True)]
 
     def derive(
@@ -80,6 +82,23 @@ def believe(
     variance, floored = back_off(variance, mean, n, spread, tie)
     believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
     return believed, variance, floored
+
+
+def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tuple[Array, Labels, Array]]:
+    """The numbers row by row; columns that stand apart are brought together a stretch at a time, which stays at hand."""
+    if not rows.columns:
+        yield rows.numbers, labels, weights
+        return
+    width = len(rows.columns)
+    room = np.empty((STRETCH, width))
+    for a in range(0, len(labels), STRETCH):
+        x, columns = room[: len(labels) - a], [column[a : a + STRETCH] for column in rows.columns]
+        for j in range(0, width, 4) if width >= 4 else ():
+            first = min(j, width - 4)
+            kernels.weave(x, first, *columns[first : first + 4])
+        for j in range(width if width < 4 else 0):
+            x[:, j] = columns[j]
+        yield x, labels[a : a + STRETCH], weights[a : a + STRETCH]
 
 
 def _strength(imagined: Sequence[Imagined]) -> Array:

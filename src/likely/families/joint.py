@@ -12,7 +12,7 @@ from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log
 from likely.families.forms import Lookup, Quadratic
 from likely.families.gaussian import Gaussian, back_off, dust
-from likely.families.statistics import Array, Scatter, Statistic
+from likely.families.statistics import Array, Scatter, Statistic, outer
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
@@ -59,7 +59,7 @@ class Joint:
         lookup = _table(cloud, [c for c in columns if c.kind == CATEGORY], prior)
         if cloud.mean.shape[-1] == 0:
             return [_table_parameters(columns, cloud, lookup, classes)]
-        return [_cloud_parameters(columns, cloud, lookup, self.tie, classes)]
+        return [_cloud_parameters(columns, cloud, lookup, self.tie, prior, classes)]
 
     check = Gaussian.check
 
@@ -133,7 +133,7 @@ def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, 
 
 
 def _cloud_parameters(
-    columns: tuple[Column, ...], cloud: Scatter, logs: Array, tie: str | None, classes: Sequence[Any]
+    columns: tuple[Column, ...], cloud: Scatter, logs: Array, tie: str | None, prior: Imagined, classes: Sequence[Any]
 ) -> Parameters:
     categories = [c for c in columns if c.kind == CATEGORY]
     width = cloud.mean.shape[-1]
@@ -143,7 +143,8 @@ def _cloud_parameters(
     flat = Scatter(
         padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
     )
-    mean = _means(flat)
+    flat = _with_prior(Scatter(flat.n, _means(flat), flat.scatter), prior.normal)
+    mean = flat.mean
     covariance, borrowed = _covariances(flat, mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = cells_of(categories)
@@ -191,6 +192,26 @@ def _means(flat: Scatter) -> Array:
     whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
     level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed((0,)).mean)
     return np.where(flat.n[..., None] > 0, flat.mean, level)
+
+
+def _with_prior(flat: Scatter, normal: tuple[float, float, float, float] | None) -> Scatter:
+    """Mean, and numerator and divisor of the covariance: the mode of the normal-inverse-Wishart posterior.
+
+    It is the one whose every column alone has the normal-inverse-gamma prior that was asked for, the columns being
+    independent before a row is seen.
+    """
+    if normal is None:
+        return flat
+    level, strength, shape, scale = normal
+    whole, width = flat.n + strength, flat.mean.shape[-1]
+    share = np.divide(strength, whole, out=np.zeros_like(whole), where=whole > 0)
+    apart = level - flat.mean
+    drift = outer(apart) * (share * flat.n)[..., None, None]
+    return Scatter(
+        flat.n + 2 * shape + 2 * width + 1,
+        flat.mean + apart * share[..., None],
+        flat.scatter + drift + 2 * scale * np.eye(width),
+    )
 
 
 def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bool]:

@@ -162,7 +162,7 @@ class Scatter(_Arrays):
         n = self.n + other.n
         share = _ratio(other.n, n)
         apart = other.mean - self.mean
-        scatter = self.scatter + other.scatter + _outer(apart) * (self.n * share)[..., None, None]
+        scatter = self.scatter + other.scatter + outer(apart) * (self.n * share)[..., None, None]
         seen = np.where((self.n > 0)[..., None], self.mean + apart * share[..., None], other.mean)
         return Scatter(n, np.where((other.n > 0)[..., None], seen, self.mean), scatter)
 
@@ -171,7 +171,7 @@ class Scatter(_Arrays):
         a, b = self._apart(), other._apart()
         spread = spread_left(n[..., None], a, a.spread, b, b.spread)
         mean = mean_left(n[..., None], a, b, spread)
-        between = _outer(other.mean - self.mean) * (other.n * _ratio(self.n, n))[..., None, None]
+        between = outer(other.mean - self.mean) * (other.n * _ratio(self.n, n))[..., None, None]
         some = spread > 0  # a column without spread varies with no other
         scatter = np.where(some[..., :, None] & some[..., None, :], self.scatter - other.scatter - between, 0.0)
         return Scatter(n, mean, scatter)
@@ -198,7 +198,7 @@ class Scatter(_Arrays):
         n = self.n.sum(axes)
         mean = _ratio_vector((self.n[..., None] * self.mean).sum(axes), n)
         wide = np.expand_dims(mean, axes)
-        scatter = (self.scatter + _outer(self.mean - wide) * self.n[..., None, None]).sum(axes)
+        scatter = (self.scatter + outer(self.mean - wide) * self.n[..., None, None]).sum(axes)
         return Scatter(n, mean, scatter)
 
 
@@ -254,6 +254,7 @@ def _ratio_vector(part: Array, whole: Array) -> Array:
     return np.divide(part, whole[..., None], out=np.zeros_like(part), where=whole[..., None] > 0)
 
 
-def _outer(vector: Array) -> Array:
+def outer(vector: Array) -> Array:
+    """Every product of two of a vector's numbers."""
     product: Array = vector[..., :, None] * vector[..., None, :]
     return product

@@ -37,7 +37,7 @@ class Words:
         self._newer: tuple[Words, Ids, Array] | None = None
         mine = table[: len(vocabulary)]
         self.total = mine[:, : len(documents)].sum(0)
-        self.known = int(np.count_nonzero(mine.any(1)))
+        self.known = int(np.count_nonzero(mine @ np.ones(table.shape[1])))  # nothing is negative: no sum, no word
 
     @property
     def classes(self) -> int:

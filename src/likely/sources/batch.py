@@ -13,19 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError
-from likely.schema import CATEGORY, NUMBER, is_missing
+from likely.schema import CATEGORY, NUMBER, is_missing, plain
+from likely.sources.arrays import arrow_array, arrow_scalar, numpy_array
 from likely.sources.cells import (
     EMPTY,
     MISSING,
     half_characters,
     missing_numbers,
+    number_or_truth,
     stands_for_missing,
     text_to_numbers,
-    to_number,
+    tokens,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
 
 Array = NDArray[np.float64]
+SHORT = 10_000  # rows: codes of more are not kept, for they may be many
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class Frame:
     missing: tuple[str, ...] = MISSING
     spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
+    _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> Sequence[str]:
@@ -156,10 +160,11 @@ class Frame:
         """The wanted columns side by side."""
         out = np.empty((stop - start, len(names)))
         for j, name in enumerate(names):
-            out[:, j] = self._column(name)[start:stop]
+            out[:, j] = self.column(name)[start:stop]
         return out
 
-    def _column(self, name: str) -> Array:
+    def column(self, name: str) -> Array:
+        """One column as numbers, read once."""
         if name not in self._numbers:
             column = self.columns[name]
             read = list_numbers if isinstance(column, list) else arrow_numbers
@@ -167,7 +172,15 @@ class Frame:
         return self._numbers[name]
 
     def coded(self, name: str) -> Coded:
-        """The column's own dictionary, without what stands for missing."""
+        """The column's own dictionary, without what stands for missing; a short one is made once."""
+        if name not in self._coded:
+            coded = self._code(name)
+            if self.rows > SHORT:
+                return coded
+            self._coded[name] = coded
+        return self._coded[name]
+
+    def _code(self, name: str) -> Coded:
         column = self.columns[name]
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
@@ -230,7 +243,8 @@ def _whole(column: NDArray[Any]) -> Coded | None:
 def code_list(column: Iterable[Any]) -> Coded:
     """Codes of any hashable values, in the order of their first coming."""
     known: dict[Any, int] = {}
-    codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in column]
+    bare = (plain(value) for value in column)  # NumPy's 1 is 1, and no model file could hold it
+    codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in bare]
     return Coded(np.array(codes, dtype=np.int32), list(known))
 
 
@@ -242,17 +256,17 @@ def code_arrow(column: Any) -> Coded:
         column = column.dictionary_encode()
     indices = column.indices.cast(pa.int32())  # polars counts without a sign, which leaves no room for -1
     if indices.null_count:
-        indices = indices.fill_null(-1)
-    return Coded(indices.to_numpy(zero_copy_only=False), column.dictionary.to_pylist())
+        indices = indices.fill_null(arrow_scalar(-1, pa.int32()))
+    return Coded(numpy_array(indices), column.dictionary.to_pylist())
 
 
 def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
     """The same codes with every value that stands for missing taken out, and repeated values made one."""
-    values = coded.values
-    gone = [is_missing(v) or stands_for_missing(v, missing) for v in values]
-    kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
-    if len(kept) == len(values):
+    values, said = coded.values, tokens(missing)
+    gone = [v.strip() in said if type(v) is str else is_missing(v) or stands_for_missing(v, missing) for v in values]
+    if True not in gone and len(set(values)) == len(values):
         return coded
+    kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
     place = {value: i for i, value in enumerate(kept)}
     places = [-1 if bad else place[v] for v, bad in zip(values, gone, strict=True)]
     move = np.array([*places, -1], dtype=np.int32)  # code -1 reads the last entry
@@ -303,7 +317,7 @@ def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
         column = pc.cast(column, pa.float64())
     elif not (t.is_integer(kind) or t.is_floating(kind)):
         raise DataError(f"holds {kind}, which is no number", column=name, remedy="ignore it or turn it into numbers")
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.asarray(numpy_array(column), dtype=np.float64)
 
 
 def _seconds(column: Any) -> Array:
@@ -318,7 +332,7 @@ def _seconds(column: Any) -> Array:
     else:
         unit = per[kind.unit]
     whole = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
-    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.float64) / unit
+    return np.asarray(numpy_array(whole), dtype=np.float64) / unit
 
 
 def text_numbers(column: Any, name: str, batch: Frame) -> Array:
@@ -331,8 +345,13 @@ def text_numbers(column: Any, name: str, batch: Frame) -> Array:
     try:
         numbers = text_to_numbers(column, batch.missing)
     except pa.ArrowInvalid:
-        return list_numbers(column.to_pylist(), name, batch)
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+        coded = code_arrow(column)
+        try:
+            each = list_numbers(coded.values, name, batch)
+        except DataError:
+            return list_numbers(column.to_pylist(), name, batch)  # which finds the row
+        return np.asarray(np.append(each, np.nan)[coded.codes])  # code -1 reads the last entry
+    return np.asarray(numpy_array(numbers), dtype=np.float64)
 
 
 def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
@@ -343,7 +362,7 @@ def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
             out[i] = np.nan
             continue
         try:
-            out[i] = to_number(value)
+            out[i] = number_or_truth(value)
         except (TypeError, ValueError, OverflowError):
             raise DataError(
                 "which is not a number", column=name, value=value, row=batch.start + i + 1,
@@ -361,7 +380,7 @@ def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, from_pandas=True)
+        return arrow_array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
         listed = list(values)
     half = half_characters(listed)

@@ -7,6 +7,8 @@ from functools import cache
 from math import isnan
 from typing import Any
 
+from likely.sources.arrays import arrow_array, arrow_scalar
+
 # The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
 MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
 EMPTY = "every cell is missing"
@@ -47,6 +49,12 @@ def to_number(value: Any) -> float:
     return float(value)
 
 
+def number_or_truth(value: Any) -> float:
+    """A value as a float; the texts True and False are what they say, as the values themselves are."""
+    said = value.strip().lower() if isinstance(value, str) else ""
+    return float(said == "true") if said in ("true", "false") else to_number(value)
+
+
 def stands_for_missing(value: Any, missing: tuple[str, ...]) -> bool:
     """Whether a value that is not null stands for missing all the same: by its text, or as the same number."""
     if isinstance(value, str):
@@ -83,8 +91,8 @@ def cleaned(column: Any, missing: tuple[str, ...]) -> Any:
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim(column, BLANKS)
-    gone = pc.is_in(trimmed, value_set=pa.array(sorted(tokens(missing)), type=trimmed.type))
-    return pc.if_else(gone, pa.scalar(None, trimmed.type), trimmed)
+    gone = pc.is_in(trimmed, value_set=arrow_array(sorted(tokens(missing)), trimmed.type))
+    return pc.if_else(gone, pa.nulls(1, trimmed.type)[0], trimmed)
 
 
 def nature(column: Any, missing: tuple[str, ...]) -> int:
@@ -138,7 +146,8 @@ def _has_code(column: Any) -> bool:
 
     if len(column) > LONG:  # a pattern costs ten times what a comparison does, but is one call and not five
         zero, point = pc.starts_with(column, "0"), pc.starts_with(column, "0.")
-        column = column.filter(pc.and_(pc.and_not(zero, point), pc.greater(pc.binary_length(column), 1)))
+        lengths = pc.binary_length(column)
+        column = column.filter(pc.and_(pc.and_not(zero, point), pc.greater(lengths, arrow_scalar(1, lengths.type))))
     return bool(pc.any(pc.match_substring_regex(column, "^0[0-9]")).as_py())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.schema import is_missing
+from likely.sources.arrays import numpy_array
 
 Text = tuple[NDArray[np.uint8], NDArray[np.int64]]
 Part = Text | list[str | None]
@@ -49,7 +50,8 @@ class Strings:
         if not set(map(type, values)) <= {str}:
             texts = [None if is_missing(v) else v if isinstance(v, str) else str(v) for v in values]
             gone = np.array([text is None for text in texts], dtype=bool)
-        sizes = np.fromiter((len(text or "") for text in texts), np.int64, len(texts))
+        each = (len(text or "") for text in texts) if gone.any() else map(len, texts)  # type: ignore[arg-type]
+        sizes = np.fromiter(each, np.int64, len(texts))
         longest = max((len(token) for token in missing), default=0)
         for i in np.flatnonzero((sizes > 0) & (sizes <= longest + 2)).tolist():
             gone[i] = (texts[i] or "").strip() in missing
@@ -66,7 +68,7 @@ def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:
     import pyarrow.compute as pc
 
     column = pc.cast(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column, pa.large_string())
-    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
+    lengths = numpy_array(pc.binary_length(column))
     gone = np.isnan(lengths) if lengths.dtype.kind == "f" else np.zeros(len(column), bool)
     longest = max((len(token) for token in missing), default=0)
     for i in np.flatnonzero(np.nan_to_num(lengths) <= longest).tolist():

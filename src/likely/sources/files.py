@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError
+from likely.schema import NUMBER
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
 from likely.sources.letters import ENDINGS, Letters, are_letters
+from likely.sources.onefile import OneFile
 
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
@@ -68,7 +70,8 @@ class Several:
     partial: bool = False
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows of all files; a file with other columns than the first is refused by name."""
+        """The rows of all files; a file with other columns than the first, or with other content, is refused by name."""
+        numbers = [name for name, kind in (kinds or {}).items() if kind == NUMBER]
         first: set[str] = set()
         rows = 0
         for part in self.parts:
@@ -80,29 +83,31 @@ class Several:
                     raise DataError(
                         f"{part.label} differs from {self.parts[0].label} in column {odd[0]!r}", column=odd[0]
                     )
+                _check_numbers(batch, numbers, part.label)
                 rows = before + batch.start + batch.rows
                 yield replace(batch, start=before + batch.start)  # type: ignore[type-var]
 
 
+def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
+    """A column that another file made a column of numbers must be one here; text is read, and kept for the count."""
+    for name in names:
+        if name in batch.names and batch.kind(name)[0] != NUMBER:
+            try:
+                batch.numbers([name], 0, batch.rows)
+            except DataError as error:
+                raise DataError(f"{label}: {error}", column=error.column, value=error.value, row=error.row) from None
+
+
 @dataclass(frozen=True)
-class ParquetFile:
+class ParquetFile(OneFile):
     """A Parquet file, read batch by batch; text comes as Arrow's dictionaries, so each value is decoded once."""
-
-    path: str
-    reading: Reading
-    partial: bool = False
-
-    @property
-    def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
+        with self.as_arrow("Parquet"):
             with pq.ParquetFile(self.path) as file:
                 schema = file.schema_arrow
                 name_columns(schema.names, self.label)
@@ -111,41 +116,27 @@ class ParquetFile:
                 names = schema.names if kinds is None else [name for name in schema.names if name in kinds]
                 for start, batch in _counted(file.iter_batches(BATCH_ROWS, columns=names, use_threads=MANY_CORES)):
                     yield _frame(batch, start, self.reading.missing)
-        except (pa.ArrowException, OSError, UnicodeError) as error:
-            raise DataError(f"{self.label} is no whole Parquet file: {_first_line(error)}") from None
 
 
 @dataclass(frozen=True)
-class ArrowFile:
+class ArrowFile(OneFile):
     """An Arrow file or stream, mapped into memory."""
-
-    path: str
-    reading: Reading
-    partial: bool = False
-
-    @property
-    def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         import pyarrow as pa
 
-        try:
-            with pa.memory_map(self.path) as mapped:
-                try:
-                    file = pa.ipc.open_file(mapped)
-                    batches = (file.get_batch(i) for i in range(file.num_record_batches))
-                except pa.ArrowInvalid:
-                    mapped.seek(0)
-                    file = pa.ipc.open_stream(mapped)
-                    batches = iter(file)
-                name_columns(file.schema.names, self.label)
-                for start, batch in _counted(batches):
-                    yield _frame(batch, start, self.reading.missing)
-        except (pa.ArrowException, OSError, UnicodeError) as error:
-            raise DataError(f"{self.label} is no whole Arrow file: {_first_line(error)}") from None
+        with self.as_arrow("Arrow"), pa.memory_map(self.path) as mapped:
+            try:
+                file = pa.ipc.open_file(mapped)
+                batches = (file.get_batch(i) for i in range(file.num_record_batches))
+            except pa.ArrowInvalid:
+                mapped.seek(0)
+                file = pa.ipc.open_stream(mapped)
+                batches = iter(file)
+            name_columns(file.schema.names, self.label)
+            for start, batch in _counted(batches):
+                yield _frame(batch, start, self.reading.missing)
 
 
 def _frame(batch: Any, start: int, missing: tuple[str, ...]) -> Frame:
@@ -157,7 +148,3 @@ def _counted(batches: Any) -> Iterator[tuple[int, Any]]:
     for batch in batches:
         yield start, batch
         start += batch.num_rows
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

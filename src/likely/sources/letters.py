@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from likely.errors import DataError, LikelyWarning
 from likely.schema import TEXT
+from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import MISSING
 from likely.sources.mails import Read, decode, is_mbox, mail_text, mbox_mails
@@ -95,7 +96,7 @@ class Letters:
 
         kinds = {FILE: pa.string(), WORDS: pa.large_string(), LABEL: pa.string()}
         cells = zip(*rows, strict=True)
-        columns = {name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), cells, strict=True)}
+        columns = {name: arrow_array(column, kind) for (name, kind), column in zip(kinds.items(), cells, strict=True)}
         # Nothing in a folder stands for a missing cell, unless it was asked for: a class may be called "none".
         missing = () if self.reading.missing == MISSING else self.reading.missing
         return Pages(columns, len(rows), start, missing)

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from likely.sources.arrays import arrow_array
+
 LONGEST_CELL = 1 << 26
 BATCH_CELLS = 1 << 20
 REASONS = {
@@ -109,4 +111,4 @@ def _columns(batch: list[list[str]], places: list[int]) -> list[Any]:
     import pyarrow as pa
 
     columns = list(zip(*batch, strict=True))
-    return [pa.array(columns[i], pa.string()) for i in places]
+    return [arrow_array(columns[i], pa.string()) for i in places]

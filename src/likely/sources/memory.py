@@ -22,8 +22,9 @@ class InMemory:
     partial: bool = False
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The one batch."""
-        yield self.batch
+        """The one batch; none where there are neither rows nor columns, as in an empty list."""
+        if self.batch.rows or self.batch.names:
+            yield self.batch
 
 
 def from_memory(data: Any, missing: tuple[str, ...]) -> InMemory:

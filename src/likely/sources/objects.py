@@ -12,10 +12,11 @@ from likely.errors import DataError
 from likely.sources.batch import Batch, Frame, to_arrow
 from likely.sources.cells import name_columns
 from likely.sources.memory import InMemory, from_memory
+from likely.sources.onefile import OneFile
 from likely.sources.survey import encoding_of
 
 if TYPE_CHECKING:
-    from likely.sources import Reading
+    pass
 
 BATCH_ROWS = 20_000
 
@@ -49,30 +50,18 @@ def _reason(error: Exception) -> str:
 
 
 @dataclass(frozen=True)
-class JsonFile:
+class JsonFile(OneFile):
     """A JSON file: a list of objects, or an object of lists."""
-
-    path: str
-    reading: Reading
-    partial: bool = False
-
-    @property
-    def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
 
     @cached_property
     def table(self) -> InMemory:
         """The whole file, which JSON does not allow to read in parts."""
+        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+            text = file.read()
         try:
-            with open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
-                data = parse(file.read())
-        except UnicodeError as error:
-            raise _not_text(self.label, error) from None
+            data = parse(text)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.label} {_fault(error)}") from None
-        except OSError as error:
-            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
         if not isinstance(data, (list, dict)):
             kind = type(data).__name__
             raise DataError(f"{self.label} holds {kind}: it must hold a list of objects or an object of lists")
@@ -88,17 +77,8 @@ class JsonFile:
 
 
 @dataclass(frozen=True)
-class JsonLines:
+class JsonLines(OneFile):
     """A file with one JSON object a line; a column that a line leaves out is a missing cell."""
-
-    path: str
-    reading: Reading
-    partial: bool = False
-
-    @property
-    def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -132,16 +112,11 @@ class JsonLines:
 
     def _rows(self) -> Iterator[Row]:
         """The objects; a line that holds none is an error with its number, or a counted reject."""
-        try:
-            with open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
-                for number, line in enumerate(file, start=1):
-                    row = self._parsed(number, line) if not line.isspace() else None
-                    if row is not None:
-                        yield row
-        except UnicodeError as error:
-            raise _not_text(self.label, error) from None
-        except OSError as error:
-            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
+        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+            for number, line in enumerate(file, start=1):
+                row = self._parsed(number, line) if not line.isspace() else None
+                if row is not None:
+                    yield row
 
     def _parsed(self, number: int, line: str) -> Row | None:
         try:
@@ -153,11 +128,3 @@ class JsonLines:
             self.reading.reject(self.label, number, f"holds {type(row).__name__}, not an object")
             return None
         return row
-
-
-def _not_text(label: str, error: UnicodeError) -> DataError:
-    what = getattr(error, "encoding", "text")
-    return DataError(
-        f"{label} is not {what}: {getattr(error, 'reason', error)}",
-        remedy="pass encoding='latin-1' (--encoding latin-1), or what it is in",
-    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from likely.errors import LikelyWarning, SchemaError
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
+from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame, Matrix
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
     _warn_of_slips([c.name for c in lacking], sorted(names - {c.name for c in columns}))
     empty = {column.name: _nothing(column, batch.rows) for column in lacking}
     if isinstance(batch, Matrix):
-        present = {name: _arrow(batch.array[:, j]) for j, name in enumerate(batch.columns)}
+        present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}
         return Frame(present | empty, batch.rows, batch.start)
     assert isinstance(batch, Frame)
-    return replace(batch, columns=batch.columns | empty, _numbers={})
+    return replace(batch, columns=batch.columns | empty, _numbers={}, _coded={})
 
 
 def _warn_of_slips(lacking: list[str], extra: list[str]) -> None:
@@ -59,12 +60,6 @@ def _nothing(column: Column, rows: int) -> Any:
     return pa.nulls(rows, pa.float64() if column.kind == NUMBER else pa.string())
 
 
-def _arrow(values: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values)
-
-
 def one_row(batch: Batch, place: int) -> Batch:
     """A batch of one: there is no second formula for single rows."""
     start = batch.start + place
@@ -72,7 +67,7 @@ def one_row(batch: Batch, place: int) -> Batch:
         return replace(batch, array=batch.array[place : place + 1], start=start)
     assert isinstance(batch, Frame)
     columns = {name: column[place : place + 1] for name, column in batch.columns.items()}
-    return replace(batch, columns=columns, rows=1, start=start, _numbers={})
+    return replace(batch, columns=columns, rows=1, start=start, _numbers={}, _coded={})
 
 
 def cell(batch: Batch, column: Column) -> Any:
@@ -96,11 +91,9 @@ def take(batch: Batch, places: Any) -> Batch:
     if isinstance(batch, Matrix):
         return replace(batch, array=batch.array[places])
     assert isinstance(batch, Frame)
-    import pyarrow as pa
-
-    index = pa.array(places)
+    index = arrow_array(np.asarray(places))
     picked = {
         name: [column[i] for i in places] if isinstance(column, list) else column.take(index)
         for name, column in batch.columns.items()
     }
-    return replace(batch, columns=picked, rows=len(places), _numbers={})
+    return replace(batch, columns=picked, rows=len(places), _numbers={}, _coded={})

@@ -33,10 +33,11 @@ from likely.sources.cells import (
     text_to_numbers,
     text_to_whole_numbers,
 )
+from likely.sources.onefile import OneFile
 from likely.sources.survey import Survey, TextCheck, encoding_of, survey
 
 if TYPE_CHECKING:
-    from likely.sources import Reading
+    pass
 
 DELIMITERS = (",", ";", "\t", "|")
 BATCH_ROWS = 65_536
@@ -49,25 +50,14 @@ Table = tuple[int, list[Any]]
 
 
 @dataclass(frozen=True)
-class CsvFile:
+class CsvFile(OneFile):
     """A file of delimited text with a header line."""
-
-    path: str
-    reading: Reading
-    partial: bool = False
-
-    @property
-    def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
 
     @cached_property
     def checked(self) -> Checked:
         """The file as UTF-8, with its header, its delimiter and what its bytes say."""
-        try:
+        with self.as_text():
             return _check(self.path, self.label, encoding_of(self.path, self.reading.encoding))
-        except OSError as error:
-            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
 
     @cached_property
     def natural(self) -> dict[str, int]:
@@ -186,7 +176,7 @@ class Checked:
 
 
 def _check(path: str, label: str, encoding: str) -> Checked:
-    keep = None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _copy(path, label, encoding)
+    keep = None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _copy(path, encoding)
     readable = keep.name if keep else os.path.abspath(path)
     tabs = path.lower().endswith(".tsv")
     delimiter, names = _header(readable, label, tabs=tabs, spaced=False)
@@ -196,15 +186,12 @@ def _check(path: str, label: str, encoding: str) -> Checked:
     return Checked(readable, names, delimiter, found, keep)
 
 
-def _copy(path: str, label: str, encoding: str) -> Any:
+def _copy(path: str, encoding: str) -> Any:
     """The same text as UTF-8 in a temporary file, which vanishes with its last user."""
     copy = tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".csv", newline="")  # noqa: SIM115 - kept open
-    try:
-        with open(path, encoding=encoding, newline="") as file:
-            while block := file.read(BLOCK):
-                copy.write(block)
-    except UnicodeError as error:
-        raise DataError(f"{label} is not {encoding}: {error}", remedy="pass encoding= (--encoding) as it is") from None
+    with open(path, encoding=encoding, newline="") as file:
+        while block := file.read(BLOCK):
+            copy.write(block)
     copy.flush()
     return copy
 

@@ -146,7 +146,8 @@ def encode_texts(
     Strings become bytes slab by slab, on one core while the other counts.
     """
     reading = Reading(unit, ngrams, lowercase).checked()
-    ends = np.cumsum(np.fromiter(chain([0], (len(text or "") for text in texts)), dtype=np.int64))
+    each: Iterator[int] = (len(text or "") for text in texts) if None in texts else map(len, texts)  # type: ignore[arg-type]
+    ends = np.cumsum(np.fromiter(chain([0], each), dtype=np.int64))
     slabs = [texts[a:b] for a, b in pairwise(_cuts(ends))]
 
     def read(slab: Sequence[str | None]) -> Spans:

@@ -1,0 +1,99 @@
+"""Python's values as Arrow arrays. Arrow's own `array` imports pandas, only to see whether it is asked about a Series."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SMALL = 20_000  # beyond, Arrow's own way is quicker even with the quarter of a second for pandas
+
+
+def arrow_array(values: Any, kind: Any = None) -> Any:
+    """The values as an Arrow array, None and NaN as nulls, of the given type or of the one that they have."""
+    import pyarrow as pa
+
+    made = None
+    if "pandas" not in sys.modules:  # whoever has a Series has paid for it
+        if isinstance(values, np.ndarray):
+            made = _from_numbers(values)
+        elif isinstance(values, list | tuple) and len(values) <= SMALL:
+            made = _from_values(values)
+    if made is None:
+        return pa.array(values, kind, from_pandas=True)
+    return made if kind is None or made.type == kind else made.cast(kind)
+
+
+def _from_numbers(values: NDArray[Any]) -> Any:
+    """An array of numbers where it stands; None for any other array."""
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or values.dtype.itemsize > 8 or not values.dtype.isnative:
+        return None
+    there = ~np.isnan(values) if values.dtype.kind == "f" else None
+    return _built(np.ascontiguousarray(values), there)
+
+
+def _from_values(values: Sequence[Any]) -> Any:
+    """A list of one type of plain values; None for any other list."""
+    import pyarrow as pa
+
+    kinds = set(map(type, values)) - {type(None)}
+    if not kinds:
+        return pa.nulls(len(values))
+    there = np.array([value is not None for value in values]) if None in values else None
+    if kinds == {bool}:
+        yes = np.packbits([value is True for value in values], bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(there), pa.py_buffer(yes)])
+    if kinds == {float}:
+        return _from_numbers(np.array(values, np.float64))  # None becomes NaN
+    if kinds == {int}:
+        try:
+            return _built(np.array([value or 0 for value in values], np.int64), there)
+        except OverflowError:
+            return None
+    return _from_text(values, there) if kinds == {str} else None
+
+
+def _from_text(values: Sequence[str | None], there: NDArray[np.bool_] | None) -> Any:
+    import pyarrow as pa
+
+    encoded = [value.encode() if value else b"" for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:
+        return None
+    buffers = [_bits(there), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+def _built(values: NDArray[Any], there: NDArray[np.bool_] | None) -> Any:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [_bits(there), pa.py_buffer(values)])
+
+
+def _bits(there: NDArray[np.bool_] | None) -> Any:
+    """Which cells are there, as Arrow writes it: a bit a cell, nothing where all are."""
+    import pyarrow as pa
+
+    return None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def arrow_scalar(value: Any, kind: Any) -> Any:
+    """One value of a type, for comparisons and for filling gaps."""
+    return arrow_array([value], kind)[0]
+
+
+def numpy_array(column: Any) -> NDArray[Any]:
+    """An Arrow column of numbers where it stands; with gaps it becomes floats, NaN where nothing is."""
+    bits, data = column.buffers()
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    end = column.offset + len(column)
+    if data is None:
+        return np.zeros(0, dtype)
+    values: NDArray[Any] = np.frombuffer(data, dtype, end)[column.offset :]
+    if not column.null_count:
+        return values
+    there = np.unpackbits(np.frombuffer(bits, np.uint8), count=end, bitorder="little")[column.offset :]
+    return np.where(there, values.astype(np.float64, copy=False), np.nan)

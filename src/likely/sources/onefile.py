@@ -1,0 +1,50 @@
+"""What all tables in files have in common: a path, a way of reading, a name, and the words for what cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from likely.errors import DataError
+
+if TYPE_CHECKING:
+    from likely.sources import Reading
+
+
+@dataclass(frozen=True)
+class OneFile:
+    """A file that holds one table; every row of it has every column."""
+
+    path: str
+    reading: Reading
+    partial: bool = False
+
+    @property
+    def label(self) -> str:
+        """The path, in quotes."""
+        return repr(self.path)
+
+    @contextlib.contextmanager
+    def as_text(self) -> Iterator[None]:
+        """While its text is read: what the disk or the encoding does not allow is an error that names the file."""
+        try:
+            yield
+        except UnicodeError as error:
+            what, why = getattr(error, "encoding", "text"), getattr(error, "reason", error)
+            remedy = "pass encoding='latin-1' (--encoding latin-1), or what it is in"
+            raise DataError(f"{self.label} is not {what}: {why}", remedy=remedy) from None
+        except OSError as error:
+            raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def as_arrow(self, kind: str) -> Iterator[None]:
+        """While Arrow reads it: what it stumbles over is an error that names the file."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError, UnicodeError) as error:
+            said = str(error).strip() or type(error).__name__
+            raise DataError(f"{self.label} is no whole {kind} file: {said.splitlines()[0]}") from None
