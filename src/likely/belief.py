@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration import Calibration
+from likely.errors import DataError
 from likely.families import Binned, Block, Parameters
 from likely.families.base import log
 from likely.families.curve import Curve
@@ -33,6 +34,8 @@ def read_off(
     tally: Tally, prior: Priors, stages: Mapping[str, Curve], calibration: Calibration | None
 ) -> tuple[Parameters, ...]:
     """What is believed of every block, and then of every set of columns that speak together."""
+    if not tally.schema.classes:
+        raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
     found = _derived(tally, prior, calibration)
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     log_prior = log(prior.class_shares(tally.schema.classes, tally.classes))

@@ -96,7 +96,7 @@ def test_a_column_of_nothing_but_missing_cells_says_nothing_when_it_is_asked_for
 
 def test_counts_that_never_showed_an_event_do_not_silence_the_other_columns():
     data = {"k": [0, 0, 0, 0], "c": ["p", "p", "q", "q"], "y": [0, 0, 1, 1]}
-    model = likely.learn(data, "y", families={"k": "poisson"})
+    model = likely.learn(data, "y", families={"k": "poisson"}, plain=True)
     assert model.posterior({"k": 3, "c": "p"}).probabilities[0, 0] == pytest.approx(3 / 4)
     certain = likely.learn(data, "y", families={"k": "poisson"}, smoothing=0)
     assert certain.posterior({"k": 3, "c": "p"}).impossible.tolist() == [True]

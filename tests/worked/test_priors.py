@@ -63,7 +63,7 @@ def test_models_that_count_different_things_do_not_merge():
 
 @pytest.mark.parametrize("prior", [None, "estimated", 1.0, "1/2", likely.MEstimate(3), likely.Dirichlet(2)])
 def test_the_class_prior_is_estimated_or_smoothed(prior):
-    shares = likely.learn(PAIRS | {"y": [1, 1, 1, 1, 1, 2]}, "y", class_prior=prior).class_prior
+    shares = likely.learn(PAIRS | {"y": [1, 1, 1, 1, 1, 2]}, "y", class_prior=prior, plain=True).class_prior
     extra = {None: 0, "estimated": 0, 1.0: 1, "1/2": 0.5}.get(prior if not hasattr(prior, "rows") else "", 1.5)
     extra = 1.0 if isinstance(prior, likely.Dirichlet) else extra
     np.testing.assert_allclose(shares, [(5 + extra) / (6 + 2 * extra), (1 + extra) / (6 + 2 * extra)])
@@ -106,8 +106,8 @@ def test_values_that_a_prior_names_find_the_column_however_it_writes_them():
 def test_values_named_by_a_prior_come_and_go_with_it():
     data = {"c": ["p", "q", "p"], "y": [0, 1, 1]}
     named = likely.MEstimate(2, p={"p": 0.5, "q": 0.25, "r": 0.25})
-    plain = likely.learn(data, "y")
-    model = likely.learn(data, "y", smoothing={"c": named})
+    plain = likely.learn(data, "y", plain=True)
+    model = likely.learn(data, "y", smoothing={"c": named}, plain=True)
     assert model.schema.by_name["c"].values == ("p", "q", "r")
     assert plain.relearn(smoothing={"c": named}) == model
     assert model.relearn(smoothing=1.0) == plain
@@ -130,7 +130,7 @@ def test_when_every_class_has_probability_zero_the_prior_is_left_and_the_ledger_
 
 
 def test_the_ledger_flags_unseen_missing_and_far_cells():
-    model = quietly(likely.learn, BASE, "y")
+    model = quietly(likely.learn, BASE, "y", plain=True)
     flags = {e.name: e.flags for e in model.explain({"c": "never", "x": 1e6}).entries}
     assert flags == {"c": ("unseen",), "x": ("out of range",)}
     flags = {e.name: e.flags for e in model.explain({"c": None, "x": None}).entries}

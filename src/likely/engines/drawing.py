@@ -37,7 +37,7 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
     numbers = [c.name for c in schema.columns if c.kind == NUMBER]
     categories = [c.name for c in schema.columns if c.kind == CATEGORY]
     keys = np.empty(batch.rows, np.int64)
-    of_class = hashes(schema.classes, "\0class")
+    of_class = np.append(hashes(schema.classes, "\0class"), np.uint64(0))  # rows without a class read the last entry
     of_value = {name: np.append(hashes(schema.by_name[name].values, name), seed(name)) for name in categories}
 
     def work(part: tuple[int, int]) -> None:
