@@ -51,8 +51,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         Columns that are modelled together.
     plain : bool, default=False
         The textbook's model, nothing but counting: numbers Gaussian, one imagined row a value, no weights.
-    dependence : "auto", "pairs" or "none", default="auto"
-        Whether columns may speak together, and how many.
+    dependence : "auto", "pairs", "none", "tree" or "one-dependence", default="auto"
+        Which columns may speak together beyond what each says alone.
     average : bool, default=False
         Average the plain model over all choices of which columns depend on the class.
 

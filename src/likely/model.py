@@ -185,11 +185,11 @@ class Model:
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
             if curve:
                 stages[block.name] = curve
-        calibration = calibrate(self.tally, self.plain_parameters, self.dependence) if self._fits else None
+        calibration = calibrate(self.tally, self.plain_parameters, self.dependence) if self.calibrates else None
         return replace(self, stages=stages, calibration=calibration)
 
     @property
-    def _fits(self) -> bool:
+    def calibrates(self) -> bool:
         """Whether there is something to calibrate: a sample of rows of several classes, and nothing said against it."""
         return self.tally.sample is not None and self.prior.default.chosen and int((self.tally.classes > 0).sum()) > 1
 
@@ -197,15 +197,16 @@ class Model:
     def stale(self) -> bool:
         """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
-        if self._fits and (self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())):
+        if self.calibrates and (self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())):
             return True
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 
     def recounted(self, tally: Tally) -> Model:
         """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
         other = replace(self, tally=settled(tally))
-        fitted = bool(self.stages) or self.calibration is not None
-        return other.recalibrate() if fitted and tally.schema.classes != self.classes else other
+        new = tally.schema.classes != self.classes
+        refit = (bool(self.stages) and new) or (other.calibrates and (new or self.calibration is None))
+        return other.recalibrate() if refit else other
 
     def relearn(
         self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.parts import Calibration, Interaction
 from likely.calibration.search import Searched, best_sets, grouped
 from likely.calibration.tables import Rows, Table, make_table
@@ -24,7 +25,9 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1}  # columns that may speak together
+# How many columns may speak together; the last two are classical, and of pairs.
+DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
+HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
 ENTRIES = 8_000_000  # of evidence: fewer rows are looked at where classes and columns are many
 FEWEST_ROWS = 2_000
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
@@ -50,13 +53,16 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
         return None
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
     sample = sample.take(np.arange(min(len(sample), rows)))
+    sample = replace(sample, weights=np.minimum(sample.weights, HEAVIEST))
     terms = [_term(tally, sample, i, parameters) for i, parameters in enumerate(believed)]
     spoken = [term for term in terms if term is not None]
     if not spoken:
         return None
     absent = {t.name: said for t in spoken if (said := _absent(tally, t.name)) is not None}
     fit = Fit.start(sample, tally, spoken, absent)
-    for _ in range(ROUNDS if DEPENDENCE[dependence] > 1 else 0):
+    if dependence in ("tree", "one-dependence"):
+        fit.classical(dependence == "tree")
+    for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
         if not fit.grow(DEPENDENCE[dependence]):
             break
     return fit.result(tally, believed, absent)
@@ -146,7 +152,8 @@ class Fit:
     bias: Array
     temperature: float
     alone: int  # how many of the terms speak for one block, or for its being missing
-    tables: dict[tuple[int, ...], Table]
+    tables: dict[tuple[int, ...], Table | Pair]
+    shared: bool = False  # whether all tables have one weight in common
 
     @staticmethod
     def start(sample: Reservoir, tally: Tally, terms: Sequence[Term], absent: dict[str, Any]) -> Fit:
@@ -203,13 +210,42 @@ class Fit:
             self._solve(np.concatenate([self.weights, np.full(new, 0.1)]))
         return bool(new)
 
+    def classical(self, tree: bool) -> None:
+        """Pairs of columns as the textbooks choose them: a tree with a weight for each, or all with one in common."""
+        rows = Rows(self.sample.labels, self.sample.weights, self.shares())
+        searched = {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
+        pairs = chosen_pairs(searched, rows, tree)
+        if not pairs:
+            return
+        self.tables = {pair: table for pair, (table, _) in pairs.items()}
+        said = [table.left_out(cells, rows) for table, cells in pairs.values()]
+        self.shared = not tree
+        self.evidence += said if tree else [np.sum(said, axis=0)]
+        self._solve(np.concatenate([self.weights, np.full(len(said) if tree else 1, 1.0 / len(said))]))
+
+    def rises(self) -> dict[str, float]:
+        """By how much the left-out log loss rises, in nats a row, if a block and all tables it is in fall silent."""
+        rows, labels, w = len(self.base), self.sample.labels, self.sample.weights
+        score = self.base.astype(np.float64) + self.bias
+        parts = [np.multiply(e, v, dtype=np.float64) for v, e in zip(self.weights, self.evidence, strict=True)]
+        for part in parts:
+            score += part
+        whole = w @ _lost(score, labels)
+        found = {}
+        for i, term in enumerate(self.terms):
+            within = [] if self.shared else [t for t, columns in enumerate(self.tables) if i in columns]
+            silent = score - parts[i] - sum(parts[self.alone + t] for t in within)
+            found[term.name] = float((w @ _lost(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
+        return found
+
     def result(self, tally: Tally, believed: Sequence[Parameters], absent: dict[str, Any]) -> Calibration:
         """What was found, as a part of the model."""
         ends = np.cumsum([len(self.terms), len(absent)])
         singles, missing, together = np.split(self.weights, ends)
         names = [term.name for term in self.terms]
         interactions = []
-        for (columns, table), weight in zip(self.tables.items(), together.tolist(), strict=True):
+        shared = np.full(len(self.tables), together[0]) if self.shared else together
+        for (columns, table), weight in zip(self.tables.items(), shared.tolist(), strict=True):
             if weight > NEGLIGIBLE:
                 parts: list[Any] = [self.terms[i].searched for i in columns]
                 groups = tuple(part.groups(len(columns)) for part in parts)
@@ -224,7 +260,15 @@ class Fit:
             {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)},
             {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY},
             float(tally.classes.sum()),
+            self.rises(),
         )
+
+
+def _lost(score: Array, labels: NDArray[np.int64]) -> Array:
+    """-log of the probability of each row's own class."""
+    top = score.max(1)
+    lost: Array = np.log(np.exp(score - top[:, None]).sum(1)) + top - score[np.arange(len(score)), labels]
+    return lost
 
 
 def _missing_term(sample: Reservoir, columns: tuple[str, ...], said: Array, left_out: Array) -> Single:

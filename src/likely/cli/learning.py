@@ -68,10 +68,11 @@ if TYPE_CHECKING:
 @click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
 @click.option(
     "--dependence",
-    type=click.Choice(["auto", "pairs", "none"]),
+    type=click.Choice(["auto", "pairs", "none", "tree", "one-dependence"]),
     default="auto",
     show_default=True,
-    help="Which columns may speak together beyond what each says alone: sets of up to four, pairs, or none.",
+    help="Which columns may speak together beyond what each says alone: sets of up to four, pairs, none, "
+    "the pairs of a tree (TAN), or all pairs (A1DE).",
 )
 @click.option("--select", is_flag=True, help="Keep only columns that lower the leave-one-out log loss, best first.")
 @click.option("--average", is_flag=True, help="Average over all choices of which columns depend on the class.")
