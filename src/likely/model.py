@@ -197,7 +197,9 @@ class Model:
     def stale(self) -> bool:
         """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
-        if self.calibrates and (self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())):
+        if self.calibrates and (
+            self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())
+        ):
             return True
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 

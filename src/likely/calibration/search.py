@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration.tables import RIDGE, Axis, Cells, Rows, search_gain
+from likely.calibration.tables import Axis, Cells, Rows, search_gain
 from likely.threads import in_parallel
 
 Array = NDArray[np.float64]
@@ -99,11 +99,8 @@ def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, 
     sizes = {i: int(column.of_search[-1]) + 1 for i, column in columns.items()}
 
     def work(candidate: Set) -> float:
-        *known, last = candidate
-        first = _cells([codes[i] for i in known], [sizes[i] for i in known])
-        number = int(np.prod([sizes[i] for i in candidate]))
-        sums = np.empty((number, seen[0].shape[1])), np.empty((number, seen[0].shape[1]))
-        return float(search_gain(first, codes[last], sizes[last], *seen, RIDGE, *sums))
+        held = [sizes[i] for i in candidate]
+        return search_gain(_cells([codes[i] for i in candidate], held), int(np.prod(held)), *seen)
 
     gains = in_parallel(work, candidates)
     ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
