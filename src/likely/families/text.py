@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -26,7 +25,7 @@ KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
 MOST_WORDS_SHOWN = 200
 STRETCH = 1 << 23  # bytes of text that a person's own pattern turns into bags at a time
-MOST_SAMPLES = 8
+MOST_SAMPLES = 32
 LARGE = 1 << 20  # bytes of text: more is not interpreted
 
 
@@ -100,11 +99,9 @@ class Text:
             weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
             if self.kind == "auto":
                 sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
-            if (
-                len(sampled) > MOST_SAMPLES
-            ):  # the newest are short: they are put together before the long one is touched
-                sampled = [sampled[0] + reduce(operator.add, sampled[1:])]
-        sample = reduce(operator.add, sampled) if self.kind == "auto" else None
+            if len(sampled) > MOST_SAMPLES:
+                sampled = [Sample.together(sampled)]
+        sample = Sample.together(sampled) if self.kind == "auto" else None
         return [Words(vocabulary, table, documents, sample)]
 
     def _parts_of(self, documents: Documents | Strings | None) -> Iterator[tuple[int, int, Bags]]:
