@@ -18,7 +18,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import likely.kernels
-from likely.tokens import Bags, Vocabulary, bags, encode, encode_texts, encode_tokens, spans, utf8, vocabulary
+from likely.tokens import (
+    Bags,
+    Vocabulary,
+    bags,
+    encode,
+    encode_in_parts,
+    encode_texts,
+    encode_tokens,
+    spans,
+    utf8,
+    vocabulary,
+)
 
 WORD = re.compile(r"(?u)\b\w\w+\b")
 AWKWARD = "aB_1 \n\t\0'.Σσςİ\u0307\u0345ʰ·éÉßẞKÅȺ٣೨中ｱ\u00a0\u2003\u3000😀𐐀𐐨\U000e0067\U000e0001\U0010fffd"
@@ -171,9 +182,25 @@ def test_threads_and_slabs_change_nothing(documents: list[str], threads: int, si
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bags, "SLAB", size)
         assert same_bags(encode_texts(documents, threads=threads), whole)
+        assert same_bags(encode_texts(tuple(documents), threads=threads), whole)
         assert same_bags(encode(*utf8(documents), threads=threads), whole)
         frozen = encode_texts(documents, whole.vocabulary, frozen=True, threads=threads)
     assert same_bags(frozen, whole)
+
+
+@given(st.lists(texts(), max_size=12), st.integers(1, 3), st.integers(1, 40), st.booleans())
+def test_bags_in_parts_end_to_end_are_the_bags_of_all(documents: list[str], threads: int, size: int, raw: bool) -> None:
+    whole = encode_texts(documents)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bags, "SLAB", size)
+        parts = list(encode_in_parts(utf8(documents) if raw else documents, threads=threads))
+    assert [a for a, _, _ in parts] + [len(documents)] == [0, *(b for _, b, _ in parts)]
+    for a, b, part in parts:
+        expected = whole.part(a, b)
+        assert part.vocabulary.words() == whole.vocabulary.words()[: len(part.vocabulary)]
+        for name in ("indptr", "ids", "counts", "unknown"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(expected, name))
+    assert not parts or parts[-1][2].vocabulary == whole.vocabulary
 
 
 def test_large_batches_on_many_threads_equal_one_thread() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -78,9 +78,16 @@ class Sample:
     def __add__(self, other: Sample) -> Sample:
         if not len(other) or (len(self) >= SIZE and other.keys.min() > self.keys.max()):
             return self
-        parts = zip(self.arrays().values(), other.arrays().values(), strict=True)
-        keys, labels, weights, _, ids, counts = (np.concatenate(pair) for pair in parts)
-        indptr = np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]])
+        return Sample.together([self, other])
+
+    @staticmethod
+    def together(parts: Sequence[Sample]) -> Sample:
+        """The sample of all that several were taken from: one sum of many, each document being moved once."""
+        arrays = zip(*(part.arrays().values() for part in parts), strict=True)
+        keys, labels, weights, _, ids, counts = (np.concatenate(several) for several in arrays)
+        starts = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+        ends = [part.indptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
+        indptr = np.concatenate([np.zeros(1, np.int64), *ends])
         return Sample(keys, labels, weights, indptr, ids, counts).lowest()
 
     def __sub__(self, other: Sample) -> Sample:

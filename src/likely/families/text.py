@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,12 +19,14 @@ from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
 from likely.sources.documents import Documents, Part, Strings
-from likely.tokens import Bags, Vocabulary, encode, encode_texts, encode_tokens, weighing
+from likely.tokens import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
 MOST_WORDS_SHOWN = 200
-STRETCH = 1 << 23  # bytes of text that are turned into bags at a time
+STRETCH = 1 << 23  # bytes of text that a person's own pattern turns into bags at a time
+MOST_SAMPLES = 32
+LARGE = 1 << 20  # bytes of text: more is not interpreted
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,35 @@ class Text:
         """How much of each word was seen in each class."""
         vocabulary, documents = Vocabulary(), np.zeros(classes)
         table = np.zeros((0, classes * self._parts))
-        sample = Sample.empty() if self.kind == "auto" else None
-        for a, b in _stretches(rows.documents):
+        sampled = [Sample.empty()]
+        for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
-            text = rows.documents.part(a, b)
             used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
-            bags = self.bags(text, vocabulary, frozen=False)
             vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
             weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
-            sample = sample and sample + Sample.of(bags, text, used, weights[a:b])
+            if self.kind == "auto":
+                sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
+            if len(sampled) > MOST_SAMPLES:
+                sampled = [Sample.together(sampled)]
+        sample = Sample.together(sampled) if self.kind == "auto" else None
         return [Words(vocabulary, table, documents, sample)]
+
+    def _parts_of(self, documents: Documents | Strings | None) -> Iterator[tuple[int, int, Bags]]:
+        """Bags of some documents after the other, which never take much memory; the vocabulary grows as they come."""
+        if documents is None or len(documents.ends) < 2:
+            return
+        rows = len(documents.ends) - 1
+        if self.pattern is None:
+            if documents.ends[-1] - documents.ends[0] > LARGE:
+                weighing.count_words.prepare()
+            settings: dict[str, Any] = {"ngrams": self.ngrams, "unit": self.unit, "lowercase": self.lowercase}
+            yield from encode_in_parts(documents.part(0, rows), **settings)
+            return
+        vocabulary = Vocabulary()
+        for a, b in _stretches(documents):
+            bags = self.bags(documents.part(a, b), vocabulary, frozen=False)
+            vocabulary = bags.vocabulary
+            yield a, b, bags
 
     def settle(self, words: Words) -> Words:
         """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""
@@ -262,10 +283,8 @@ class _Readable(Sequence[dict[str, Any]]):
         return self._rows[at]
 
 
-def _stretches(documents: Documents | Strings | None) -> list[tuple[int, int]]:
+def _stretches(documents: Documents | Strings) -> list[tuple[int, int]]:
     """Documents that are counted at a time: some megabytes of text, so that their bags never take much memory."""
-    if documents is None or len(documents.ends) < 2:
-        return []
     ends = documents.ends
     edges = np.searchsorted(ends, np.arange(ends[0] + STRETCH, ends[-1], STRETCH))
     cuts = sorted({0, *edges.tolist(), len(ends) - 1})

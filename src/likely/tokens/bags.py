@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -16,7 +17,10 @@ from likely.tokens import _loops
 from likely.tokens.spans import Reading, Spans, checked, spans_of_texts, spans_of_tokens, utf8
 from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
 
-SLAB = 1 << 20  # bytes of text that one core reads at a time: what it writes meanwhile fits the cache
+Text = tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]
+SLAB = (
+    1 << 18
+)  # bytes of text that one core reads at a time: what it writes meanwhile fits the cache, and is soon let go
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +124,8 @@ def encode(
     added to the vocabulary, or with `frozen` only counted as unknown. Bytes that are not UTF-8 read as U+FFFD, which is
     part of no word. Slabs of documents are counted apart and numbered in their order: threads change nothing but time.
     """
-    reading = Reading(unit, ngrams, lowercase).checked()
-    buffer, offsets = checked(buffer, offsets)
-    slabs = [(offsets[a], offsets[b], offsets[a : b + 1] - offsets[a]) for a, b in pairwise(_cuts(offsets))]
-
-    def read(slab: tuple[Any, Any, Any]) -> Spans:
-        first, stop, places = slab
-        return spans_of_texts(buffer[first:stop], places, reading)
-
-    return _counted_together(read, slabs, vocabulary, frozen, threads)
+    read, cuts = _reader((buffer, offsets), Reading(unit, ngrams, lowercase).checked())
+    return _counted_together(read, list(pairwise(cuts)), vocabulary, frozen, threads)
 
 
 def encode_texts(
@@ -145,15 +142,49 @@ def encode_texts(
 
     Strings become bytes slab by slab, on one core while the other counts.
     """
-    reading = Reading(unit, ngrams, lowercase).checked()
-    each: Iterator[int] = (len(text or "") for text in texts) if None in texts else map(len, texts)  # type: ignore[arg-type]
-    ends = np.cumsum(np.fromiter(chain([0], each), dtype=np.int64))
-    slabs = [texts[a:b] for a, b in pairwise(_cuts(ends))]
+    read, cuts = _reader(texts, Reading(unit, ngrams, lowercase).checked())
+    return _counted_together(read, list(pairwise(cuts)), vocabulary, frozen, threads)
 
-    def read(slab: Sequence[str | None]) -> Spans:
-        return spans_of_texts(*utf8(slab), reading)
 
-    return _counted_together(read, slabs, vocabulary, frozen, threads)
+def encode_in_parts(
+    text: Sequence[str | None] | Text,
+    *,
+    unit: str = "word",
+    ngrams: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    threads: int | None = None,
+) -> Iterator[tuple[int, int, Bags]]:
+    """The same bags some documents at a time, from where to where they are: no more than a few parts are ever held.
+
+    Each part has a vocabulary that begins with that of the part before; while one is looked at, the next are counted.
+    """
+    read, cuts = _reader(text, Reading(unit, ngrams, lowercase).checked())
+    known, slabs = Vocabulary(), list(pairwise(cuts))
+    for (a, b), (table, part) in zip(slabs, _mapped(lambda slab: _counted(read(slab)), slabs, threads), strict=True):
+        known, names = known.grow(table.words(table.size))
+        shelf = _Shelf()
+        shelf.put(part, names)
+        yield a, b, shelf.bags(known)
+
+
+def _reader(
+    text: Sequence[str | None] | Text, reading: Reading
+) -> tuple[Callable[[tuple[int, int]], Spans], list[int]]:
+    """How some of the documents are read, strings or bytes, and where a slab of them begins."""
+    if (
+        isinstance(text, tuple) and len(text) == 2 and isinstance(text[0], np.ndarray)
+    ):  # a tuple may hold strings as well
+        buffer, offsets = checked(*text)
+
+        def read_bytes(slab: tuple[int, int]) -> Spans:
+            places = offsets[slab[0] : slab[1] + 1]
+            return spans_of_texts(buffer[places[0] : places[-1]], places - places[0], reading)
+
+        return read_bytes, _cuts(offsets)
+    texts: Sequence[str | None] = text
+    each: Iterator[int] = (len(one or "") for one in texts) if None in texts else map(len, texts)  # type: ignore[arg-type]
+    cuts = _cuts(np.cumsum(np.fromiter(chain([0], each), dtype=np.int64)))
+    return (lambda slab: spans_of_texts(*utf8(texts[slab[0] : slab[1]]), reading)), cuts
 
 
 def encode_tokens(
@@ -206,8 +237,14 @@ def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -
         yield from map(work, slabs)
         return
     pool = ThreadPoolExecutor(workers)
+    under_way: deque[Future[Any]] = deque()
     try:
-        yield from pool.map(work, slabs)
+        for slab in slabs:
+            under_way.append(pool.submit(work, slab))
+            if len(under_way) > workers:  # whoever takes them may be slower than whoever makes them
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 
