@@ -132,8 +132,8 @@ def search_gain(cells: Cells, number: int, wrong: NDArray[np.float32], squared: 
     summed, spread = np.zeros((number, classes)), np.zeros((number, classes))
     if wrong.size < COMPILED:
         place = (cells.astype(np.int64)[:, None] * classes + np.arange(classes)).ravel()
-        summed.flat = np.bincount(place, wrong.ravel(), number * classes)
-        spread.flat = np.bincount(place, squared.ravel(), number * classes)
+        summed[:] = np.bincount(place, wrong.ravel(), number * classes).reshape(number, classes)
+        spread[:] = np.bincount(place, squared.ravel(), number * classes).reshape(number, classes)
     else:
         add_up(wrong, squared, cells, summed, spread)
     there = np.flatnonzero(spread)

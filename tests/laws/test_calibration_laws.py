@@ -1,0 +1,289 @@
+"""Laws of what is fitted on top of the counts: leaving out equals counting anew, parts equal the whole, weights are copies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import likely
+from likely import reservoir
+from likely.calibration import DEPENDENCE, calibrate
+from likely.calibration.classical import count_pair
+from likely.calibration.tables import Axis, Rows, Table, blur, count_cells
+from likely.calibration.weights import Problem
+from likely.families.binned import mdl_edges
+from likely.families.evidence import weigh
+from likely.families.histogram import MOST, Histogram
+from strategies import quietly
+
+COUNTS = hnp.arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(2, 4)), elements=st.integers(0, 9))
+NUMBERS = st.floats(allow_nan=True, allow_infinity=False, width=64) | st.integers(-3, 3).map(float)
+
+
+def table(rows=240, seed=0, noise=0.7):
+    """A mixed, gappy table in which two columns speak together."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, rows)
+    sign = rng.integers(0, 2, rows)
+    columns = {
+        "x": rng.normal(y, 1.0).round(2),
+        "z": rng.exponential(1.0 + y),
+        "c": np.array(["u", "v", "w"], dtype=object)[(y + (rng.random(rows) < noise)) % 3],
+        "one": np.array(["p", "q"], dtype=object)[sign],
+        "two": np.array(["s", "t"], dtype=object)[(sign + (y > 0)) % 2],
+        "y": np.array(["a", "b", "k"], dtype=object)[y],
+    }
+    columns["x"][rng.random(rows) < 0.1] = np.nan
+    columns["c"][rng.random(rows) < 0.1] = None
+    return {name: column.tolist() for name, column in columns.items()}
+
+
+def rows_of(data, places):
+    return {name: [column[i] for i in places] for name, column in data.items()}
+
+
+def features(data):
+    return {name: column for name, column in data.items() if name != "y"}
+
+
+@given(COUNTS)
+def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
+    seen = seen.astype(float)
+    evidence = weigh(seen)
+    whole, classes = seen.sum(), seen.sum(0)
+    share = evidence.imagined / (whole + 0.5 * len(classes))
+    for value, own in np.argwhere(seen > 0):
+        less = seen.copy()
+        less[value, own] -= 1
+        anew = np.log(less[value] / (less.sum(0) + 0.5) + share)  # the same imagined share: it is not chosen again
+        said = evidence.table[value].copy()
+        said[own] = evidence.left_out[value, own]
+        np.testing.assert_allclose(said - said[0], anew - anew[0], rtol=1e-9, atol=1e-12)
+
+
+@given(COUNTS)
+def test_an_unseen_value_and_an_empty_class_say_nothing_absurd(seen):
+    evidence = weigh(np.vstack([seen, np.zeros((1, seen.shape[1]))]).astype(float))
+    assert np.isfinite(evidence.table).all()
+    np.testing.assert_allclose(evidence.table[-1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(evidence.probabilities().sum(1), 1.0)
+
+
+@given(st.integers(1, 5), st.integers(2, 3), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_cell_left_out_is_the_cell_counted_without_the_row(cells, classes, seed, blurred):
+    rng = np.random.default_rng(seed)
+    n = 30
+    place = rng.integers(0, cells, n).astype(np.int32)
+    shares = rng.dirichlet(np.ones(classes), n)
+    rows = Rows(rng.integers(0, classes, n), np.ones(n), shares)
+    axes = [Axis(cells, numeric=True)]
+    lent = 0.6 if blurred else 0.0
+
+    def made(kept):
+        seen, expected = count_cells(place[kept], Rows(rows.labels[kept], rows.weights[kept], shares[kept]), cells)
+        return blur(seen, axes, lent), blur(expected, axes, lent)
+
+    said = Table(*made(np.arange(n)), 2.0, 0.0, 0.0).left_out(place, rows)
+    for i in range(n):
+        seen, expected = made(np.delete(np.arange(n), i))
+        np.testing.assert_allclose(
+            said[i], np.log((seen[place[i]] + 2) / (expected[place[i]] + 2)), rtol=1e-5, atol=1e-6
+        )
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_pair_left_out_is_the_pair_counted_without_the_row(seed):
+    rng = np.random.default_rng(seed)
+    n, axes = 40, [Axis(3, numeric=False), Axis(4, numeric=False)]
+    place, labels = rng.integers(0, 12, n).astype(np.int32), rng.integers(0, 2, n)
+    rows = Rows(labels, np.ones(n), np.full((n, 2), 0.5))
+    pair = count_pair(axes, place, rows)
+    said = pair.left_out(place, rows)
+    for i in range(n):
+        kept = np.delete(np.arange(n), i)
+        less = type(pair)(
+            count_pair(axes, place[kept], Rows(labels[kept], np.ones(n - 1), rows.shares[kept])).seen, pair.shrink
+        )
+        np.testing.assert_allclose(said[i], less.evidence()[place[i]], rtol=1e-5, atol=1e-6)
+
+
+@given(hnp.arrays(np.float64, st.integers(0, 60), elements=NUMBERS), st.integers(0, 60), st.integers(0, 2**32 - 1))
+def test_histograms_add_and_subtract_and_forget_the_order(x, cut, seed):
+    rng = np.random.default_rng(seed)
+    y, w = rng.integers(-1, 3, len(x)), rng.integers(0, 3, len(x)).astype(float)
+    whole = Histogram.of(x, y, w, 3)
+    one, two = (Histogram.of(x[part], y[part], w[part], 3) for part in (slice(0, cut), slice(cut, None)))
+    order = rng.permutation(len(x))
+    assert one + two == whole == two + one == Histogram.of(x[order], y[order], w[order], 3)
+    assert whole - two == one
+    assert whole + whole * 0.0 == whole
+    copies = np.repeat(np.arange(len(x)), w.astype(int))
+    assert Histogram.of(x[copies], y[copies], np.ones(len(copies)), 3) == whole
+
+
+@pytest.mark.parametrize("draw", ["normal", "exponential", "standard_cauchy"])
+def test_histograms_of_many_numbers_keep_within_their_cells_and_forget_the_split(draw):
+    rng = np.random.default_rng(1)
+    x = getattr(rng, draw)(size=30_000) * 10.0 ** rng.integers(-3, 4)
+    y, w = rng.integers(0, 2, len(x)), np.ones(len(x))
+    whole = Histogram.of(x, y, w, 2)
+    parts = [Histogram.of(x[i::7], y[i::7], w[i::7], 2) for i in range(7)]
+    assert len(whole.keys) <= MOST
+    assert parts[3] + parts[1] + (parts[0] + parts[2]) + parts[6] + parts[5] + parts[4] == whole
+    edges = whole.edges(64)
+    place = np.searchsorted(edges, x, side="right")
+    np.testing.assert_array_equal(whole.cut(edges).sum(1), np.bincount(place, minlength=len(edges) + 1))
+    assert np.bincount(place).max() < 3 * len(x) / 64
+
+
+def test_edges_by_description_length_find_the_step_and_nothing_in_noise():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=2_000)
+    step = mdl_edges(Histogram.of(x, (x > 0.5).astype(int), np.ones(2_000), 2), 128)
+    assert len(step) == 1
+    assert step[0] == pytest.approx(0.5, abs=0.01)
+    assert len(mdl_edges(Histogram.of(x, rng.integers(0, 2, 2_000), np.ones(2_000), 2), 128)) == 0
+
+
+def test_a_reservoir_keeps_the_same_rows_whatever_the_split(monkeypatch):
+    monkeypatch.setattr(reservoir, "ROWS", 50)
+    monkeypatch.setattr(reservoir, "FEWEST", 10)
+    data = table(400)
+    whole = quietly(likely.learn, data, "y").tally.sample
+    assert len(whole) == 50
+    parts = [quietly(likely.learn, rows_of(data, range(i, 400, 3)), "y", classes=["a", "b", "k"]) for i in range(3)]
+    assert (parts[2].tally + parts[0].tally + parts[1].tally).sample == whole
+    assert (whole.weights == 1).all()
+
+
+def test_rows_alike_are_one_row_of_their_weight():
+    data = table(30)
+    once = quietly(likely.learn, data, "y", weights=[2.0] * 30)
+    twice = quietly(likely.learn, rows_of(data, [*range(30), *range(30)]), "y")
+    assert once.tally.sample == twice.tally.sample
+
+
+@pytest.mark.parametrize("dependence", DEPENDENCE)
+def test_weights_are_copies_and_parts_are_the_whole(dependence):
+    data = table()
+    settings = {"dependence": dependence}
+    whole = quietly(likely.learn, data, "y", **settings)
+    halves = [quietly(likely.learn, rows_of(data, range(i, 240, 2)), "y", **settings) for i in range(2)]
+    np.testing.assert_allclose(
+        (halves[0] + halves[1]).posterior(features(data)).probabilities,
+        whole.posterior(features(data)).probabilities,
+        rtol=1e-7,
+    )
+    w = np.arange(240) % 3
+    weighed = quietly(likely.learn, data, "y", weights=w.astype(float), **settings)
+    copied = quietly(likely.learn, rows_of(data, np.repeat(np.arange(240), w)), "y", **settings)
+    np.testing.assert_allclose(
+        weighed.posterior(features(data)).probabilities, copied.posterior(features(data)).probabilities, rtol=1e-7
+    )
+
+
+@pytest.mark.parametrize("dependence", DEPENDENCE)
+def test_the_account_of_every_row_adds_up_and_the_file_is_the_model(dependence, tmp_path):
+    data = table()
+    model = quietly(likely.learn, data, "y", dependence=dependence)
+    model.save(tmp_path / "m.likely")
+    loaded = likely.load(tmp_path / "m.likely")
+    assert loaded == model
+    joint = model.posterior(features(data)).log_joint
+    np.testing.assert_array_equal(loaded.posterior(features(data)).log_joint, joint)
+    for i in (0, 17, 100):
+        ledger = loaded.explain({name: column[i] for name, column in features(data).items()})
+        total = np.array(ledger.log_prior) + np.sum([entry.evidence for entry in ledger.entries], axis=0)
+        np.testing.assert_allclose(total, joint[i], rtol=1e-9)
+
+
+def test_columns_that_speak_only_together_are_found_and_named():
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    flip = rng.random(400) < 0.1
+    data = {"a": a.astype(str).tolist(), "b": b.astype(str).tolist(), "y": ((a ^ b) ^ flip).tolist()}
+    model = quietly(likely.learn, data, "y")
+    assert [i.name for i in model.calibration.interactions] == ["a with b"]
+    assert "a with b" in [entry.name for entry in model.explain({"a": "1", "b": "0"}).entries]
+    assert (model.predict({"a": ["0", "0", "1", "1"], "b": ["0", "1", "0", "1"]}) == [False, True, True, False]).all()
+    alone = quietly(likely.learn, data, "y", dependence="none")
+    assert not alone.calibration.interactions
+    assert np.abs(alone.posterior(features(data)).probabilities - 0.5).max() < 0.1
+
+
+def test_a_column_that_says_nothing_is_not_believed_and_one_said_twice_is_believed_half():
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 2, 2_000)
+    x = rng.normal(y, 1.0)
+    data = {"x": x, "again": x, "noise": rng.normal(size=2_000), "y": y}
+    weights = quietly(likely.learn, data, "y", dependence="none").calibration.weights
+    assert weights["x"] + weights["again"] == pytest.approx(1.0, abs=0.25)
+    alone = quietly(likely.learn, {"x": x, "y": y}, "y").posterior({"x": x}).probabilities
+    both = quietly(likely.learn, data, "y", dependence="none").posterior(features(data)).probabilities
+    assert np.abs(alone - both).max() < 0.1
+
+
+def test_update_keeps_the_calibration_and_says_that_it_is_stale():
+    data = table()
+    model = quietly(likely.learn, rows_of(data, range(200)), "y")
+    later = quietly(model.update, rows_of(data, range(200, 240)))
+    assert not model.stale
+    assert later.stale
+    assert later.calibration == model.calibration
+    anew = later.recalibrate()
+    assert not anew.stale
+    whole = quietly(likely.learn, data, "y")
+    np.testing.assert_allclose(
+        anew.posterior(features(data)).probabilities, whole.posterior(features(data)).probabilities, rtol=1e-7
+    )
+    back = quietly(later.forget, rows_of(data, range(200, 240))).recalibrate()
+    np.testing.assert_allclose(
+        back.posterior(features(data)).probabilities, model.posterior(features(data)).probabilities, rtol=1e-7
+    )
+    new = quietly(
+        model.update, {name: [v] for name, v in zip(data, [0.5, 1.0, "new", "p", "s", "new class"], strict=True)}
+    )
+    assert not new.stale  # a new class has no bias yet: the calibration is fitted again
+    assert np.isfinite(new.posterior(features(data)).probabilities).all()
+
+
+def test_the_plain_model_is_one_argument_away():
+    data = table()
+    plain = quietly(likely.learn, data, "y", plain=True)
+    assert plain.calibration is None
+    assert plain.tally.sample is None
+    given = quietly(likely.learn, data, "y", smoothing=1.0)
+    assert given == plain
+    every = dict.fromkeys(("c", "one", "two"), "categorical") | {"x": "gaussian", "z": "gaussian"}
+    assert quietly(likely.learn, data, "y", families=every).tally == plain.tally
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(1, 4))
+def test_the_weights_found_are_a_minimum_within_their_walls(seed, classes, terms):
+    rng = np.random.default_rng(seed)
+    n = 60
+    problem = Problem(
+        rng.normal(size=(terms, n, classes)).astype(np.float32), np.zeros((n, classes), np.float32),
+        rng.integers(0, classes, n), rng.integers(1, 3, n).astype(float), np.ones(terms), np.full(terms, 0.5), 1.0,
+    )  # fmt: skip
+    weights, bias = problem.solve(np.full(terms, 0.5), np.zeros(classes))
+    assert (weights >= 0).all()
+    at = np.concatenate([weights, bias])
+    best = problem._loss(at)[0]
+    for _ in range(20):
+        near = at + rng.normal(size=len(at)) * 10.0 ** rng.uniform(-4, 0)
+        near[:terms] = np.maximum(near[:terms], 0.0)
+        assert problem._loss(near)[0] >= best - 1e-6
+
+
+def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():
+    for rows in (2, 3, 5):
+        data = {"x": [float(i) for i in range(rows)], "c": ["u", "v"] * rows, "y": ["a", "b"] * rows}
+        data["c"], data["y"] = data["c"][:rows], data["y"][:rows]
+        shares = quietly(likely.learn, data, "y").posterior({"x": [0.0, 9.0], "c": ["u", "w"]}).probabilities
+        assert np.isfinite(shares).all()
+    empty = quietly(likely.learn, {"x": [None, None, 1.0], "c": [None] * 3, "d": ["p", "q", "p"], "y": [1, 2, 1]}, "y")
+    assert np.isfinite(empty.posterior({"x": [1.0, None], "d": ["q", None]}).probabilities).all()
+    tally = empty.tally
+    assert calibrate(tally.zero(), empty.plain_parameters) is None
