@@ -140,6 +140,99 @@ def count_codes(codes, low, size, first, y, w, out):  # type: ignore[no-untyped-
 
 
 @Kernel
+def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
+    """The same as `count_moments` where a row belongs to every class by a share; arrays are columns × classes.
+
+    The classes lie side by side in memory, so that the innermost loop runs along them.
+    """
+    rows, width = x.shape
+    groups = share.shape[1]
+    part_n = np.zeros((width, groups))
+    part_mean = np.zeros((width, groups))
+    part_spread = np.zeros((width, groups))
+    for start in range(0, rows, 512):
+        stop = min(rows, start + 512)
+        part_n[:] = 0.0
+        part_mean[:] = 0.0
+        part_spread[:] = 0.0
+        for i in range(start, stop):
+            for j in range(width):
+                v = x[i, j]
+                if v == v:
+                    for c in range(groups):
+                        part_n[j, c] += share[i, c]
+                        part_mean[j, c] += share[i, c] * v
+        for j in range(width):
+            for c in range(groups):
+                part_mean[j, c] = part_mean[j, c] / part_n[j, c] if part_n[j, c] > 0.0 else 0.0
+        for i in range(start, stop):
+            for j in range(width):
+                v = x[i, j]
+                if v == v:
+                    for c in range(groups):
+                        d = v - part_mean[j, c]
+                        part_spread[j, c] += share[i, c] * d * d
+        for j in range(width):
+            for c in range(groups):
+                more = part_n[j, c]
+                if more > 0.0:
+                    total = n[j, c] + more
+                    d = part_mean[j, c] - mean[j, c]
+                    mean[j, c] += d * (more / total)
+                    spread[j, c] += part_spread[j, c] + d * d * (n[j, c] * (more / total))
+                    n[j, c] = total
+
+
+@Kernel
+def share_codes(codes, low, size, first, share, out):  # type: ignore[no-untyped-def]
+    """How much of each value of every column falls to each class, where a row belongs to every class by a share.
+
+    `out` has a line a value, those of column j from line first[j] on.
+    """
+    rows, width = codes.shape
+    groups = share.shape[1]
+    for i in range(rows):
+        for j in range(width):
+            v = codes[i, j] - low[j]
+            if 0 <= v < size[j]:
+                for c in range(groups):
+                    out[first[j] + v, c] += share[i, c]
+
+
+@Kernel
+def share_out(joint, y, w, log_prior, evidence):  # type: ignore[no-untyped-def]
+    """Turn the log joint of every row into its weighted share in each class, in place, and note its log evidence.
+
+    A row whose class is known belongs to it alone; a row that no class allows is shared out as the prior says.
+    """
+    rows, classes = joint.shape
+    for i in range(rows):
+        weight = w[i]
+        known = y[i]
+        if known >= 0:
+            evidence[i] = joint[i, known]
+            for c in range(classes):
+                joint[i, c] = weight if c == known else 0.0
+        else:
+            peak = -np.inf
+            for c in range(classes):
+                peak = max(peak, joint[i, c])
+            evidence[i] = peak
+            if peak == -np.inf:
+                for c in range(classes):
+                    joint[i, c] = log_prior[c]
+                    peak = max(peak, log_prior[c])
+            total = 0.0
+            for c in range(classes):
+                joint[i, c] = np.exp(joint[i, c] - peak)
+                total += joint[i, c]
+            evidence[i] += np.log(total) if evidence[i] > -np.inf else 0.0
+            scale = weight / total
+            for c in range(classes):
+                joint[i, c] *= scale
+
+
+@Kernel
 def score_lookup(codes, low, size, start, place, outside, table, out):  # type: ignore[no-untyped-def]
     """Add to each class the log probability of the value in every column.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -89,27 +89,31 @@ class Scorer:
         out[:] = self.log_prior
         for i in self.texts:
             out += self.term(batch, i)
+        score = self.prepare(batch)
+        in_parallel(lambda part: score(part, out[slice(*part)]), slabs(batch.rows, 2 * len(self.schema.columns)))
+        return out
+
+    def prepare(self, batch: Batch) -> Callable[[tuple[int, int], Array], None]:
+        """What adds to a stretch of rows the terms of all blocks but those of text; the codes are looked up once."""
         lookups = self._of(Lookup)
         names = [name for i in lookups for name in self.parameters[i].columns]
         whole = batch.whole_numbers(names) if lookups and self._whole else None
         coded = self.encode(batch, [i for i in self.order if whole is None or i not in lookups])
         lines = self._lines(coded) if whole is None or self._whole is None else self._whole
 
-        def score(part: tuple[int, int]) -> None:
-            a, b = part
+        def score(part: tuple[int, int], out: Array) -> None:
             if lookups:
-                codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part)
-                kernels.score_lookup(codes, *lines, self._tables[0], out[a:b])
-            self._score(batch, coded, part, out[a:b])
+                codes = whole[slice(*part)] if whole is not None else self._stacked(batch, coded, part)
+                kernels.score_lookup(codes, *lines, self._tables[0], out)
+            self._score(batch, coded, part, out)
 
-        in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
-        return out
+        return score
 
     def term(self, batch: Batch, block: int) -> Array:
         """What one block says of every row, class by class."""
         form: Any = self.parameters[block].form
         if block in self.texts:
-            return _text_terms(form, *self.bags(batch, block))
+            return text_terms(form, *self.bags(batch, block))
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
         codes = self._codes(batch, self.encode(batch, [block]), block, part)
@@ -197,7 +201,7 @@ class Scorer:
             )  # fmt: skip
 
 
-def _text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+def text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
     """What documents say, each stretch of them on a core of its own."""
     if len(bags.ids) >= len(form.words.vocabulary) // 8:
         _ = form.table  # made once, before all cores want it

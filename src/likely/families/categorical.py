@@ -11,7 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely import kernels
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log_shares, no_check
+from likely.families.base import (
+    Encoded,
+    Imagined,
+    Labels,
+    Parameters,
+    first_bad,
+    imagined_rows,
+    log_shares,
+    no_check,
+    shared,
+)
 from likely.families.forms import Lookup
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
@@ -94,6 +104,10 @@ def yes_or_no(numbers: Array) -> Any:
 def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
     """One table of classes × values for every column of codes, and how many cells lay outside them."""
     first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
+    if labels.ndim == 2:
+        lines = np.zeros((int(first[-1]), classes))
+        kernels.share_codes(rows.codes, rows.low, rows.size, first[:-1], shared(labels, weights), lines)
+        return [Counts(lines[a:b].T.copy()) for a, b in pairwise(first)], 0
     out = np.zeros((classes, int(first[-1])))
     outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
     tables = [Counts(out[:, a:b].copy()) for a, b in pairwise(first)]

@@ -93,14 +93,14 @@ class Quadratic:
             rows = np.flatnonzero(place == kind)
             seen = np.flatnonzero(~flags[: numbers.shape[1]])
             hidden = flags[numbers.shape[1] :]
-            out[rows] += self._terms(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
+            out[rows] += self.densities(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
 
     def _missing(self, codes: Codes) -> NDArray[np.bool_]:
         return np.column_stack(
             [codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)]
         )
 
-    def _terms(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
+    def densities(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
         """The log density of rows that miss the same cells: summed over the categories that are hidden."""
         classes = self.mean.shape[0]
         cells = np.arange(self.weight.shape[1]).reshape(self.lines or (1,))
@@ -118,11 +118,12 @@ class Quadratic:
             rows = np.flatnonzero(wanted == key)
             if len(rows):
                 for c in range(classes):
-                    density = self.weight[c, cell] + self._density(numbers[rows], seen, c, cell)
+                    density = self.weight[c, cell] + self.density(numbers[rows], seen, c, cell)
                     terms[rows, c] = np.logaddexp(terms[rows, c], density)
         return terms
 
-    def _density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
+    def density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
+        """The log density of the numbers that are seen, under the Gaussian of one class and cell."""
         if not len(seen):
             return np.zeros(len(x))
         root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely import kernels
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
 from likely.families.forms import Parabola
 from likely.families.statistics import Array, Moments, Statistic
 from likely.schema import Column
@@ -40,6 +40,10 @@ class Gaussian:
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Weight, mean and spread of every column in every class, in one sweep."""
+        if labels.ndim == 2:
+            turned = [np.zeros((rows.numbers.shape[1], classes)) for _ in range(3)]
+            kernels.share_moments(rows.numbers, shared(labels, weights), *turned)
+            return [Moments(*column) for column in zip(*turned, strict=True)]
         shape = (classes, rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         kernels.count_moments(rows.numbers, labels, weights, n, mean, spread)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
 from likely.families.forms import Lookup, Quadratic
 from likely.families.gaussian import Gaussian, back_off, dust
 from likely.families.statistics import Array, Scatter, Statistic
@@ -39,6 +39,8 @@ class Joint:
         shape = (classes, *(int(s) for s in rows.size))
         if np.prod(shape, dtype=float) > LARGEST_TABLE:
             raise UsageError(f"a joint table of {shape} cells is too large: join fewer columns, or group their values")
+        if labels.ndim == 2:
+            return [_shared_scatter(rows, shared(labels, weights), shape)]
         whole = ~np.isnan(rows.numbers).any(1) & (labels >= 0) & (weights > 0)
         cell = labels.copy()
         for axis, size in enumerate(rows.size):
@@ -83,6 +85,35 @@ def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Sca
             apart = part - mean[g]
             scatter[g] = (apart * w[:, None]).T @ apart
     return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
+
+
+def _shared_scatter(rows: Encoded, share: Array, shape: tuple[int, ...]) -> Scatter:
+    """The same where a row belongs to every class by a share: cell by cell, two passes of matrix products a class."""
+    whole, cell = ~np.isnan(rows.numbers).any(1), np.zeros(len(rows.numbers), np.int64)
+    for axis, size in enumerate(rows.size):
+        code = rows.codes[:, axis] - rows.low[axis]
+        whole &= (code >= 0) & (code < size)
+        cell = cell * size + code
+    classes, width = shape[0], rows.numbers.shape[1]
+    n = np.zeros((classes, int(np.prod(shape[1:]))))
+    mean, scatter = np.zeros((*n.shape, width)), np.zeros((*n.shape, width, width))
+    for g in range(n.shape[1]) if whole.any() else ():
+        here = whole & (cell == g)
+        x, part = (rows.numbers, share) if here.all() else (rows.numbers[here], share[here])
+        n[:, g], mean[:, g], scatter[:, g] = share_scatter(x, part)
+    return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
+
+
+def share_scatter(x: Array, share: Array) -> tuple[Array, Array, Array]:
+    """Weight, mean and scatter of rows that belong to every class by a share."""
+    n = share.sum(0)
+    total = share.T @ x
+    mean = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0)
+    scatter = np.empty((len(n), x.shape[1], x.shape[1]))
+    for c in range(len(n)):
+        apart = x - mean[c]
+        scatter[c] = (apart * share[:, c, None]).T @ apart
+    return n, mean, scatter
 
 
 def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:

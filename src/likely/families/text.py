@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import LikelyWarning, UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check, shared
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
@@ -68,7 +68,11 @@ class Text:
         if self.pattern is not None:
             return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
         settings |= {"unit": self.unit, "lowercase": self.lowercase}
-        return encode_texts(text, vocabulary, **settings) if isinstance(text, list) else encode(*text, vocabulary, **settings)
+        return (
+            encode_texts(text, vocabulary, **settings)
+            if isinstance(text, list)
+            else encode(*text, vocabulary, **settings)
+        )
 
     def values(self, bags: Bags) -> Array:
         """What each word of each bag adds."""
@@ -85,16 +89,29 @@ class Text:
         """How much of each word was seen in each class."""
         vocabulary, documents = Vocabulary(), np.zeros(classes)
         table = np.zeros((0, classes * self._parts))
-        sample = Sample.empty() if self.kind == "auto" else None
+        # A row that belongs to several classes can be left out of none of them: shares keep no sample.
+        sample = Sample.empty() if self.kind == "auto" and labels.ndim == 1 else None
         for a, b in _stretches(rows.documents):
             assert rows.documents is not None
             text = rows.documents.part(a, b)
-            used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             bags = self.bags(text, vocabulary, frozen=False)
             vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
+            if labels.ndim == 2:
+                share = shared(labels[a:b], weights[a:b])
+                self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
+                continue
+            used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
             sample = sample and sample + Sample.of(bags, text, used, weights[a:b])
         return [Words(vocabulary, table, documents, sample)]
+
+    def share(self, bags: Bags, share: Array, table: Array, documents: Array) -> None:
+        """Add bags that belong to every class by a share."""
+        classes = len(documents)
+        documents += share.sum(0)
+        weighing.count_shares(bags.ids, bags.indptr, self.values(bags), share, table[:, :classes])
+        if self._parts > 1:
+            weighing.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
 
     def settle(self, words: Words) -> Words:
         """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""
