@@ -156,14 +156,14 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         target = "y"
         while target in names:
             target += "_"
-        families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
+        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
         return plan_columns(batch, names, target, families, joint, keep_all=True, plain=self.plain)
 
     def _priors(self, classes: Sequence[Any]) -> Any:
         smoothing = self.smoothing
         if isinstance(smoothing, Mapping):
-            own = _by_name(smoothing, _names(self))
+            own = by_name(smoothing, column_names(self))
             smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
         return priors(smoothing, self.class_prior, classes)
 
@@ -174,19 +174,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.classes_ = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
 
     def _rows(self, X: Any, reset: bool) -> Batch:
-        """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
-        if not _is_frame(X):
-            X = validate_data(self, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
-            batch = from_memory(X, MISSING).batch
-        else:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            batch = from_memory(X, MISSING).batch
-            _refuse_nothing(batch.rows, len(batch.names), self)
-        names = _names(self)
-        if isinstance(batch, Matrix):
-            return replace(batch, columns=tuple(names))
-        assert isinstance(batch, Frame)
-        return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+        return rows_of(self, X, reset)
 
     def _read_off(self, X: Any, what: str) -> NDArray[Any]:
         """Something of the posterior, each stretch of rows on a core of its own."""
@@ -209,6 +197,22 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
+    """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
+    if not _is_frame(X):
+        X = validate_data(estimator, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
+        batch = from_memory(X, MISSING).batch
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        batch = from_memory(X, MISSING).batch
+        _refuse_nothing(batch.rows, len(batch.names), estimator)
+    names = column_names(estimator)
+    if isinstance(batch, Matrix):
+        return replace(batch, columns=tuple(names))
+    assert isinstance(batch, Frame)
+    return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
 
 
 def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
@@ -269,7 +273,8 @@ def _as_array(X: Any) -> Any:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _names(estimator: Any) -> list[str]:
+def column_names(estimator: Any) -> list[str]:
+    """What the columns are called: by their names, else by their positions."""
     given = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(name) for name in given]
 
@@ -283,7 +288,8 @@ def _name(key: Any, names: Sequence[str]) -> Any:
     return key if isinstance(key, str) else tuple(_name(part, names) for part in key)
 
 
-def _by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
+def by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
+    """A dict of columns under their names, which positions may stand for."""
     return {_name(key, names): value for key, value in given.items()}
 
 

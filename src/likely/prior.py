@@ -191,8 +191,57 @@ class NormalInverseGamma:
         return (float(self.mean), self.strength, self.shape, self.scale)
 
 
-Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma
-PRIORS: dict[str, Any] = {cls.__name__: cls for cls in (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma)}
+@dataclass(frozen=True)
+class Spread:
+    """Imagined rows that say nothing of a mean, only how wide the numbers lie: no variance can then vanish.
+
+    `variance` is one number, or one a column of a joint block; `rows` may be a fraction of a row. The variance becomes
+    (spread + rows · variance) / (n + rows): the mode under an inverse-gamma (for a block: inverse-Wishart) prior.
+    """
+
+    rows: float
+    variance: float | tuple[float, ...]
+    pseudocount: float = 0.0  # imagined rows for each cell of the categories in a joint block
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", _number(self.rows, "rows"))
+        object.__setattr__(self, "pseudocount", _number(self.pseudocount, "a pseudocount"))
+        several = isinstance(self.variance, tuple | list)
+        each = tuple(_number(v, "variance") for v in (self.variance if several else (self.variance,)))  # type: ignore[union-attr]
+        object.__setattr__(self, "variance", each if several else each[0])
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each cell."""
+        return np.full(len(values), self.pseudocount)
+
+    def unseen(self, value_count: int) -> float:
+        """A cell never seen has the imagined rows of any other."""
+        return self.pseudocount
+
+    @property
+    def background(self) -> float:
+        """No rows are imagined of categories as they occur overall."""
+        return 0.0
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """No values are named."""
+        return ()
+
+    @property
+    def normal(self) -> Normal | None:
+        """The same as a normal-inverse-gamma prior that leaves the mean open."""
+        variance = self.variance if isinstance(self.variance, float) else self.variance[0]
+        return (0.0, 0.0, self.rows / 2 - 1.5, self.rows * variance / 2)
+
+    @property
+    def scatter(self) -> tuple[float, Array]:
+        """How many rows are imagined of a block, and their scatter around its mean."""
+        return self.rows, np.atleast_1d(np.asarray(self.variance, dtype=np.float64)) * self.rows
+
+
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread
+PRIORS: dict[str, Any] = {cls.__name__: cls for cls in (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread)}
 
 
 @dataclass(frozen=True)
@@ -237,7 +286,7 @@ class Priors:
 
 def prior(given: Any) -> Prior:
     """The prior that a number, a fraction or a prior speaks of."""
-    if isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+    if isinstance(given, Prior):
         return given
     if isinstance(given, str) and given.count("/") == 1:
         given = Fraction(given)
@@ -252,7 +301,7 @@ def priors(smoothing: Any = 1.0, class_prior: Any = None, classes: Sequence[Any]
 
 
 def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
-    if given is None or isinstance(given, Pseudocount | MEstimate | Dirichlet | NormalInverseGamma):
+    if given is None or isinstance(given, Prior):
         return given
     if isinstance(given, Real | str):
         return None if given == "estimated" else prior(given)

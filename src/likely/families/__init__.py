@@ -42,7 +42,7 @@ def family(given: Any, **settings: Any) -> Family:
 
 def counted_alike(one: Family, other: Family) -> bool:
     """Whether two families count the same, so that what one has counted the other can read."""
-    a, b = one.settings() | {"tie": None}, other.settings() | {"tie": None}
+    a, b = (made.settings() | {"tie": None, "variance": None} for made in (one, other))
     if isinstance(one, Text) and isinstance(other, Text):
         a |= {"kind": one.kind == "auto", "counts": one.adds}
         b |= {"kind": other.kind == "auto", "counts": other.adds}

@@ -26,9 +26,13 @@ SMALLEST = 1e-290  # a variance below this overflows when it divides
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both"."""
+    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both".
+
+    `variance` is for those who know it beforehand: then only the means are learned.
+    """
 
     tie: str | None = None
+    variance: float | None = None
 
     name: ClassVar[str] = "gaussian"
     single: ClassVar[bool] = True
@@ -37,6 +41,8 @@ class Gaussian:
     def __post_init__(self) -> None:
         if self.tie not in SHARED:
             raise UsageError(f"Gaussian(tie={self.tie!r}) is not known: choose None, 'class', 'column' or 'both'")
+        if self.variance is not None and not (self.variance > SMALLEST and np.isfinite(self.variance)):
+            raise UsageError(f"Gaussian(variance={self.variance!r}): a known variance is a number above zero")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Weight, mean and spread of every column in every class, in one sweep."""
@@ -61,8 +67,11 @@ class Gaussian:
         believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
         variance = _tied(deviation, degrees, self.tie)
         variance, floored = back_off(variance, mean, n, spread, self.tie)
+        if self.variance is not None:
+            variance, floored = np.full_like(variance, self.variance), np.zeros_like(floored)
         believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
-        free = _free(len(classes), len(blocks), self.tie)
+        known = self.variance is not None
+        free = [len(classes)] * len(blocks) if known else _free(len(classes), len(blocks), self.tie)
         return [
             _parameters(column.name, believed[i], variance[i], n[i], floored[i], classes, free[i])
             for i, (column,) in enumerate(blocks)
@@ -75,7 +84,7 @@ class Gaussian:
 
     def settings(self) -> dict[str, Any]:
         """What is needed to make this family again."""
-        return {"tie": self.tie}
+        return {"tie": self.tie} | ({} if self.variance is None else {"variance": self.variance})
 
 
 def _strength(imagined: Sequence[Imagined]) -> Array:

@@ -61,7 +61,7 @@ class Joint:
         lookup = _table(cloud, [c for c in columns if c.kind == CATEGORY], prior)
         if cloud.mean.shape[-1] == 0:
             return [_table_parameters(columns, cloud, lookup, classes)]
-        return [_cloud_parameters(columns, cloud, lookup, self.tie, classes)]
+        return [_cloud_parameters(columns, cloud, lookup, self.tie, classes, getattr(prior, "scatter", None))]
 
     check = Gaussian.check
 
@@ -163,7 +163,12 @@ def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, 
 
 
 def _cloud_parameters(
-    columns: tuple[Column, ...], cloud: Scatter, logs: Array, tie: str | None, classes: Sequence[Any]
+    columns: tuple[Column, ...],
+    cloud: Scatter,
+    logs: Array,
+    tie: str | None,
+    classes: Sequence[Any],
+    imagined: tuple[float, Array] | None,
 ) -> Parameters:
     categories = [c for c in columns if c.kind == CATEGORY]
     width = cloud.mean.shape[-1]
@@ -174,7 +179,7 @@ def _cloud_parameters(
         padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
     )
     mean = _means(flat)
-    covariance, borrowed = _covariances(flat, mean, tie)
+    covariance, borrowed = _covariances(_with_imagined(flat, imagined), mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = _cells(categories)
     rows = tuple(_cloud_rows(columns, cloud, weight, mean, covariance, lines, cells, classes))
@@ -221,6 +226,14 @@ def _means(flat: Scatter) -> Array:
     whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
     level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed((0,)).mean)
     return np.where(flat.n[..., None] > 0, flat.mean, level)
+
+
+def _with_imagined(flat: Scatter, imagined: tuple[float, Array] | None) -> Scatter:
+    """The scatter with the imagined rows of every class and cell, which lie around its own mean."""
+    if imagined is None:
+        return flat
+    rows, spread = imagined
+    return Scatter(flat.n + rows, flat.mean, flat.scatter + np.diag(np.broadcast_to(spread, flat.mean.shape[-1:])))
 
 
 def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bool]:
