@@ -166,6 +166,7 @@ def cluster(
     tol: float = 1e-4,
     seed: int = 0,
     criterion: str = "bic",
+    start: Any = None,
     encoding: str | None = None,
     on_bad_rows: str = "error",
 ) -> Clusters:
@@ -173,7 +174,7 @@ def cluster(
 
     Numbers are Gaussian, texts of a few words categories, longer texts bags of words, unless `families` says otherwise.
     `k="auto"` tries 1, 2, 3, … and keeps the number whose `criterion` ("bic" or "icl") is lowest. `fixed` may hold what is
-    known beforehand: {"variance": 1.0, "weights": "equal"}.
+    known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
     """
     if criterion not in ("bic", "icl"):
         raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
@@ -187,8 +188,8 @@ def cluster(
     if k == "auto":
         made = _chosen(mixing, criterion)
     else:
-        fit = mixing.fit(range(1, checked(k) + 1))
-        made = Clusters.of(replace(fit, model=em.ranked(fit.model)))
+        fit = mixing.fit(range(1, checked(k) + 1), start)
+        made = Clusters.of(fit if start is not None else replace(fit, model=em.ranked(fit.model)))
     say_what_is_odd(made)
     return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
 
