@@ -18,7 +18,7 @@ from likely.engines.memory import check_weights, tally_batch
 from likely.engines.score import Scorer
 from likely.engines.shares import Held, Shared, share_batch
 from likely.errors import DataError
-from likely.families import Encoded, Gaussian, Joint, Text
+from likely.families import Bernoulli, Binomial, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
 from likely.families.belief import log_density as density_of_block
 from likely.families.belief import refuse_text
 from likely.families.statistics import Moments, totals
@@ -34,6 +34,7 @@ Part = tuple[Held, Labels, Array]  # rows, the place of their class (-1: hidden)
 Watch = Callable[[int, float, Model], None]
 FALL = 1e-9  # relative: a penalised log likelihood that falls by less has only been rounded
 ALL = "all"
+COUNTABLE = (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ def climb(
     watch: Watch | None = None,
 ) -> Fit:
     """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept."""
+    if any(isinstance(block.family, Text) for block in model.blocks):
+        # A word that the first rows lack says nothing until it is counted: only from then on are values comparable.
+        model = replace(model, tally=share(model, parts, unlabelled).tally)
     trace: list[float] = []
     best: tuple[Model, Shared] | None = None
     converged = False
@@ -142,6 +146,11 @@ def hidden_text(family: Text) -> Text:
     """The model of texts behind "auto": multinomial over the logarithm of how often a word occurs."""
     refuse_text(family)
     return replace(family, kind="multinomial", counts=family.adds) if family.kind == "auto" else family
+
+
+def countable(family: Any) -> bool:
+    """Whether EM can count a family by shares."""
+    return isinstance(family, COUNTABLE)
 
 
 def whole_tally(batches: Iterable[Batch], plan: Plan, weights: Callable[[Batch], Array]) -> Tally:

@@ -17,11 +17,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
-from likely.engines.memory import in_parallel, slabs, tally_batch
+from likely.engines.memory import in_parallel, slabs, sorted_labels, tally_batch
+from likely.engines.shares import Held
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
+from likely.partly import Choice, partly
 from likely.planning import plan_columns
 from likely.prior import priors
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
@@ -74,7 +76,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.plain = plain
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Count these rows, and none from before."""
+        """Count these rows, and none from before; a row whose label is None or NaN is counted by its shares (EM).
+
+        How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
+        """
         tally, dtype = self._count(X, y, sample_weight, None)
         if len(tally.schema.classes) < 2:
             raise DataError(
@@ -82,13 +87,22 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
                 "needs two classes; partial_fit takes them one by one"
             )
         prior = self._priors(tally.schema.classes)
-        self._believe(Model(with_room(tally, prior), prior).recalibrate(), dtype)
+        labels = encode_labels(y)[0]
+        if (labels.codes < labels.low).any():
+            plan = replace(self._plan(self._rows(X, reset=False)), blocks=tally.blocks)
+            found = shared_out(self._rows(X, reset=False), labels, sample_weight, plan, prior)
+            self.unlabelled_ = found.unlabelled
+            self._believe(found.model, dtype)
+        else:
+            self._believe(Model(with_room(tally, prior), prior).recalibrate(), dtype)
         _warn(self.model_)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
         before: Model | None = getattr(self, "model_", None)
+        if y is not None:
+            refuse_hidden(encode_labels(y)[0])
         tally, dtype = self._count(X, y, sample_weight, before)
         declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
         if before is not None:
@@ -216,19 +230,49 @@ def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
 
 
 def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
-    """The labels as codes without a sort, and the type they return in; an absent label is refused."""
+    """The labels as codes without a sort, and the type they return in; an absent label is -1, unless all are."""
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "biuf":
-        assert_all_finite(y, input_name="y")
-        return _whole_labels(y), y.dtype
+        gaps = np.isnan(y) if y.dtype.kind == "f" else np.zeros(0, bool)
+        if not gaps.any() or gaps.all():
+            assert_all_finite(y, input_name="y")
+            return _whole_labels(y), y.dtype
+        assert_all_finite(y[~gaps], input_name="y")
+        seen = _whole_labels(y[~gaps])
+        codes = np.full(len(y), -1, np.int64)
+        codes[~gaps] = seen.codes - seen.low
+        return Coded(codes, seen.values), y.dtype
     column = to_arrow(y, "y")
     coded = code_list(column) if isinstance(column, list) else code_arrow(column)
-    absent = coded.codes < 0
-    if absent.any():
-        raise ValueError(f"Input y contains NaN: row {int(absent.argmax())} has no label; leave such rows out")
+    if len(coded.codes) and (coded.codes < 0).all():
+        raise ValueError("Input y contains NaN: no row has a label; Mixture finds classes without any")
     if any(isinstance(value, float) and not value.is_integer() for value in coded.values):
         raise ValueError(CONTINUOUS)
     return coded, y.dtype
+
+
+def refuse_hidden(labels: Coded) -> None:
+    """Rows that are counted as they come need a label."""
+    absent = labels.codes < labels.low
+    if absent.any():
+        row = int(absent.argmax())
+        raise ValueError(f"Input y contains NaN: row {row} has no label; leave such rows out, or fit all rows at once")
+
+
+def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
+    """The model of rows of which some have no label."""
+    coded = sorted_labels(labels)
+    codes = np.asarray(coded.codes - coded.low, dtype=np.int64)
+    weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    made = partly(
+        lambda schema: [(Held(batch, schema), codes, weights)],
+        lambda: [batch],
+        plan,
+        coded.values,
+        prior,
+        lambda _: weights,
+    )
+    return made.learned()
 
 
 CONTINUOUS = (

@@ -9,15 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from likely.em import Rows, weights_of
 from likely.engines import Plan, tally_source
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import WEIGHT_COLUMN, Model, with_room, with_weights
+from likely.partly import Choice, partly
 from likely.planning import name_like, plan_for
 from likely.prior import priors
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
+
+# Where labels are plenty, rows without one are not worth the time: they are tried from so large a part of the rows on.
+FEW = 0.5
+MOST_CELLS = 50_000_000
 
 
 def learn(
@@ -36,7 +42,7 @@ def learn(
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
-    unlabelled: str = "ignore",
+    unlabelled: str | float = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Model:
     """Count a table into a model of one of its columns.
@@ -44,8 +50,11 @@ def learn(
     `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
+    Rows without a label are counted by their shares (EM) if that helps to predict labels set aside (`unlabelled="auto"`),
+    always with a given weight each (`unlabelled=0.1`), never ("ignore"), or are refused ("error").
     """
-    _one_of(engine=(engine, ("auto", "memory")), unlabelled=(unlabelled, ("ignore", "error")))
+    _one_of(engine=(engine, ("auto", "memory")))
+    check_unlabelled(unlabelled)
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
@@ -53,12 +62,52 @@ def learn(
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
-    say_what_happened(counted, tally.schema.target.name, reading)
+    given = (smoothing, class_prior, [plainly(label) for label in classes])
+    helped = (
+        by_shares(counted, tally, given) if counted.without_label and unlabelled not in ("ignore", "error") else None
+    )
+    say_what_happened(counted, tally.schema.target.name, reading, helped)
+    if helped and helped.unlabelled:
+        return replace(
+            helped.model, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name
+        )
     tally = declare(tally, [plainly(label) for label in classes])
     declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
     weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
     return _finished(Model(with_room(tally, prior), prior, reading.missing, weight_name, declared), source.label)
+
+
+def check_unlabelled(given: str | float) -> None:
+    """What happens to rows without a label: a word that is known, or the weight of each."""
+    if isinstance(given, str):
+        _one_of(unlabelled=(given, ("auto", "ignore", "error")))
+    elif isinstance(given, bool) or not 0 <= given <= 1:
+        raise UsageError(f"unlabelled={given!r} is no weight of a row without a label: pass a number from 0 to 1")
+
+
+def by_shares(counted: Counted, tally: Tally, given: tuple[Any, Any, list[Any]]) -> Choice | None:
+    """The model of all rows, those without a label by their shares; None where it is not worth a try."""
+    few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
+    if counted.unlabelled == "auto" and (not few or len(tally.schema.classes) < 2):
+        return None
+    smoothing, class_prior, declared = given
+    known = {column.name for column in tally.schema.columns}  # some may have turned out to be names
+    columns = tuple(c for c in counted.plan.columns if c.name in known)
+    plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
+    classes = declare(tally, declared).schema.classes
+    weights = weights_of(plan)
+
+    def batches() -> Iterator[Batch]:
+        return counted.source.batches(plan.kinds())
+
+    def parts(schema: Any) -> Any:
+        target = replace(schema.target, values=classes)
+        rows = Rows(batches, replace(schema, target=target), weights, labelled=True)
+        return list(rows) if counted.rows * len(columns) <= MOST_CELLS else rows
+
+    made = partly(parts, batches, plan, classes, priors(smoothing, class_prior, classes), weights)
+    return made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
 
 
 def _finished(model: Model, label: str) -> Model:
@@ -101,7 +150,7 @@ class Counted:
 
     source: Source
     plan: Plan
-    unlabelled: str
+    unlabelled: str | float
     rows: int = 0
     without_label: int = 0
 
@@ -120,11 +169,12 @@ class Counted:
             yield batch
 
 
-def say_what_happened(counted: Counted, target: str, reading: Reading) -> None:
+def say_what_happened(counted: Counted, target: str, reading: Reading, helped: Choice | None = None) -> None:
     """Nothing is lost without a word: rows that were skipped and rows that had no label."""
     if counted.without_label:
+        shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped and helped.unlabelled else ""
         warnings.warn(
-            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were not counted",
+            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were {shared or 'not counted'}",
             LikelyWarning,
             stacklevel=3,
         )

@@ -135,6 +135,27 @@ def share_batch(batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: La
     return Shared(tally, float(np.sum(evidence)), float(np.sum(entropy)))
 
 
+def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array) -> Tally:
+    """One batch counted by shares that come from elsewhere; `scorer` says only what the columns are."""
+    count = _counting(batch, scorer, blocks, shares.shape[1], complete=False)
+    parts = in_parallel(lambda p: count(p, shares[slice(*p)]), _slabs(batch.rows, sum(shares.shape[1:])))
+    statistics = dict(zip(_untexted(blocks), totals(parts), strict=True))
+    statistics |= {blocks[i]: _count_text(batch, scorer, i, shares) for i in scorer.texts}
+    return Tally(
+        scorer.schema, tuple(blocks), shares.sum(0), tuple(statistics[b] for b in blocks), _used(shares.sum(1))
+    )
+
+
+def log_joint(batch: Held, scorer: Scorer) -> Array:
+    """The log joint of all rows of a batch, whose words are kept."""
+    out = np.empty((batch.rows, len(scorer.log_prior)))
+    out[:] = scorer.log_prior
+    said, score = _texts(batch, scorer), scorer.prepare(batch)
+    out += 0.0 if said is None else said
+    in_parallel(lambda part: score(part, out[slice(*part)]), _slabs(batch.rows, len(scorer.schema.columns)))
+    return out
+
+
 def _used(weights: Array) -> int:
     return int(np.count_nonzero(weights > 0))
 
@@ -157,7 +178,7 @@ def _untexted(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _counting(
-    batch: Held, scorer: Scorer, blocks: Sequence[Block], classes: int
+    batch: Held, scorer: Scorer, blocks: Sequence[Block], classes: int, complete: bool = True
 ) -> Callable[[tuple[int, int], Array], list[Statistic]]:
     """What counts a stretch of rows by their shares, block by block; text is counted by itself."""
     schema = scorer.schema
@@ -170,7 +191,7 @@ def _counting(
         for group in wanted:
             rows = _encoded(batch, schema, coded, [name for block in group for name in block.columns], part)
             counted = group[0].family.count(rows, share, np.ones(len(share)), classes)
-            if isinstance(group[0].family, Joint):
+            if complete and isinstance(group[0].family, Joint):
                 form: Any = scorer.parameters[place[group[0]]].form
                 more: Any = expected(form, rows, share)
                 counted = counted if more is None else [counted[0] + more]
