@@ -86,6 +86,9 @@ class Mixing:
 
     def fit(self, classes: Sequence[Any], start: Any = None, watch: em.Watch | None = None) -> em.Fit:
         """The best of several runs of EM; `start` gives the first means instead of drawing them."""
+        return em.judged(self._best(classes, start, watch), self.parts)
+
+    def _best(self, classes: Sequence[Any], start: Any, watch: em.Watch | None) -> em.Fit:
         settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         zero = em.empty_tally(self.whole, tuple(classes))
         prior = em.imagined(self.smoothing, zero, self.spread, self._shares(classes), len(classes))

@@ -44,7 +44,7 @@ class Fit:
     model: Model
     trace: tuple[float, ...]  # penalised log likelihood, round by round
     log_likelihood: float
-    entropy: float
+    entropy: float  # NaN until it is asked for
     weight: float
     converged: bool
 
@@ -88,17 +88,22 @@ def log_density(model: Model) -> float:
     return total
 
 
-def share(model: Model, parts: Iterable[Part], unlabelled: float = 1.0) -> Shared:
+def share(model: Model, parts: Iterable[Part], unlabelled: float = 1.0, *, entropy: bool = False) -> Shared:
     """One round over all rows: a tally by shares and the log evidence; hidden rows weigh `unlabelled` each."""
     scorer: Scorer = model.scorer
     total: Shared | None = None
     for batch, labels, weights in parts:
         w = weights if unlabelled == 1.0 else np.where(labels < 0, unlabelled * weights, weights)
-        found = share_batch(batch, scorer, model.blocks, labels, w)
+        found = share_batch(batch, scorer, model.blocks, labels, w, entropy=entropy)
         total = found if total is None else total + found
     if total is None:
         raise DataError("there are no rows: nothing can be learned from them")
     return total
+
+
+def judged(fit: Fit, parts: Iterable[Part]) -> Fit:
+    """The same end with the entropy of its shares, for which the rows are looked at once more."""
+    return replace(fit, entropy=share(fit.model, parts, entropy=True).entropy)
 
 
 def climb(
@@ -122,7 +127,7 @@ def climb(
         value = found.log_evidence + log_density(model)
         if watch:
             watch(i, value, model)
-        if trace and not value >= trace[-1] - FALL * abs(trace[-1]):
+        if trace and not value >= trace[-1] - FALL * max(abs(trace[-1]), 1.0):
             break  # without a prior a variance can vanish and is then borrowed: what came before was better
         gain = value - trace[-1] if trace else np.inf
         trace.append(value)
@@ -133,7 +138,7 @@ def climb(
         model = replace(model, tally=found.tally)
     assert best is not None
     weight = float(best[1].tally.classes.sum())
-    return Fit(best[0], tuple(trace), best[1].log_evidence, best[1].entropy, weight, converged)
+    return Fit(best[0], tuple(trace), best[1].log_evidence, float("nan"), weight, converged)
 
 
 def plan_hidden(plan: Plan) -> Plan:

@@ -46,7 +46,7 @@ def never_falls(values):
     finite = np.array([v for v in values if np.isfinite(v)])
     assert not np.isnan(values).any()
     gains = np.diff(finite)
-    assert (gains >= -1e-9 * np.abs(finite[:-1])).all(), gains.min()
+    assert (gains >= -1e-9 * np.maximum(np.abs(finite[:-1]), 1.0)).all(), gains.min()  # around zero: rounding
 
 
 @given(cases(min_rows=4, max_rows=30), SMOOTHINGS, st.integers(2, 3), st.integers(0, 5))

@@ -6,8 +6,8 @@ import click
 
 from likely import __version__
 from likely.cli.asking import evaluate, explain, predict
-from likely.cli.curving import curve
 from likely.cli.clusters import cluster
+from likely.cli.curving import curve
 from likely.cli.door import Door
 from likely.cli.learning import forget, learn, merge, update
 from likely.cli.showing import completion, examples, inspect

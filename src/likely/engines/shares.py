@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels
+from likely import sharing
 from likely.engines.memory import groups, in_parallel
 from likely.engines.score import Scorer, text_terms
 from likely.families import Block, Encoded, Joint, Text
@@ -104,7 +104,9 @@ class Held:
         return found
 
 
-def share_batch(batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: Labels, weights: Array) -> Shared:
+def share_batch(
+    batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: Labels, weights: Array, *, entropy: bool = False
+) -> Shared:
     """One batch shared out and counted; a row with a label (0 or more) belongs to that class alone."""
     classes = len(scorer.log_prior)
     score, count = scorer.prepare(batch), _counting(batch, scorer, blocks, classes)
@@ -118,21 +120,21 @@ def share_batch(batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: La
         if said is not None:
             out += said[a:b]
         score(part, out)
-        evidence, w, joint = np.empty(b - a), weights[a:b], out.copy()
-        kernels.share_out(out, labels[a:b], w, scorer.log_prior, evidence)
+        evidence, w, joint = np.empty(b - a), weights[a:b], out.copy() if entropy else None
+        sharing.share_out(out, labels[a:b], w, scorer.log_prior, evidence)
         if shares is not None:
             shares[a:b] = out
         used = w > 0
-        undecided = _entropy(joint, out, evidence, used & (labels[a:b] < 0))
+        undecided = 0.0 if joint is None else _entropy(joint, out, evidence, used & (labels[a:b] < 0))
         return out.sum(0), count(part, out), float(w[used] @ evidence[used]), undecided
 
     parts = in_parallel(work, _slabs(batch.rows, classes + len(scorer.schema.columns)))
-    seen, counted, evidence, entropy = zip(*parts, strict=True)
+    seen, counted, evidence, undecided = zip(*parts, strict=True)
     statistics = dict(zip(_untexted(blocks), totals(counted), strict=True))
     if shares is not None:
         statistics |= {blocks[i]: _count_text(batch, scorer, i, shares) for i in scorer.texts}
     tally = Tally(scorer.schema, tuple(blocks), np.sum(seen, 0), tuple(statistics[b] for b in blocks), _used(weights))
-    return Shared(tally, float(np.sum(evidence)), float(np.sum(entropy)))
+    return Shared(tally, float(np.sum(evidence)), float(np.sum(undecided)))
 
 
 def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array) -> Tally:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely import kernels
+from likely import kernels, sharing
 from likely.families.base import (
     Encoded,
     Imagined,
@@ -106,7 +106,7 @@ def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) ->
     first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
     if labels.ndim == 2:
         lines = np.zeros((int(first[-1]), classes))
-        kernels.share_codes(rows.codes, rows.low, rows.size, first[:-1], shared(labels, weights), lines)
+        sharing.share_codes(rows.codes, rows.low, rows.size, first[:-1], shared(labels, weights), lines)
         return [Counts(lines[a:b].T.copy()) for a, b in pairwise(first)], 0
     out = np.zeros((classes, int(first[-1])))
     outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels
+from likely import kernels, sharing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
 from likely.families.forms import Parabola
@@ -48,7 +48,7 @@ class Gaussian:
         """Weight, mean and spread of every column in every class, in one sweep."""
         if labels.ndim == 2:
             turned = [np.zeros((rows.numbers.shape[1], classes)) for _ in range(3)]
-            kernels.share_moments(rows.numbers, shared(labels, weights), *turned)
+            sharing.share_moments(rows.numbers, shared(labels, weights), *turned)
             return [Moments(*column) for column in zip(*turned, strict=True)]
         shape = (classes, rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from likely import sharing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
 from likely.families.forms import Lookup, Quadratic
@@ -106,14 +107,11 @@ def _shared_scatter(rows: Encoded, share: Array, shape: tuple[int, ...]) -> Scat
 
 def share_scatter(x: Array, share: Array) -> tuple[Array, Array, Array]:
     """Weight, mean and scatter of rows that belong to every class by a share."""
-    n = share.sum(0)
-    total = share.T @ x
-    mean = np.divide(total, n[:, None], out=np.zeros_like(total), where=n[:, None] > 0)
-    scatter = np.empty((len(n), x.shape[1], x.shape[1]))
-    for c in range(len(n)):
-        apart = x - mean[c]
-        scatter[c] = (apart * share[:, c, None]).T @ apart
-    return n, mean, scatter
+    classes, width = share.shape[1], x.shape[1]
+    n, mean, half = np.zeros(classes), np.zeros((width, classes)), np.zeros((width, width, classes))
+    sharing.share_scatter(np.ascontiguousarray(x), np.ascontiguousarray(share), n, mean, half)
+    scatter = half.transpose(2, 0, 1)
+    return n, mean.T, scatter + np.tril(scatter, -1).transpose(0, 2, 1)
 
 
 def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
