@@ -109,9 +109,10 @@ def share_scatter(x: Array, share: Array) -> tuple[Array, Array, Array]:
     """Weight, mean and scatter of rows that belong to every class by a share."""
     classes, width = share.shape[1], x.shape[1]
     n, mean, half = np.zeros(classes), np.zeros((width, classes)), np.zeros((width, width, classes))
-    sharing.share_scatter(np.ascontiguousarray(x), np.ascontiguousarray(share), n, mean, half)
+    first = x[0] if len(x) else np.zeros(width)  # which stands for zero, so that the means of chunks keep their digits
+    sharing.share_scatter(x - first, np.ascontiguousarray(share), n, mean, half)
     scatter = half.transpose(2, 0, 1)
-    return n, mean.T, scatter + np.tril(scatter, -1).transpose(0, 2, 1)
+    return n, np.where(n[:, None] > 0, mean.T + first, 0.0), scatter + np.tril(scatter, -1).transpose(0, 2, 1)
 
 
 def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
