@@ -15,7 +15,7 @@ from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
 from likely.families import Gaussian, Text
-from likely.families.statistics import Moments
+from likely.families.statistics import Moments, Scatter, Statistic
 from likely.model import WEIGHT_COLUMN, Model, with_room, with_weights
 from likely.planning import plan_columns
 from likely.sources import Coded, InMemory, Reading, Source, as_tokens, open_source, require_rows
@@ -144,13 +144,23 @@ def _worth(fit: em.Fit) -> float:
 def _at(zero: Tally, means: Any, spread: Mapping[str, float]) -> Tally:
     """One imagined row of every class at its first mean, as wide as the table: where EM starts if it is told where."""
     given = np.atleast_2d(np.asarray(means, dtype=np.float64))
-    k, width = len(zero.schema.classes), len(zero.blocks)
+    names = [name for block in zero.blocks for name in block.columns]
+    k, width = len(zero.schema.classes), len(names)
     given = given.T if given.shape == (1, k) and width == 1 else given
-    if given.shape != (k, width) or not all(isinstance(s, Moments) for s in zero.statistics):
-        raise UsageError(f"start= takes {k} means of {width} Gaussian columns, not an array of shape {given.shape}")
-    names = [block.columns[0] for block in zero.blocks]
-    moments = tuple(Moments(np.ones(k), given[:, j].copy(), np.full(k, spread[name])) for j, name in enumerate(names))
-    return replace(zero, classes=np.ones(k), statistics=moments)
+    if given.shape != (k, width) or any(name not in spread for name in names):
+        raise UsageError(f"start= takes {k} means of {width} columns of numbers, not an array of shape {given.shape}")
+    place = {name: j for j, name in enumerate(names)}
+    statistics: list[Statistic] = []
+    for block, statistic in zip(zero.blocks, zero.statistics, strict=True):
+        mean = given[:, [place[name] for name in block.columns]]
+        wide = np.array([spread[name] for name in block.columns])
+        if isinstance(statistic, Moments):
+            statistics.append(Moments(np.ones(k), mean[:, 0].copy(), np.full(k, wide[0])))
+        elif isinstance(statistic, Scatter):
+            statistics.append(Scatter(np.ones(k), mean.copy(), np.tile(np.diag(wide), (k, 1, 1))))
+        else:
+            raise UsageError(f"start= gives means, and column {block.name!r} is {block.family.name}: leave it out")
+    return replace(zero, classes=np.ones(k), statistics=tuple(statistics))
 
 
 def cluster(
