@@ -136,7 +136,7 @@ def _rows(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, NDArray
 
 def _room(x: Array) -> tuple[float, float]:
     low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
-    wide = (high - low) or max(abs(high), 1.0)
+    wide = max(high - low, 1e-6 * max(abs(high), abs(low), 1.0))
     return low - 0.05 * wide, high + 0.05 * wide
 
 
