@@ -180,8 +180,7 @@ def cluster(
     seed: int = 0,
     criterion: str = "bic",
     start: Any = None,
-    encoding: str | None = None,
-    on_bad_rows: str = "error",
+    reading: Reading | None = None,
 ) -> Clusters:
     """Find k clusters in a table: a model whose classes 1, 2, … are the components, the largest first.
 
@@ -189,9 +188,7 @@ def cluster(
     `k="auto"` tries 1, 2, 3, … and keeps the number whose `criterion` ("bic" or "icl") is lowest. `fixed` may hold what is
     known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
     """
-    if criterion not in ("bic", "icl"):
-        raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
-    reading = Reading(as_tokens(missing), encoding, on_bad_rows)
+    reading = reading or Reading(as_tokens(missing))
     source, weight_name = with_weights(open_source(data, reading), weights)
     plan = plan_clusters(
         source, families, joint, (*ignore, *([weight_name] if weight_name else [])), weight_name, fixed
@@ -225,6 +222,8 @@ def say_what_is_odd(model: Model) -> None:
 
 def _chosen(mixing: Mixing, criterion: str) -> Clusters:
     """The number of clusters that costs least; three in a row that cost more end the search."""
+    if criterion not in ("bic", "icl"):
+        raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
     best, tried, worse = None, dict[int, float](), 0
     for k in range(1, MOST_CLUSTERS + 1):
         try:

@@ -15,7 +15,7 @@ from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import WEIGHT_COLUMN, Model, with_room, with_weights
 from likely.partly import Choice, partly
 from likely.planning import name_like, plan_for
-from likely.prior import priors
+from likely.prior import Priors, priors
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
@@ -62,20 +62,23 @@ def learn(
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
-    given = (smoothing, class_prior, [plainly(label) for label in classes])
-    helped = (
-        by_shares(counted, tally, given) if counted.without_label and unlabelled not in ("ignore", "error") else None
-    )
-    say_what_happened(counted, tally.schema.target.name, reading, helped)
-    if helped and helped.unlabelled:
-        return replace(
-            helped.model, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name
-        )
+    known = {"missing": reading.missing, "weights": None if weight_name == WEIGHT_COLUMN else weight_name}
+    return _modelled(counted, tally, reading, (smoothing, class_prior, classes), known)
+
+
+def _modelled(
+    counted: Counted, tally: Tally, reading: Reading, given: tuple[Any, Any, Sequence[Any]], known: dict[str, Any]
+) -> Model:
+    """The model of what was counted, under the priors that were given; what happened on the way is said."""
+    smoothing, class_prior, classes = given
     tally = declare(tally, [plainly(label) for label in classes])
-    declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
+    known["declared"] = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes)
-    weight_name = None if weight_name == WEIGHT_COLUMN else weight_name
-    return _finished(Model(with_room(tally, prior), prior, reading.missing, weight_name, declared), source.label)
+    helped = by_shares(counted, tally, prior)
+    say_what_happened(counted, tally.schema.target.name, reading, helped)
+    if helped:
+        return replace(helped.model, **known)
+    return _finished(Model(with_room(tally, prior), prior, **known), counted.source.label)
 
 
 def check_unlabelled(given: str | float) -> None:
@@ -86,16 +89,17 @@ def check_unlabelled(given: str | float) -> None:
         raise UsageError(f"unlabelled={given!r} is no weight of a row without a label: pass a number from 0 to 1")
 
 
-def by_shares(counted: Counted, tally: Tally, given: tuple[Any, Any, list[Any]]) -> Choice | None:
-    """The model of all rows, those without a label by their shares; None where it is not worth a try."""
-    few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
-    if counted.unlabelled == "auto" and (not few or len(tally.schema.classes) < 2):
+def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
+    """The model of all rows, those without a label by their shares; None where that does not help, or is not tried."""
+    if not counted.without_label or counted.unlabelled in ("ignore", "error"):
         return None
-    smoothing, class_prior, declared = given
+    few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
+    if len(tally.schema.classes) < 2 or (counted.unlabelled == "auto" and not few):
+        return None
     known = {column.name for column in tally.schema.columns}  # some may have turned out to be names
     columns = tuple(c for c in counted.plan.columns if c.name in known)
     plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
-    classes = declare(tally, declared).schema.classes
+    classes = tally.schema.classes
     weights = weights_of(plan)
 
     def batches() -> Iterator[Batch]:
@@ -106,8 +110,9 @@ def by_shares(counted: Counted, tally: Tally, given: tuple[Any, Any, list[Any]])
         rows = Rows(batches, replace(schema, target=target), weights, labelled=True)
         return list(rows) if counted.rows * len(columns) <= MOST_CELLS else rows
 
-    made = partly(parts, batches, plan, classes, priors(smoothing, class_prior, classes), weights)
-    return made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
+    made = partly(parts, batches, plan, classes, prior, weights)
+    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
+    return found if found.unlabelled else None
 
 
 def _finished(model: Model, label: str) -> Model:
@@ -172,7 +177,7 @@ class Counted:
 def say_what_happened(counted: Counted, target: str, reading: Reading, helped: Choice | None = None) -> None:
     """Nothing is lost without a word: rows that were skipped and rows that had no label."""
     if counted.without_label:
-        shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped and helped.unlabelled else ""
+        shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped else ""
         warnings.warn(
             f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were {shared or 'not counted'}",
             LikelyWarning,

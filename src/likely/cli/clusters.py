@@ -60,7 +60,7 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
         source, reading = options.opened(
             path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
         )
-        found = _found(source, k, given | {"missing": reading.missing})
+        found = _found(source, k, given | {"reading": reading})
         report = _report(found) | {"data": data}
         if output:
             report |= {"model": output, "digest": found.save(output)}
