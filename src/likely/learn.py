@@ -120,7 +120,7 @@ def _finished(model: Model, label: str) -> Model:
     _refuse_one_class(model, label)
     model = model.recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
-        warnings.warn(note, LikelyWarning, stacklevel=3)
+        warnings.warn(note, LikelyWarning, stacklevel=4)
     return model
 
 
@@ -181,12 +181,12 @@ def say_what_happened(counted: Counted, target: str, reading: Reading, helped: C
         warnings.warn(
             f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were {shared or 'not counted'}",
             LikelyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
         said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
-        warnings.warn(said, LikelyWarning, stacklevel=3)
+        warnings.warn(said, LikelyWarning, stacklevel=4)
 
 
 def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, encoding: str | None = None,
