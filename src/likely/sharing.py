@@ -63,14 +63,18 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
             for j in range(width):
                 gaps |= x[i, j] != x[i, j]
         for i in range(start, stop):
-            for c in range(groups):
-                part_n[0, c] += 0.0 if gaps else share[i, c]
-            for j in range(width):
-                v = x[i, j]
-                if gaps and v == v:
-                    for c in range(groups):
-                        part_n[j, c] += share[i, c]
-                if v == v:
+            if gaps:
+                for j in range(width):
+                    v = x[i, j]
+                    if v == v:
+                        for c in range(groups):
+                            part_n[j, c] += share[i, c]
+                            part_mean[j, c] += share[i, c] * v
+            else:
+                for c in range(groups):
+                    part_n[0, c] += share[i, c]
+                for j in range(width):
+                    v = x[i, j]
                     for c in range(groups):
                         part_mean[j, c] += share[i, c] * v
         for j in range(width):
@@ -80,7 +84,7 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
         for i in range(start, stop):
             for j in range(width):
                 v = x[i, j]
-                if v == v:
+                if not gaps or v == v:
                     for c in range(groups):
                         d = v - part_mean[j, c]
                         part_spread[j, c] += share[i, c] * d * d

@@ -127,6 +127,22 @@ def test_shards_are_as_good_as_the_whole():
     assert np.isclose((alone[0] + alone[1]).log_evidence, whole.log_evidence, rtol=1e-12)
 
 
+def test_rows_read_again_in_every_round_are_as_good_as_rows_kept(tmp_path):
+    rng = np.random.default_rng(8)
+    path = tmp_path / "t.csv"
+    lines = [
+        f"{v:.6f},{c}" for v, c in zip(rng.normal(size=400) + np.repeat([0, 4], 200), ["u", "v"] * 200, strict=True)
+    ]
+    path.write_text("\n".join(["a,b", *lines]))
+    kept = opened(str(path), None, None)
+    source = open_source(str(path))
+    kinds = {"a": "number", "b": "category"}
+    again = em.Rows(lambda: source.batches(kinds), kept.whole.schema, em.weights_of(kept.plan))
+    one, other = kept.fit((1, 2)), replace(kept, parts=again).fit((1, 2))
+    assert one.trace == other.trace
+    assert one.model == other.model
+
+
 def test_the_names_of_components_change_nothing():
     rng = np.random.default_rng(2)
     x = np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 80), rng.normal(9, 1, 30)])[:, None]
