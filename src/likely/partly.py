@@ -28,7 +28,7 @@ from likely.tally import Tally
 
 Array = NDArray[np.float64]
 CHOICES = (0.0, 0.1, 1.0)
-FOLDS = 3
+FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # of few labels, fewer are set aside at a time
 TRIAL_ROUNDS, MOST_ROUNDS = 5, 30
 FEWEST = 2  # labelled rows of every class, so that some can be set aside
 BACKGROUND = 300.0  # imagined words of a text, drawn as words are drawn overall
@@ -98,7 +98,7 @@ class Partly:
         if np.min(counts) < FEWEST:
             return 0.0, {}
         scores: dict[float, list[Array]] = {choice: [] for choice in CHOICES}
-        folds = min(FOLDS, int(np.min(counts)))
+        folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
         for fold in range(folds):
             kept = _SetAside(self.parts, fold, len(self.classes), folds)
             first = _said(self.plain(kept), kept)

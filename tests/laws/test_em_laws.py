@@ -79,6 +79,20 @@ def test_it_never_falls_where_some_labels_are_known(case, smoothing, seed):
     never_falls(values)
 
 
+@given(cases(min_rows=6, max_rows=30), st.sampled_from(["auto", 1.0, 0.25]), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_partly_labelled_tables_end_in_a_model_or_in_words(case, unlabelled, seed):
+    rng = np.random.default_rng(seed)
+    labels = [None if rng.random() < 0.6 else label for label in case.columns["y"]]
+    try:
+        model = case.learn(data=case.columns | {"y": labels}, unlabelled=unlabelled)
+    except LikelyError:
+        return  # refused in words
+    found = model.posterior({name: case.columns[name] for name in case.features})
+    assert np.allclose(found.probabilities.sum(1), 1.0)
+    assert model.classes == case.learn().classes
+
+
 @pytest.mark.parametrize("kind", ["multinomial", "bernoulli", "auto"])
 @given(st.lists(st.sampled_from(TEXTS), min_size=6, max_size=30), st.integers(0, 3))
 @settings(max_examples=20, deadline=None)
