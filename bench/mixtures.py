@@ -82,8 +82,8 @@ def compare(small: bool, row: Any, plain: Any) -> None:
         row("em", f"one round, {size:,} x {WIDTH}, k = {K}, {kind}, against GaussianMixture", one, other, goal)
     high = [peak(who, size, "diag") for who in ("ours", "theirs")]
     plain("em", f"peak memory beside the rows, diag, ours ({high[1]:.0f} MB theirs)", high[0], "MB", "<= 1/3 of theirs")
-    part = x[: size // 10]
+    part = x[: size // 20]
     for kind in ("diag", "full"):
-        a, b = ours(part, start, kind, 101), theirs(part, start, kind, 100)
+        a, b = ours(part, start, kind, 51), theirs(part, start, kind, 50)
         apart = abs(a.score(part) - b.score(part)) / abs(b.score(part))
-        plain("em", f"log likelihood after 100 rounds, relative difference, {kind}", 1e6 * apart, "millionths", "<= 1")
+        plain("em", f"log likelihood after 50 rounds, relative difference, {kind}", 1e6 * apart, "millionths", "<= 1")
