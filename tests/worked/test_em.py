@@ -199,3 +199,21 @@ def test_penalty_is_what_smoothing_maximises():
     shares = [(table["c"].count(v) + 1) / 33 for v in "uvw"]
     assert em.log_density(fit.model) == pytest.approx(paper + sum(map(math.log, shares)))
     assert fit.model.block_parameters[0].form.mean[0] == pytest.approx(mean)
+
+
+def test_a_known_variance_is_kept_by_learning_and_by_the_file(tmp_path):
+    table = {"a": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "y": ["no", "no", "no", "yes", "yes", "yes"]}
+    model = likely.learn(table, "y", families={"a": likely.Gaussian(variance=4.0)})
+    assert [row["deviation"] for row in model.parameters["a"]] == [2.0, 2.0]
+    assert model.parameter_count.free == 1 + 2
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == model
+    with pytest.raises(likely.errors.UsageError, match="above zero"):
+        likely.Gaussian(variance=0.0)
+
+
+def test_imagined_spread_is_added_to_the_seen_one():
+    table = {"a": [1.0, 3.0, 10.0, 10.0], "y": ["no", "no", "yes", "yes"]}
+    model = likely.learn(table, "y", families={"a": likely.Gaussian()}, smoothing={"a": likely.Spread(2.0, 5.0)})
+    assert [row["deviation"] ** 2 for row in model.parameters["a"]] == pytest.approx([(2 + 10) / 4, (0 + 10) / 4])
+    assert [row["mean"] for row in model.parameters["a"]] == [2.0, 10.0]
