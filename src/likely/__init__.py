@@ -18,6 +18,7 @@ _HOMES = {
     "inspect": "learn",
     "evaluate": "evaluate",
     "Evaluation": "evaluate",
+    "cluster": "clustering",
     "curve": "curve",
     "LearningCurve": "curve",
     "compare": "compare",
@@ -42,11 +43,13 @@ _HOMES = {
     "MEstimate": "prior",
     "Dirichlet": "prior",
     "NormalInverseGamma": "prior",
+    "Spread": "prior",
     "Schema": "schema",
     "Column": "schema",
     "Tally": "tally",
     "NaiveBayes": "estimators",
     "TextNaiveBayes": "text_estimator",
+    "Mixture": "mixture",
     "errors": "errors",
 }
 

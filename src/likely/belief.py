@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 
 
-def groups(blocks: tuple[Block, ...]) -> list[list[Block]]:
+def groups(blocks: Sequence[Block]) -> list[list[Block]]:
     """Blocks that are counted and read in one sweep: equal families of single columns together, all others alone."""
     together: dict[Any, list[Block]] = {}
     for block in blocks:

@@ -17,11 +17,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
-from likely.engines.memory import tally_batch
+from likely.engines.memory import sorted_labels, tally_batch
+from likely.engines.shares import Held
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
+from likely.partly import Choice, partly
 from likely.planning import plan_columns
 from likely.prior import priors, textbook
 from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
@@ -84,20 +86,33 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.average = average
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Count these rows, and none from before."""
+        """Count these rows, and none from before; a row whose label is None or NaN is counted by its shares (EM).
+
+        How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
+        """
         tally, dtype = self._count(X, y, sample_weight, None)
         if len(tally.schema.classes) < 2:
             raise DataError(
                 f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
                 "needs two classes; partial_fit takes them one by one"
             )
-        self._believe(self._model(tally, self._priors(tally)), dtype)
+        prior = self._priors(tally)
+        labels = encode_labels(y)[0]
+        if (labels.codes < labels.low).any():
+            plan = replace(self._plan(self._rows(X, reset=False)), blocks=tally.blocks)
+            found = shared_out(self._rows(X, reset=False), labels, sample_weight, plan, prior)
+            self.unlabelled_ = found.unlabelled
+            self._believe(found.model, dtype)
+        else:
+            self._believe(self._model(tally, prior), dtype)
         _warn(self.model_)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
         before: Model | None = getattr(self, "model_", None)
+        if y is not None:
+            refuse_hidden(encode_labels(y)[0])
         tally, dtype = self._count(X, y, sample_weight, before)
         declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
         if before is not None:
@@ -165,7 +180,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         target = "y"
         while target in names:
             target += "_"
-        families = _by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
+        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
         joint = [_name(block, names) for block in self.joint]
         plain = self.plain or self.average or textbook(self.smoothing)
         return plan_columns(batch, names, target, families, joint, keep_all=True, plain=plain)
@@ -179,7 +194,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     def _priors(self, tally: Tally) -> Any:
         smoothing = self.smoothing
         if isinstance(smoothing, Mapping):
-            own = _by_name(smoothing, _names(self))
+            own = by_name(smoothing, column_names(self))
             smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
         return priors(smoothing, self.class_prior, tally.schema.classes, plain=tally.sample is None)
 
@@ -190,19 +205,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         self.classes_ = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
 
     def _rows(self, X: Any, reset: bool) -> Batch:
-        """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
-        if not _is_frame(X):
-            X = validate_data(self, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
-            batch = from_memory(X, MISSING).batch
-        else:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            batch = from_memory(X, MISSING).batch
-            _refuse_nothing(batch.rows, len(batch.names), self)
-        names = _names(self)
-        if isinstance(batch, Matrix):
-            return replace(batch, columns=tuple(names))
-        assert isinstance(batch, Frame)
-        return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+        return rows_of(self, X, reset)
 
     def _read_off(self, X: Any, what: str) -> NDArray[Any]:
         """Something of the posterior, each stretch of rows on a core of its own."""
@@ -229,20 +232,66 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
+    """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
+    if not _is_frame(X):
+        X = validate_data(estimator, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
+        batch = from_memory(X, MISSING).batch
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        batch = from_memory(X, MISSING).batch
+        _refuse_nothing(batch.rows, len(batch.names), estimator)
+    names = column_names(estimator)
+    if isinstance(batch, Matrix):
+        return replace(batch, columns=tuple(names))
+    assert isinstance(batch, Frame)
+    return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+
+
 def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
-    """The labels as codes without a sort, and the type they return in; an absent label is refused."""
+    """The labels as codes without a sort, and the type they return in; an absent label is -1, unless all are."""
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "biuf":
-        assert_all_finite(y, input_name="y")
-        return _whole_labels(y), y.dtype
+        gaps = np.isnan(y) if y.dtype.kind == "f" else np.zeros(0, bool)
+        if not gaps.any() or gaps.all():
+            assert_all_finite(y, input_name="y")
+            return _whole_labels(y), y.dtype
+        assert_all_finite(y[~gaps], input_name="y")
+        seen = _whole_labels(y[~gaps])
+        codes = np.full(len(y), -1, np.int64)
+        codes[~gaps] = seen.codes - seen.low
+        return Coded(codes, seen.values), y.dtype
     column = to_arrow(y, "y")
     coded = code_list(column) if isinstance(column, list) else code_arrow(column)
-    absent = coded.codes < 0
-    if absent.any():
-        raise ValueError(f"Input y contains NaN: row {int(absent.argmax())} has no label; leave such rows out")
+    if len(coded.codes) and (coded.codes < 0).all():
+        raise ValueError("Input y contains NaN: no row has a label; Mixture finds classes without any")
     if any(isinstance(value, float) and not value.is_integer() for value in coded.values):
         raise ValueError(CONTINUOUS)
     return coded, y.dtype
+
+
+def refuse_hidden(labels: Coded) -> None:
+    """Rows that are counted as they come need a label."""
+    absent = labels.codes < labels.low
+    if absent.any():
+        row = int(absent.argmax())
+        raise ValueError(f"Input y contains NaN: row {row} has no label; leave such rows out, or fit all rows at once")
+
+
+def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
+    """The model of rows of which some have no label."""
+    coded = sorted_labels(labels)
+    codes = np.asarray(coded.codes - coded.low, dtype=np.int64)
+    weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    made = partly(
+        lambda schema: [(Held(batch, schema), codes, weights)],
+        lambda: [batch],
+        plan,
+        coded.values,
+        prior,
+        lambda _: weights,
+    )
+    return made.learned()
 
 
 CONTINUOUS = (
@@ -288,7 +337,8 @@ def _as_array(X: Any) -> Any:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
-def _names(estimator: Any) -> list[str]:
+def column_names(estimator: Any) -> list[str]:
+    """What the columns are called: by their names, else by their positions."""
     given = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(name) for name in given]
 
@@ -302,7 +352,8 @@ def _name(key: Any, names: Sequence[str]) -> Any:
     return key if isinstance(key, str) else tuple(_name(part, names) for part in key)
 
 
-def _by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
+def by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
+    """A dict of columns under their names, which positions may stand for."""
     return {_name(key, names): value for key, value in given.items()}
 
 

@@ -226,7 +226,7 @@ def _prior_out(prior: Prior) -> dict[str, Any]:
 
 def _prior_in(written: Mapping[str, Any]) -> Prior:
     fields = {
-        name: _shares_in(value) if isinstance(value, list) else value
+        name: _shares_in(value) if isinstance(value, list) and name != "variance" else value
         for name, value in written.items()
         if name != "type"
     }

@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 
 from likely.calibration import DEPENDENCE
+from likely.em import Rows, weights_of
 from likely.engines import Plan, tally_source
 from likely.engines.weights import WEIGHT_COLUMN, with_weights
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import Model, with_room
+from likely.partly import Choice, partly
 from likely.planning import name_like, plan_for
-from likely.prior import priors, textbook
+from likely.prior import Priors, priors, textbook
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
 from likely.selecting import select as select_columns
 from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
 from likely.tally import Tally
+
+# Where labels are plenty, rows without one are not worth the time: they are tried from so large a part of the rows on.
+FEW = 0.5
+MOST_CELLS = 50_000_000
 
 
 def learn(
@@ -42,7 +48,7 @@ def learn(
     engine: str = "auto",
     encoding: str | None = None,
     on_bad_rows: str = "error",
-    unlabelled: str = "ignore",
+    unlabelled: str | float = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Model:
     """Count a table into a model of one of its columns.
@@ -51,12 +57,11 @@ def learn(
     open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
     `average` averages the plain model over all choices of columns, `select` keeps those that forward selection takes.
     `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
+    Rows without a label are counted by their shares (EM) if that helps to predict labels set aside (`unlabelled="auto"`),
+    always with a given weight each (`unlabelled=0.1`), never ("ignore"), or are refused ("error").
     """
-    _one_of(
-        engine=(engine, ("auto", "memory")),
-        unlabelled=(unlabelled, ("ignore", "error")),
-        dependence=(dependence, tuple(DEPENDENCE)),
-    )
+    _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
+    check_unlabelled(unlabelled)
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
@@ -65,18 +70,64 @@ def learn(
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
-    say_what_happened(counted, tally.schema.target.name, reading)
-    model = _believed(tally, classes, smoothing, class_prior)
-    model = replace(model, missing=reading.missing, weights=weight_name, average=bool(average), dependence=dependence)
-    return _finished(model, source, plan, select)
+    known = {"missing": reading.missing, "weights": weight_name, "average": bool(average), "dependence": dependence}
+    return _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
 
 
-def _believed(tally: Tally, classes: Sequence[Any], smoothing: Any, class_prior: Any) -> Model:
-    """The tally with room for declared classes, and what is imagined beside it."""
+def _modelled(
+    counted: Counted,
+    tally: Tally,
+    reading: Reading,
+    given: tuple[Any, Any, Sequence[Any]],
+    known: dict[str, Any],
+    select: bool | int | str,
+) -> Model:
+    """The model of what was counted, under the priors that were given; what happened on the way is said."""
+    smoothing, class_prior, classes = given
     tally = declare(tally, [plainly(label) for label in classes])
-    declared = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
+    known["declared"] = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes, plain=tally.sample is None)
-    return Model(with_room(tally, prior), prior, declared=declared)
+    helped = by_shares(counted, tally, prior)
+    say_what_happened(counted, tally.schema.target.name, reading, helped)
+    if helped:
+        return replace(
+            helped.model, **known | {"weights": None if known["weights"] == WEIGHT_COLUMN else known["weights"]}
+        )
+    return _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
+
+
+def check_unlabelled(given: str | float) -> None:
+    """What happens to rows without a label: a word that is known, or the weight of each."""
+    if isinstance(given, str):
+        _one_of(unlabelled=(given, ("auto", "ignore", "error")))
+    elif isinstance(given, bool) or not 0 <= given <= 1:
+        raise UsageError(f"unlabelled={given!r} is no weight of a row without a label: pass a number from 0 to 1")
+
+
+def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
+    """The model of all rows, those without a label by their shares; None where that does not help, or is not tried."""
+    if not counted.without_label or counted.unlabelled in ("ignore", "error"):
+        return None
+    few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
+    if len(tally.schema.classes) < 2 or (counted.unlabelled == "auto" and not few):
+        return None
+    known = {column.name for column in tally.schema.columns}  # some may have turned out to be names
+    columns = tuple(c for c in counted.plan.columns if c.name in known)
+    plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
+    classes = tally.schema.classes
+    weights = weights_of(plan)
+
+    def batches() -> Iterator[Batch]:
+        return counted.source.batches(plan.kinds())
+
+    def parts(schema: Any) -> Any:
+        target = replace(schema.target, values=classes)
+        rows = Rows(batches, replace(schema, target=target), weights, labelled=True)
+        return list(rows) if counted.rows * len(columns) <= MOST_CELLS else rows
+
+    made = partly(parts, batches, plan, classes, prior, weights)
+    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
+    return found if found.unlabelled else None
 
 
 def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
@@ -86,7 +137,7 @@ def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
     model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights).recalibrate()
     for note in (note for parameters in model.block_parameters for note in parameters.notes):
-        warnings.warn(note, LikelyWarning, stacklevel=3)
+        warnings.warn(note, LikelyWarning, stacklevel=4)
     return model
 
 
@@ -121,7 +172,7 @@ class Counted:
 
     source: Source
     plan: Plan
-    unlabelled: str
+    unlabelled: str | float
     rows: int = 0
     without_label: int = 0
 
@@ -140,18 +191,19 @@ class Counted:
             yield batch
 
 
-def say_what_happened(counted: Counted, target: str, reading: Reading) -> None:
+def say_what_happened(counted: Counted, target: str, reading: Reading, helped: Choice | None = None) -> None:
     """Nothing is lost without a word: rows that were skipped and rows that had no label."""
     if counted.without_label:
+        shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped else ""
         warnings.warn(
-            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were not counted",
+            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were {shared or 'not counted'}",
             LikelyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
         said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
-        warnings.warn(said, LikelyWarning, stacklevel=3)
+        warnings.warn(said, LikelyWarning, stacklevel=4)
 
 
 def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, encoding: str | None = None,

@@ -217,8 +217,62 @@ class LeaveOneOut(Pseudocount):
         return True
 
 
-KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, LeaveOneOut)
-Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | LeaveOneOut
+@dataclass(frozen=True)
+class Spread:
+    """Imagined rows that say nothing of a mean, only how wide the numbers lie: no variance can then vanish.
+
+    `variance` is one number, or one a column of a joint block; `rows` may be a fraction of a row. The variance becomes
+    (spread + rows · variance) / (n + rows): the mode under an inverse-gamma (for a block: inverse-Wishart) prior.
+    """
+
+    rows: float
+    variance: float | tuple[float, ...]
+    pseudocount: float = 0.0  # imagined rows for each cell of the categories in a joint block
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", _number(self.rows, "rows"))
+        object.__setattr__(self, "pseudocount", _number(self.pseudocount, "a pseudocount"))
+        several = isinstance(self.variance, tuple | list)
+        each = tuple(_number(v, "variance") for v in (self.variance if several else (self.variance,)))  # type: ignore[union-attr]
+        object.__setattr__(self, "variance", each if several else each[0])
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each cell."""
+        return np.full(len(values), self.pseudocount)
+
+    def unseen(self, value_count: int) -> float:
+        """A cell never seen has the imagined rows of any other."""
+        return self.pseudocount
+
+    @property
+    def background(self) -> float:
+        """No rows are imagined of categories as they occur overall."""
+        return 0.0
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """No values are named."""
+        return ()
+
+    @property
+    def chosen(self) -> bool:
+        """What is imagined is given."""
+        return False
+
+    @property
+    def normal(self) -> Normal | None:
+        """The same as a normal-inverse-gamma prior that leaves the mean open."""
+        variance = self.variance if isinstance(self.variance, float) else self.variance[0]
+        return (0.0, 0.0, self.rows / 2 - 1.5, self.rows * variance / 2)
+
+    @property
+    def scatter(self) -> tuple[float, Array]:
+        """How many rows are imagined of a block, and their scatter around its mean."""
+        return self.rows, np.atleast_1d(np.asarray(self.variance, dtype=np.float64)) * self.rows
+
+
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread | LeaveOneOut
+KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread, LeaveOneOut)
 PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from likely.bayes.rule import labels_array
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
-from likely.estimators import encode_labels
+from likely.estimators import encode_labels, refuse_hidden, shared_out
 from likely.families import Block, Text
 from likely.families.text import ranked_words
 from likely.ledger import Ledger
@@ -70,16 +71,26 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         self.lowercase = lowercase
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Count these documents, and none from before."""
+        """Count these documents, and none from before; where some labels are None, those documents by their shares (EM).
+
+        How much such a document weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
+        """
         tally = self._count(X, y, sample_weight)
         if len(tally.schema.classes) < 2:
             raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
-        self._believe(self._model(tally).recalibrate())
+        labels = encode_labels(y)[0]
+        if (labels.codes < labels.low).any():
+            found = shared_out(_batch(X), labels, sample_weight, self._plan(), self._model(tally).prior)
+            self.unlabelled_ = found.unlabelled
+            self._believe(replace(found.model, missing=()))
+        else:
+            self._believe(self._model(tally).recalibrate())
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Count these documents as well; new words and new classes are welcome, `classes` is not needed."""
         before: Model | None = getattr(self, "model_", None)
+        refuse_hidden(encode_labels(y)[0])
         tally = self._count(X, y, sample_weight)
         if before is None:
             self._believe(self._model(tally).recalibrate())
@@ -117,9 +128,11 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, labels.codes, dtype=np.float64, ensure_non_negative=True)
+        return tally_batch(batch, self._plan(), labels, weights)
+
+    def _plan(self) -> Plan:
         family = Text(self.kind, (self.ngrams[0], self.ngrams[1]), self.lowercase, pattern=self.token_pattern)
-        plan = Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
-        return tally_batch(batch, plan, labels, weights)
+        return Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
 
     def _model(self, tally: Any) -> Model:
         classes = tally.schema.classes

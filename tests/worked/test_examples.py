@@ -11,7 +11,7 @@ from likely.examples.sheet import Sheet, decimal
 
 
 def test_every_example_has_a_description_and_runs() -> None:
-    assert list(examples.EXAMPLES) == ["tennis", "ball", "candies", "spam", "insurance", "wrappers"]
+    assert list(examples.EXAMPLES) == ["tennis", "ball", "candies", "spam", "insurance", "wrappers", "em"]
     for name, description in examples.EXAMPLES.items():
         text = examples.run(name)
         assert description in text

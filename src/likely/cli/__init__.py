@@ -6,6 +6,7 @@ import click
 
 from likely import __version__
 from likely.cli.asking import evaluate, explain, predict
+from likely.cli.clusters import cluster
 from likely.cli.comparing import compare
 from likely.cli.curving import curve
 from likely.cli.door import Door
@@ -28,6 +29,7 @@ for command in (
     evaluate,
     compare,
     curve,
+    cluster,
     update,
     forget,
     merge,

@@ -80,10 +80,11 @@ if TYPE_CHECKING:
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
 @click.option(
     "--unlabelled",
-    type=click.Choice(["ignore", "error"]),
-    default="ignore",
+    default="auto",
     show_default=True,
-    help="What happens to rows without a label.",
+    metavar="auto|ignore|error|WEIGHT",
+    help="What happens to rows without a label: they are counted by their shares (EM) if that helps to predict labels set "
+    "aside, never, refused, or always, each weighing so much of a labelled row (0 to 1).",
 )
 @reading_options
 @json_option
@@ -128,6 +129,7 @@ def _learned(
         "joint": [options.names(block) for block in given.pop("joint")],
         "smoothing": options.smoothing(given.pop("smoothing")),
         "missing": reading.missing,
+        "unlabelled": options.unlabelled(given["unlabelled"]),
         "classes": options.names(given["classes"]) if given["classes"] else (),
     }
     settings = given | settings

@@ -107,6 +107,11 @@ def smoothing(given: Sequence[str]) -> Any:
     return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": general[0] if general else "auto"}
 
 
+def unlabelled(given: str) -> str | float:
+    """A word, or the weight of a row without a label."""
+    return given if given.isalpha() else number(given, "--unlabelled")
+
+
 def class_prior(given: Sequence[str], model: Model) -> Any:
     """`yes=0.5 no=0.5` with the labels in their own type, or one pseudocount for every class."""
     if len(given) == 1 and "=" not in given[0]:

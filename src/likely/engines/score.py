@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -95,37 +95,44 @@ class Scorer:
         out[:] = self.log_prior if self.bias is None else self.log_prior + self.bias
         for i in self.texts:
             out += self.term(batch, i)
-        before = out.copy() if self.texts else np.broadcast_to(self.log_prior, out.shape)
+        score = self.prepare(batch)
+        in_parallel(lambda part: score(part, out[slice(*part)]), slabs(batch.rows, 2 * len(self.schema.columns)))
+        return out
+
+    def prepare(self, batch: Batch) -> Callable[[tuple[int, int], Array], None]:
+        """What adds to a stretch of rows the terms of all blocks but those of text; the codes are looked up once."""
         lookups = self._of(Lookup)
         names = [name for i in lookups for name in self.parameters[i].columns]
         whole = batch.whole_numbers(names) if lookups and self._whole else None
         coded = self.encode(batch, [i for i in self.order if whole is None or i not in lookups])
         lines = self._lines(coded) if whole is None or self._whole is None else self._whole
 
-        def score(part: tuple[int, int]) -> None:
+        def score(part: tuple[int, int], out: Array) -> None:
+            before = out.copy() if self._of(Parabola) else out
             a, b = part
             codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part) if lookups else None
-            if codes is not None:
-                kernels.score_lookup(codes, *lines, self._tables[0], out[a:b])
-                if self._together:
-                    kernels.score_cells(codes, *lines, *self._together, out[a:b])
-            for rows, x in self._score_numbers(batch, part, out[a:b]):
-                again = before[a:b][rows]
-                if codes is not None:
-                    kernels.score_lookup(codes[rows], *lines, self._tables[0], again)
-                    if self._together:
-                        kernels.score_cells(codes[rows], *lines, *self._together, again)
-                out[a:b][rows] = self._add_far(x, again)
-            self._score(batch, coded, part, out[a:b])
+            self._add_tables(codes, lines, out)
+            for rows, x in self._score_numbers(batch, part, out):
+                again = before[rows]
+                self._add_tables(None if codes is None else codes[rows], lines, again)
+                out[rows] = self._add_far(x, again)
+            self._score(batch, coded, part, out)
 
-        in_parallel(score, slabs(batch.rows, 2 * len(self.schema.columns)))
-        return out
+        return score
+
+    def _add_tables(self, codes: NDArray[Any] | None, lines: Lines, out: Array) -> None:
+        """Add what is looked up: of every column alone, and of columns together."""
+        if codes is None:
+            return
+        kernels.score_lookup(codes, *lines, self._tables[0], out)
+        if self._together:
+            kernels.score_cells(codes, *lines, *self._together, out)
 
     def term(self, batch: Batch, block: int) -> Array:
         """What one block says of every row, class by class."""
         form: Any = self.parameters[block].form
         if block in self.texts:
-            return _text_terms(form, *self.bags(batch, block))
+            return text_terms(form, *self.bags(batch, block))
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
         if isinstance(form, Cells):
@@ -287,7 +294,7 @@ class Scorer:
             )  # fmt: skip
 
 
-def _text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+def text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
     """What documents say, each stretch of them on a core of its own."""
     if len(bags.ids) >= len(form.words.vocabulary) // 8:
         _ = form.table  # made once, before all cores want it

@@ -8,6 +8,7 @@ from typing import Any
 from likely.errors import UsageError
 from likely.examples.estimates import insurance, wrappers
 from likely.examples.events import candies, spam
+from likely.examples.hidden import em
 from likely.examples.sheet import Sheet
 from likely.examples.tables import ball, tennis
 
@@ -18,6 +19,7 @@ EXAMPLES = {
     "spam": "Bayes' rule on events, and what independence assumes",
     "insurance": "a number and a category in one model",
     "wrappers": "three parameters by maximum likelihood, each by counting alone",
+    "em": "two Gaussians whose labels are hidden: share out, count, share out again",
 }
 
 WORK: dict[str, Callable[[Sheet], None]] = {
@@ -27,6 +29,7 @@ WORK: dict[str, Callable[[Sheet], None]] = {
     "spam": spam,
     "insurance": insurance,
     "wrappers": wrappers,
+    "em": em,
 }
 
 

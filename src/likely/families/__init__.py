@@ -45,7 +45,7 @@ def family(given: Any, **settings: Any) -> Family:
 
 def counted_alike(one: Family, other: Family) -> bool:
     """Whether two families count the same, so that what one has counted the other can read."""
-    read_off = {"tie": None, "bins": None, "cut": None}
+    read_off = {"tie": None, "variance": None, "bins": None, "cut": None}
     a, b = one.settings() | read_off, other.settings() | read_off
     if isinstance(one, Text) and isinstance(other, Text):
         a |= {"kind": one.kind == "auto", "counts": one.adds}

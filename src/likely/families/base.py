@@ -15,7 +15,12 @@ from likely.schema import Column
 from likely.sources.documents import Documents, Strings
 from likely.tokens import Bags
 
-Labels = NDArray[np.int64]
+Labels = NDArray[Any]  # the class of every row (negative: none), or rows × classes: the share of the row in each class
+
+
+def shared(labels: Labels, weights: Array) -> Array:
+    """How much of every row each class counts: its share, times the weight of the row."""
+    return np.ascontiguousarray(labels * weights[:, None], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Family(Protocol):
     strict: ClassVar[bool]  # whether every number is looked at before it is believed, or only when a sum overflows
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """Count the rows of a group of blocks, one statistic a block."""
+        """Count the rows of a group of blocks, one statistic a block; `labels` may be shares of every row in the classes."""
 
     def derive(
         self,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely import kernels
+from likely import kernels, sharing
 from likely.families.base import (
     Encoded,
     Imagined,
@@ -21,6 +21,7 @@ from likely.families.base import (
     log,
     log_shares,
     no_check,
+    shared,
 )
 from likely.families.evidence import weigh
 from likely.families.forms import Lookup
@@ -107,6 +108,10 @@ def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) ->
     if rows.columns:
         return _count_columns(rows, labels, weights, classes)
     first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
+    if labels.ndim == 2:
+        lines = np.zeros((int(first[-1]), classes))
+        sharing.share_codes(rows.codes, rows.low, rows.size, first[:-1], shared(labels, weights), lines)
+        return [Counts(lines[a:b].T.copy()) for a, b in pairwise(first)], 0
     out = np.zeros((classes, int(first[-1])))
     outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
     tables = [Counts(out[:, a:b].copy()) for a, b in pairwise(first)]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log, shared
 from likely.families.forms import LARGEST_COUNT, Line
 from likely.families.statistics import Array, Counts, Statistic
 from likely.schema import Column
@@ -17,6 +17,8 @@ from likely.schema import Column
 
 def sums(x: Array, labels: Labels, weights: Array, classes: int) -> Array:
     """The weighted sum of each column in each class; missing cells add nothing."""
+    if labels.ndim == 2:
+        return shared(labels, weights).T @ np.nan_to_num(x)
     used = (labels >= 0) & (weights > 0)
     where = labels[used]
     total = [np.bincount(where, weights[used] * np.nan_to_num(x[used, j]), classes) for j in range(x.shape[1])]

@@ -216,7 +216,7 @@ def _surprise(family: Text, words: Words, sample: Sample, wrong: Array, tall: in
     """The documents counted once more, by how much they surprised; and what that says of each when it is left out."""
     values = family.values(_bags(words, sample))
     surprise = np.zeros((len(words.vocabulary), words.classes))
-    weighing.count_surprise(sample.ids, sample.indptr, values, wrong * sample.weights[:, None], surprise)
+    weighing.count_shares(sample.ids, sample.indptr, values, wrong * sample.weights[:, None], surprise)
     features = np.zeros((len(sample), words.classes, tall), dtype=np.float32)
     holders = words.holders.sum(1)
     weighing.surprise_left_out(sample.ids, sample.indptr, values, wrong, surprise, holders, OCTAVES, features)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels
+from likely import kernels, sharing
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
@@ -158,6 +159,32 @@ class Quadratic:
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
+        if not self.lines:
+            gaps = np.isnan(numbers).any(1)
+            if not gaps.any():
+                sharing.score_quadratic(np.ascontiguousarray(numbers), *self._roots, out)
+                return
+            whole = np.flatnonzero(~gaps)
+            terms = np.zeros((len(whole), out.shape[1]))
+            sharing.score_quadratic(np.ascontiguousarray(numbers[whole]), *self._roots, terms)
+            out[whole] += terms
+            rest = np.flatnonzero(gaps)
+            out[rest] += self._by_pattern(codes[rest], numbers[rest], out.shape[1])
+            return
+        out += self._by_pattern(codes, numbers, out.shape[1])
+
+    @cached_property
+    def _roots(self) -> tuple[Array, Array, Array]:
+        """Means, inverse roots of the covariances and peaks, the classes side by side."""
+        width = self.mean.shape[-1]
+        root = np.linalg.cholesky(self.covariance[:, 0])
+        inverse = np.linalg.solve(root, np.broadcast_to(np.eye(width), root.shape))
+        peak = -0.5 * width * np.log(2 * np.pi) - np.log(np.einsum("kii->ki", root)).sum(1)
+        return np.ascontiguousarray(self.mean[:, 0].T), np.ascontiguousarray(inverse.transpose(1, 2, 0)), peak
+
+    def _by_pattern(self, codes: Codes, numbers: Array, classes: int) -> Array:
+        """Rows that miss the same cells together."""
+        out = np.zeros((len(numbers), classes))
         pattern = np.column_stack([np.isnan(numbers), self._missing(codes)])
         kinds, place = np.unique(pattern, axis=0, return_inverse=True)
         place = place.reshape(-1)
@@ -165,14 +192,15 @@ class Quadratic:
             rows = np.flatnonzero(place == kind)
             seen = np.flatnonzero(~flags[: numbers.shape[1]])
             hidden = flags[numbers.shape[1] :]
-            out[rows] += self._terms(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
+            out[rows] = self.densities(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
+        return out
 
     def _missing(self, codes: Codes) -> NDArray[np.bool_]:
         return np.column_stack(
             [codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)]
         )
 
-    def _terms(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
+    def densities(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
         """The log density of rows that miss the same cells: summed over the categories that are hidden."""
         classes = self.mean.shape[0]
         cells = np.arange(self.weight.shape[1]).reshape(self.lines or (1,))
@@ -190,11 +218,12 @@ class Quadratic:
             rows = np.flatnonzero(wanted == key)
             if len(rows):
                 for c in range(classes):
-                    density = self.weight[c, cell] + self._density(numbers[rows], seen, c, cell)
+                    density = self.weight[c, cell] + self.density(numbers[rows], seen, c, cell)
                     terms[rows, c] = np.logaddexp(terms[rows, c], density)
         return terms
 
-    def _density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
+    def density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
+        """The log density of the numbers that are seen, under the Gaussian of one class and cell."""
         if not len(seen):
             return np.zeros(len(x))
         root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])

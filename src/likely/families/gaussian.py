@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels
+from likely import kernels, sharing
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad
+from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
 from likely.families.forms import Parabola
 from likely.families.statistics import Array, Moments, Statistic
 from likely.schema import Column
@@ -27,9 +27,13 @@ SMALLEST = 1e-290  # a variance below this overflows when it divides
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both"."""
+    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both".
+
+    `variance` is for those who know it beforehand: then only the means are learned.
+    """
 
     tie: str | None = None
+    variance: float | None = None
 
     name: ClassVar[str] = "gaussian"
     single: ClassVar[bool] = True
@@ -38,9 +42,15 @@ class Gaussian:
     def __post_init__(self) -> None:
         if self.tie not in SHARED:
             raise UsageError(f"Gaussian(tie={self.tie!r}) is not known: choose None, 'class', 'column' or 'both'")
+        if self.variance is not None and not (self.variance > SMALLEST and np.isfinite(self.variance)):
+            raise UsageError(f"Gaussian(variance={self.variance!r}): a known variance is a number above zero")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Weight, mean and spread of every column in every class, in one sweep."""
+        if labels.ndim == 2:
+            turned = [np.zeros((rows.numbers.shape[1], classes)) for _ in range(3)]
+            sharing.share_moments(rows.numbers, shared(labels, weights), *turned)
+            return [Moments(*column) for column in zip(*turned, strict=True)]
         shape = (classes, len(rows.columns) or rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for x, y, w in _side_by_side(rows, labels, weights):
@@ -57,7 +67,10 @@ class Gaussian:
         """Mean and variance per column and class; the variance is the mean squared deviation over the cells that share it."""
         n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
         believed, variance, floored = believe(n, mean, spread, imagined, self.tie)
-        free = _free(len(classes), len(blocks), self.tie)
+        known = self.variance is not None
+        if self.variance is not None:
+            variance, floored = np.full_like(variance, self.variance), np.zeros_like(floored)
+        free = [len(classes)] * len(blocks) if known else _free(len(classes), len(blocks), self.tie)
         return [
             _parameters(column.name, believed[i], variance[i], n[i], floored[i], classes, free[i])
             for i, (column,) in enumerate(blocks)
@@ -70,7 +83,7 @@ class Gaussian:
 
     def settings(self) -> dict[str, Any]:
         """What is needed to make this family again."""
-        return {"tie": self.tie}
+        return {"tie": self.tie} | ({} if self.variance is None else {"variance": self.variance})
 
 
 def believe(

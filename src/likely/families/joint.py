@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from likely import sharing
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
 from likely.families.forms import Lookup, Quadratic
 from likely.families.gaussian import Gaussian, back_off, dust
 from likely.families.statistics import Array, Scatter, Statistic, outer
@@ -39,6 +40,8 @@ class Joint:
         shape = (classes, *(int(s) for s in rows.size))
         if np.prod(shape, dtype=float) > LARGEST_TABLE:
             raise UsageError(f"a joint table of {shape} cells is too large: join fewer columns, or group their values")
+        if labels.ndim == 2:
+            return [_shared_scatter(rows, shared(labels, weights), shape)]
         whole = ~np.isnan(rows.numbers).any(1) & (labels >= 0) & (weights > 0)
         cell = labels.copy()
         for axis, size in enumerate(rows.size):
@@ -83,6 +86,33 @@ def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Sca
             apart = part - mean[g]
             scatter[g] = (apart * w[:, None]).T @ apart
     return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
+
+
+def _shared_scatter(rows: Encoded, share: Array, shape: tuple[int, ...]) -> Scatter:
+    """The same where a row belongs to every class by a share: cell by cell, two passes of matrix products a class."""
+    whole, cell = ~np.isnan(rows.numbers).any(1), np.zeros(len(rows.numbers), np.int64)
+    for axis, size in enumerate(rows.size):
+        code = rows.codes[:, axis] - rows.low[axis]
+        whole &= (code >= 0) & (code < size)
+        cell = cell * size + code
+    classes, width = shape[0], rows.numbers.shape[1]
+    n = np.zeros((classes, int(np.prod(shape[1:]))))
+    mean, scatter = np.zeros((*n.shape, width)), np.zeros((*n.shape, width, width))
+    for g in range(n.shape[1]) if whole.any() else ():
+        here = whole & (cell == g)
+        x, part = (rows.numbers, share) if here.all() else (rows.numbers[here], share[here])
+        n[:, g], mean[:, g], scatter[:, g] = share_scatter(x, part)
+    return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
+
+
+def share_scatter(x: Array, share: Array) -> tuple[Array, Array, Array]:
+    """Weight, mean and scatter of rows that belong to every class by a share."""
+    classes, width = share.shape[1], x.shape[1]
+    n, mean, half = np.zeros(classes), np.zeros((width, classes)), np.zeros((width, width, classes))
+    first = x[0] if len(x) else np.zeros(width)  # which stands for zero, so that the means of chunks keep their digits
+    sharing.share_scatter(x - first, np.ascontiguousarray(share), n, mean, half)
+    scatter = half.transpose(2, 0, 1)
+    return n, np.where(n[:, None] > 0, mean.T + first, 0.0), scatter + np.tril(scatter, -1).transpose(0, 2, 1)
 
 
 def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
@@ -143,7 +173,7 @@ def _cloud_parameters(
     flat = Scatter(
         padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
     )
-    flat = _with_prior(Scatter(flat.n, _means(flat), flat.scatter), prior.normal)
+    flat = _with_prior(Scatter(flat.n, _means(flat), flat.scatter), prior)
     mean = flat.mean
     covariance, borrowed = _covariances(flat, mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
@@ -194,14 +224,21 @@ def _means(flat: Scatter) -> Array:
     return np.where(flat.n[..., None] > 0, flat.mean, level)
 
 
-def _with_prior(flat: Scatter, normal: tuple[float, float, float, float] | None) -> Scatter:
-    """Mean, and numerator and divisor of the covariance: the mode of the normal-inverse-Wishart posterior.
+def _with_prior(flat: Scatter, prior: Imagined) -> Scatter:
+    """Mean, and numerator and divisor of the covariance, with the imagined rows added to the seen ones."""
+    imagined: tuple[float, Array] | None = getattr(prior, "scatter", None)
+    if imagined is not None:  # rows that lie around the block's own mean
+        rows, spread = imagined
+        return Scatter(flat.n + rows, flat.mean, flat.scatter + np.diag(np.broadcast_to(spread, flat.mean.shape[-1:])))
+    return flat if prior.normal is None else _with_normal(flat, prior.normal)
+
+
+def _with_normal(flat: Scatter, normal: tuple[float, float, float, float]) -> Scatter:
+    """The mode of the normal-inverse-Wishart posterior.
 
     It is the one whose every column alone has the normal-inverse-gamma prior that was asked for, the columns being
     independent before a row is seen.
     """
-    if normal is None:
-        return flat
     level, strength, shape, scale = normal
     whole, width = flat.n + strength, flat.mean.shape[-1]
     share = np.divide(strength, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import LikelyWarning, UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check
+from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check, shared
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
@@ -91,17 +91,23 @@ class Text:
         """How much of each word was seen in each class."""
         vocabulary, documents = Vocabulary(), np.zeros(classes)
         table = np.zeros((0, classes * self._parts))
+        # A row that belongs to several classes can be left out of none of them: shares keep no sample.
+        samples = self.kind == "auto" and labels.ndim == 1
         sampled = [Sample.empty()]
         for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
-            used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
+            if labels.ndim == 2:
+                share = shared(labels[a:b], weights[a:b])
+                self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
+                continue
+            used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
-            if self.kind == "auto":
+            if samples:
                 sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
             if len(sampled) > MOST_SAMPLES:
                 sampled = [Sample.together(sampled)]
-        sample = Sample.together(sampled) if self.kind == "auto" else None
+        sample = Sample.together(sampled) if samples else None
         return [Words(vocabulary, table, documents, sample)]
 
     def _parts_of(self, documents: Documents | Strings | None) -> Iterator[tuple[int, int, Bags]]:
@@ -120,6 +126,14 @@ class Text:
             bags = self.bags(documents.part(a, b), vocabulary, frozen=False)
             vocabulary = bags.vocabulary
             yield a, b, bags
+
+    def share(self, bags: Bags, share: Array, table: Array, documents: Array) -> None:
+        """Add bags that belong to every class by a share."""
+        classes = len(documents)
+        documents += share.sum(0)
+        weighing.count_shares(bags.ids, bags.indptr, self.values(bags), share, table[:, :classes])
+        if self._parts > 1:
+            weighing.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
 
     def settle(self, words: Words) -> Words:
         """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""

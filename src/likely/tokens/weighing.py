@@ -37,13 +37,13 @@ def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def
 
 
 @Kernel
-def count_surprise(ids, indptr, values, surprise, table):  # type: ignore[no-untyped-def]
-    """Add each word of each document to every class by how much the document surprised there."""
+def count_shares(ids, indptr, values, share, table):  # type: ignore[no-untyped-def]
+    """Add each word of each document to every class by the document's share in it: of its weight, or of a surprise."""
     classes = table.shape[1]
     for d in range(indptr.shape[0] - 1):
         for j in range(indptr[d], indptr[d + 1]):
             for c in range(classes):
-                table[ids[j], c] += values[j] * surprise[d, c]
+                table[ids[j], c] += values[j] * share[d, c]
 
 
 @Kernel

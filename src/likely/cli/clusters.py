@@ -1,0 +1,134 @@
+"""The command that finds clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likely.cli import describe, export, options
+from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.clustering import Clusters
+
+
+@click.command(short_help="Find clusters in a table without labels.")
+@click.argument("data", type=FILE)
+@click.option(
+    "-k", "k", default="auto", show_default=True, metavar="N|auto", help="How many clusters; auto tries them."
+)
+@click.option("-o", "--output", type=FILE, metavar="MODEL", help="Where the model goes, for predict, explain and sql.")
+@click.option(
+    "--labels", type=FILE, metavar="OUT", help="Where the rows go with their cluster: .csv, .jsonl, .parquet."
+)
+@click.option("--picture", type=FILE, metavar="OUT.svg", help="Where the picture of clusters and of EM's way goes.")
+@click.option(
+    "--draw", metavar="A[,B]", help="The one or two columns of the picture; by default the first two numbers."
+)
+@click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
+@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
+@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option(
+    "--criterion", type=click.Choice(["bic", "icl"]), default="bic", show_default=True, help="What -k auto judges by."
+)
+@click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
+@reading_options
+@json_option
+@click.pass_obj
+def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels: str | None, picture: str | None,
+            draw: str | None, **given: Any) -> None:  # fmt: skip
+    """Find clusters in DATA by EM: a mixture of any columns, with missing cells as they are.
+
+    The clusters are numbered, the largest first. A label column, if there is one, should be left out with --ignore.
+    """
+    for path in (output, labels, picture):
+        if path is not None:
+            options.check_destination(path)
+    if "-" in (output, picture):
+        raise UsageError("-o and --picture need the name of a file")
+    if labels is not None:
+        export.format_of(labels)
+    with options.as_file(data, terminal) as path:
+        source, reading = options.opened(
+            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
+        )
+        found = _found(source, k, given | {"reading": reading})
+        report = _report(found) | {"data": data}
+        if output:
+            report |= {"model": output, "digest": found.save(output)}
+        if labels:
+            _write_labels(
+                found, options.opened(path, reading.missing, reading.encoding, reading.on_bad_rows)[0], labels
+            )
+            report["labels"] = labels
+        if picture:
+            _draw(found, source, picture, draw)
+            report["picture"] = picture
+        terminal.list_rejects(reading.rejects)
+    terminal.result(report, lambda: _show(terminal, found, report))
+
+
+def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
+    from likely.clustering import cluster as find
+
+    if k != "auto" and not k.isdecimal():
+        raise UsageError(f"-k {k!r} is no number of clusters: write 1, 2, 3, … or auto")
+    settings = given | {
+        "families": options.families(given.pop("family")),
+        "joint": [options.names(block) for block in given.pop("joint")],
+        "smoothing": options.smoothing(given.pop("smoothing")),
+    }
+    return find(source, k if k == "auto" else int(k), **settings)
+
+
+def _report(found: Clusters) -> dict[str, Any]:
+    way = {"rounds": len(found.trace), "converged": found.converged, "log_likelihood": found.log_likelihood}
+    judged = {"bic": found.bic, "icl": found.icl, "aic": found.aic, "trace": list(found.trace)}
+    tables = {
+        name: list(rows)
+        for name, rows in found.parameters.items()
+        if name != found.schema.target.name and len(rows) < 500
+    }
+    tried = {"tried": {str(k): value for k, value in found.tried.items()}} if found.tried else {}
+    return describe.model(found) | way | judged | tried | {"clusters": tables}
+
+
+def _write_labels(found: Clusters, source: Any, path: str) -> None:
+    as_written = export.format_of(path) in ("csv", "tsv")
+    answers = export.predictions(found, source, "error", as_written=as_written)
+    with export.writer(path) as out:
+        export.write_predictions(answers, out, "", True)
+
+
+def _draw(found: Clusters, source: Any, path: str, columns: str | None) -> None:
+    from likely.pictures import picture
+
+    drawn = picture(found, source, options.names(columns) if columns else ())
+    with export.whole_file(path) as temporary:
+        Path(temporary).write_text(drawn, encoding="utf-8")
+
+
+def _show(terminal: Terminal, found: Clusters, report: dict[str, Any]) -> None:
+    terminal.line(f"{len(found.classes)} clusters in {found.tally.rows:,} rows of {report['data']}")
+    terminal.line()
+    describe.show_classes(terminal, report)
+    describe.show_columns(terminal, report)
+    for name, rows in report["clusters"].items():
+        describe.show_parameters(terminal, name, rows)
+    if found.tried:
+        terminal.table(["clusters", "cost"], [[k, value] for k, value in found.tried.items()])
+        terminal.line()
+    end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
+    terminal.line(f"log likelihood {found.log_likelihood:,.2f} after {len(found.trace)} rounds{end}")
+    terminal.line(f"BIC {found.bic:,.2f}, ICL {found.icl:,.2f}, AIC {found.aic:,.2f}: the lower the better")
+    for what, key in (("Model", "model"), ("Rows with their clusters", "labels"), ("Picture", "picture")):
+        if key in report:
+            terminal.line(f"{what} written to {report[key]}")

@@ -1,0 +1,320 @@
+"""Clusters: a model of classes that no row is labelled with, found by EM from several starts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely import em, starting
+from likely.engines import Plan
+from likely.engines.memory import tally_batch
+from likely.engines.weights import WEIGHT_COLUMN, with_weights
+from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
+from likely.families import Gaussian, Text
+from likely.families.statistics import Moments, Scatter, Statistic
+from likely.model import Model, with_room
+from likely.planning import plan_columns
+from likely.sources import Coded, InMemory, Reading, Source, as_tokens, open_source, require_rows
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+MOST_CELLS = 50_000_000  # a table of more is read again in every round
+FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, only the best one after some rounds
+SHORT = 10
+MOST_CLUSTERS = 12  # k="auto" looks no further
+TARGET = "cluster"
+
+
+@dataclass(frozen=True)
+class Clusters(Model):
+    """A model whose classes are the components of a mixture, with the way EM took to it."""
+
+    trace: tuple[float, ...] = ()  # penalised log likelihood, round by round
+    log_likelihood: float = float("nan")
+    entropy: float = float("nan")
+    converged: bool = False
+    tried: Mapping[int, float] = field(default_factory=dict)  # for k="auto": what each number of clusters cost
+
+    @staticmethod
+    def of(fit: em.Fit, **settings: Any) -> Clusters:
+        """The model where a run of EM ended."""
+        m = fit.model
+        way = (fit.trace, fit.log_likelihood, fit.entropy, fit.converged)
+        names = ("trace", "log_likelihood", "entropy", "converged")
+        settings = dict(zip(names, way, strict=True)) | settings
+        return Clusters(m.tally, m.prior, m.missing, m.weights, m.declared, m.stages, **settings)
+
+    @property
+    def fit(self) -> em.Fit:
+        """Where the run of EM ended."""
+        weight = float(self.tally.classes.sum())
+        return em.Fit(self, self.trace, self.log_likelihood, self.entropy, weight, self.converged)
+
+    @property
+    def bic(self) -> float:
+        """−2 log likelihood + free parameters · log rows: the lower the better."""
+        return self.fit.bic
+
+    @property
+    def icl(self) -> float:
+        """The BIC with twice the entropy of the shares added."""
+        return self.fit.icl
+
+    @property
+    def aic(self) -> float:
+        """−2 log likelihood + 2 · free parameters."""
+        return self.fit.aic
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """All that is needed to fit mixtures of any number of components to the same rows."""
+
+    parts: Iterable[em.Part]
+    plan: Plan
+    whole: Tally
+    spread: Mapping[str, float]
+    smoothing: Any = 1.0
+    equal: bool | Sequence[float] = False
+    restarts: int = 5
+    max_iter: int = 200
+    tol: float = 1e-4
+    seed: int = 0
+
+    def fit(self, classes: Sequence[Any], start: Any = None, watch: em.Watch | None = None) -> em.Fit:
+        """The best of several runs of EM; `start` gives the first means instead of drawing them."""
+        return em.judged(self._best(classes, start, watch), self.parts)
+
+    def _best(self, classes: Sequence[Any], start: Any, watch: em.Watch | None) -> em.Fit:
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        zero = em.empty_tally(self.whole, tuple(classes))
+        prior = em.imagined(self.smoothing, zero, self.spread, self._shares(classes), len(classes))
+        blank = Model(with_room(zero, prior), prior)
+        if start is not None:
+            return em.climb(
+                replace(blank, tally=_at(blank.tally, start, self.spread)), self.parts, **settings, watch=watch
+            )
+        models = self._starts(blank)
+        if watch or len(models) == 1:
+            return em.climb(models[0], self.parts, **settings, watch=watch)
+        if self.whole.rows <= FEW_ROWS:
+            return max((em.climb(model, self.parts, **settings) for model in models), key=_worth)
+        short = settings | {"max_iter": min(SHORT, self.max_iter)}
+        best = max((em.climb(model, self.parts, **short) for model in models), key=_worth)
+        rest = em.climb(best.model, self.parts, **settings)
+        return replace(rest, trace=(*best.trace[:-1], *rest.trace))
+
+    def _shares(self, classes: Sequence[Any]) -> Mapping[Any, float] | None:
+        if self.equal is False:
+            return None
+        shares = [1 / len(classes)] * len(classes) if self.equal is True else list(self.equal)
+        return dict(zip(classes, shares, strict=True))
+
+    def _starts(self, blank: Model) -> list[Model]:
+        """First models: rows with the nearest of seeds far apart, drawn anew for each."""
+        schema, k = blank.schema, len(blank.classes)
+        points = starting.points(self.parts, schema, blank.blocks, self.whole.rows, self.seed)
+        found = []
+        for i in range(max(self.restarts, 1) if k > 1 else 1):
+            # Every other start keeps the seeds where they were drawn: more varied, though farther from the end.
+            labels = starting.nearest_seeds(points, k, self.seed + 7919 * i, 0 if i % 2 else starting.STEPS)
+            found.append(replace(blank, tally=self._counted(blank.tally, points.rows, labels)))
+        return found
+
+    def _counted(self, zero: Tally, rows: Sequence[NDArray[np.int64]], labels: NDArray[np.int64]) -> Tally:
+        """The tally of the rows that were given a first class."""
+        total, at, classes = zero, 0, zero.schema.classes
+        for (batch, _, weights), chosen in zip(self.parts, rows, strict=True):
+            first = np.full(batch.rows, -1, np.int64)
+            first[chosen] = labels[at : at + len(chosen)]
+            at += len(chosen)
+            total = total + tally_batch(
+                batch, replace(self.plan, target=zero.schema.target.name), Coded(first, classes), weights
+            )
+        return total
+
+
+def _worth(fit: em.Fit) -> float:
+    return fit.value if np.isfinite(fit.value) else -np.inf
+
+
+def _at(zero: Tally, means: Any, spread: Mapping[str, float]) -> Tally:
+    """One imagined row of every class at its first mean, as wide as the table: where EM starts if it is told where."""
+    given = np.atleast_2d(np.asarray(means, dtype=np.float64))
+    names = [name for block in zero.blocks for name in block.columns]
+    k, width = len(zero.schema.classes), len(names)
+    given = given.T if given.shape == (1, k) and width == 1 else given
+    if given.shape != (k, width) or any(name not in spread for name in names):
+        raise UsageError(f"start= takes {k} means of {width} columns of numbers, not an array of shape {given.shape}")
+    place = {name: j for j, name in enumerate(names)}
+    statistics: list[Statistic] = []
+    for block, statistic in zip(zero.blocks, zero.statistics, strict=True):
+        mean = given[:, [place[name] for name in block.columns]]
+        wide = np.array([spread[name] for name in block.columns])
+        if isinstance(statistic, Moments):
+            statistics.append(Moments(np.ones(k), mean[:, 0].copy(), np.full(k, wide[0])))
+        elif isinstance(statistic, Scatter):
+            statistics.append(Scatter(np.ones(k), mean.copy(), np.tile(np.diag(wide), (k, 1, 1))))
+        else:
+            raise UsageError(f"start= gives means, and column {block.name!r} is {block.family.name}: leave it out")
+    return replace(zero, classes=np.ones(k), statistics=tuple(statistics))
+
+
+def cluster(
+    data: Any,
+    k: int | str = 3,
+    *,
+    families: Any = None,
+    joint: Sequence[Sequence[str]] = (),
+    smoothing: Any = 1.0,
+    fixed: Mapping[str, Any] | None = None,
+    weights: Any = None,
+    ignore: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
+    restarts: int = 5,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    seed: int = 0,
+    criterion: str = "bic",
+    start: Any = None,
+    reading: Reading | None = None,
+) -> Clusters:
+    """Find k clusters in a table: a model whose classes 1, 2, … are the components, the largest first.
+
+    Numbers are Gaussian, texts of a few words categories, longer texts bags of words, unless `families` says otherwise.
+    `k="auto"` tries 1, 2, 3, … and keeps the number whose `criterion` ("bic" or "icl") is lowest. `fixed` may hold what is
+    known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
+    """
+    reading = reading or Reading(as_tokens(missing))
+    source, weight_name = with_weights(open_source(data, reading), weights)
+    plan = plan_clusters(
+        source, families, joint, (*ignore, *([weight_name] if weight_name else [])), weight_name, fixed
+    )
+    mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=restarts, max_iter=max_iter,
+                    tol=tol, seed=seed)  # fmt: skip
+    if k == "auto":
+        made = _chosen(mixing, criterion)
+    else:
+        fit = mixing.fit(range(1, checked(k) + 1), start)
+        made = Clusters.of(fit if start is not None else replace(fit, model=em.ranked(fit.model)))
+    say_what_is_odd(made)
+    return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
+
+
+def checked(k: Any) -> int:
+    """A number of clusters: a whole number, one or more."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise UsageError(f"k={k!r} is no number of clusters: pass 1, 2, 3, … or 'auto'")
+    return int(k)
+
+
+def say_what_is_odd(model: Model) -> None:
+    """A component without rows, and columns that do not vary, are said aloud."""
+    empty = [
+        str(c) for c, n in zip(model.classes, model.tally.classes, strict=True) if n < 1e-6 * model.tally.classes.sum()
+    ]
+    if empty:
+        warnings.warn(f"clusters {', '.join(empty)} are empty: a smaller k says as much", LikelyWarning, stacklevel=3)
+
+
+def _chosen(mixing: Mixing, criterion: str) -> Clusters:
+    """The number of clusters that costs least; three in a row that cost more end the search."""
+    if criterion not in ("bic", "icl"):
+        raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
+    best, tried, worse = None, dict[int, float](), 0
+    for k in range(1, MOST_CLUSTERS + 1):
+        try:
+            fit = mixing.fit(range(1, k + 1))
+        except DataError:
+            if best is None:
+                raise
+            break  # there are no more different rows
+        tried[k] = float(getattr(fit, criterion))
+        if best is None or tried[k] < getattr(best, criterion):
+            best, worse = fit, 0
+        else:
+            worse += 1
+        if worse == 3:
+            break
+    assert best is not None
+    return Clusters.of(replace(best, model=em.ranked(best.model)), tried=tried)
+
+
+def plan_clusters(
+    source: Source, families: Any, joint: Sequence[Sequence[str]], skip: Sequence[str], weights: str | None,
+    fixed: Mapping[str, Any] | None,
+) -> Plan:  # fmt: skip
+    """Every column with its family, as for learning, but with no target among them."""
+    first = next(iter(source.batches()), None)
+    if first is None or first.rows == 0:
+        require_rows(0, source.label)
+    assert first is not None
+    names = list(first.names)
+    for wanted in skip:
+        if wanted not in names:
+            raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
+    plan = plan_columns(first, [n for n in names if n not in skip], _target(names), families, joint, plain=True)
+    if not plan.blocks:
+        raise DataError(f"{source.label} has no column to cluster by: {dict(plan.ignored)}")
+    asked = tuple((name, "asked for") for name in skip if name != weights)
+    return known_beforehand(replace(plan, weights=weights, ignored=(*asked, *plan.ignored)), fixed, families)
+
+
+def known_beforehand(plan: Plan, fixed: Mapping[str, Any] | None, families: Any = None) -> Plan:
+    """The plan with what is known beforehand, and texts as EM counts them."""
+    odd = sorted(set(fixed or {}) - {"variance", "weights"})
+    if odd:
+        raise UsageError(f"fixed={dict(fixed or {})!r}: {odd[0]!r} cannot be fixed, only 'variance' and 'weights'")
+    variance, blocks = (fixed or {}).get("variance"), []
+    for block in em.plan_hidden(plan).blocks:
+        made = block.family
+        if variance is not None and isinstance(made, Gaussian):
+            own = variance.get(block.columns[0]) if isinstance(variance, Mapping) else variance
+            made = replace(made, variance=own if own is None else float(own))
+        if isinstance(made, Text) and families in (None, "auto"):
+            made = replace(made, counts="log")  # a word that comes ten times is no tenfold evidence
+        blocks.append(replace(block, family=made))
+    return replace(plan, blocks=tuple(blocks))
+
+
+def equal_weights(fixed: Mapping[str, Any] | None) -> bool | Sequence[float]:
+    """What `fixed` says of the components' weights: True for equal ones, False for nothing, or the weights themselves."""
+    given = (fixed or {}).get("weights")
+    if given is None:
+        return False
+    if isinstance(given, str):
+        if given != "equal":
+            raise UsageError(f"fixed weights are 'equal' or a list of shares, not {given!r}")
+        return True
+    shares = [float(share) for share in given]
+    if min(shares, default=-1.0) < 0 or not np.isclose(sum(shares), 1.0):
+        raise UsageError(f"fixed weights {shares} are no shares: they must be zero or more and sum to 1")
+    return shares
+
+
+def _target(names: Sequence[str]) -> str:
+    """The name of the column of clusters, which the table must not have."""
+    target = TARGET
+    while target in names:
+        target += "_"
+    return target
+
+
+def opened(source: Source, plan: Plan, **settings: Any) -> Mixing:
+    """The rows of a source, kept where they are few and read again in every round where they are many."""
+    weights = em.weights_of(plan)
+    kinds = {name: kind for name, kind in plan.kinds().items() if name != plan.target}
+
+    def batches() -> Any:
+        return source.batches(kinds)
+
+    whole = em.whole_tally(batches(), plan, weights)
+    rows = em.Rows(batches, whole.schema, weights)
+    few = isinstance(source, InMemory) or whole.rows * len(plan.columns) <= MOST_CELLS
+    parts: Iterable[em.Part] = list(rows) if few else rows
+    return Mixing(parts, plan, whole, em.variances(parts, whole.schema.columns), **settings)

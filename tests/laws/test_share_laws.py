@@ -1,0 +1,152 @@
+"""Counting by shares: a row that belongs to several classes adds a part of itself to each."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from likely.engines import Plan
+from likely.engines.memory import tally_batch
+from likely.engines.shares import Held, share_batch
+from likely.families import Bernoulli, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
+from likely.model import Model
+from likely.prior import Priors
+from likely.sources import open_source
+from likely.sources.documents import Strings
+from strategies import cases
+
+CLASSES = 3
+WORDS = ["a cat sat", "the dog", "", "cat and dog and cat", "sat down the dog"]
+
+
+def encoded(rng, rows, *, codes=2, numbers=2, counts=False):
+    """Random rows with gaps: codes of two and three values, numbers far from zero, and a few texts."""
+    size = np.array([2, 3][:codes], np.int64)
+    table = np.column_stack([rng.integers(-1, s, rows) for s in size]) if codes else np.zeros((rows, 0), np.int64)
+    x = rng.poisson(3, (rows, numbers)).astype(float) if counts else 1e6 + rng.normal(size=(rows, numbers))
+    x[rng.random((rows, numbers)) < 0.2] = np.nan
+    texts = Strings.of([WORDS[i] for i in rng.integers(0, len(WORDS), rows)], ())
+    return Encoded(table, np.zeros(codes, np.int64), size, x, texts)
+
+
+def families(rng, rows):
+    return [
+        (Categorical(), encoded(rng, rows, numbers=0)),
+        (Bernoulli(), encoded(rng, rows, codes=0, counts=True)),
+        (Gaussian(), encoded(rng, rows, codes=0)),
+        (Poisson(), encoded(rng, rows, codes=0, counts=True)),
+        (Multinomial(), encoded(rng, rows, codes=0, counts=True)),
+        (Joint(), encoded(rng, rows)),
+        (Joint(), encoded(rng, rows, codes=0)),
+        (Joint(), encoded(rng, rows, numbers=0)),
+        (Text("multinomial"), encoded(rng, rows)),
+        (Text("auto"), encoded(rng, rows)),
+    ]
+
+
+def close(one, other):
+    for name, array in one.arrays().items():
+        if not name.startswith("sample"):
+            np.testing.assert_allclose(array, other.arrays()[name], rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40, 1500])
+@pytest.mark.parametrize("which", range(10))
+def test_whole_shares_are_plain_counting(which, rows):
+    rng = np.random.default_rng(which + rows)
+    family, encoded_rows = families(rng, rows)[which]
+    labels, weights = rng.integers(0, CLASSES, rows), rng.choice([0.0, 0.5, 1.0, 2.0], rows)
+    hard = family.count(encoded_rows, labels, weights, CLASSES)
+    soft = family.count(encoded_rows, np.eye(CLASSES)[labels], weights, CLASSES)
+    assert len(hard) == len(soft)
+    for one, other in zip(hard, soft, strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("which", range(10))
+def test_a_share_is_a_weight(which):
+    rng = np.random.default_rng(which)
+    family, rows = families(rng, 60)[which]
+    share = rng.dirichlet(np.ones(CLASSES), 60)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], 60)
+    soft = family.count(rows, share, weights, CLASSES)
+    doubled = family.count(rows, share * weights[:, None], np.ones(60), CLASSES)
+    for one, other in zip(soft, doubled, strict=True):
+        close(one, other)
+    for c in range(CLASSES):  # and each class is the table weighed by its shares
+        alone = family.count(rows, np.zeros(60, np.int64), share[:, c] * weights, 1)
+        for one, other in zip(soft, alone, strict=True):
+            np.testing.assert_allclose(one.weight()[..., c] if isinstance(family, Text) else one.weight()[c],
+                                       other.weight()[..., 0] if isinstance(family, Text) else other.weight()[0],
+                                       rtol=1e-12, atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("which", range(8))
+def test_missing_cells_add_nothing(which):
+    rng = np.random.default_rng(which)
+    family, rows = families(rng, 30)[which]
+    gone = Encoded(np.full_like(rows.codes, -1), rows.low, rows.size, np.full_like(rows.numbers, np.nan))
+    for statistic in family.count(gone, np.full((30, CLASSES), 1 / CLASSES), np.ones(30), CLASSES):
+        assert not statistic.weight().any()
+
+
+def test_variances_keep_their_digits_under_shares():
+    rng = np.random.default_rng(0)
+    x = 1.7e9 + rng.normal(size=(5000, 2))
+    share = rng.dirichlet(np.ones(2), 5000)
+    rows = Encoded(np.zeros((5000, 0), np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), x)
+    for j, moments in enumerate(Gaussian().count(rows, share, np.ones(5000), 2)):
+        small = x[:, j] - 1.7e9
+        mean = share.T @ small / share.sum(0)
+        spread = [share[:, c] @ (small - mean[c]) ** 2 for c in range(2)]
+        np.testing.assert_allclose(moments.spread, spread, rtol=1e-6)  # raw sums of squares would leave no digit
+
+
+@given(cases(weighted=None), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_round_with_every_label_known_is_plain_counting(case, halves):
+    model = case.learn()
+    batch = next(iter(open_source(case.columns).batches()))
+    labels = batch.coded("y")
+    places = np.array([model.classes.index(v) for v in labels.values])[labels.codes - labels.low]
+    weights = np.array(case.columns["w"], float) if case.weights else np.ones(case.rows)
+    round_ = share_batch(Held(batch, model.schema), model.scorer, model.blocks, places, weights)
+    joint = model.posterior(case.columns).log_joint[np.arange(case.rows), places]
+    used = weights > 0
+    if not any(isinstance(block.family, Joint) for block in model.blocks):  # a value may stand in rows with gaps alone
+        assert np.isclose(round_.log_evidence, weights[used] @ joint[used]) or np.isinf(round_.log_evidence)
+    np.testing.assert_allclose(round_.tally.classes, model.tally.classes)
+    for block, one, other in zip(model.blocks, round_.tally.statistics, model.tally.statistics, strict=True):
+        if isinstance(block.family, Joint):  # which counts rows with gaps by what the rest of them leads one to expect
+            assert (one.weight() >= other.weight() - 1e-12).all()
+        else:
+            for name, array in one.arrays().items():
+                np.testing.assert_allclose(array, other.arrays()[name], rtol=1e-9, atol=1e-9)
+
+
+def test_a_round_adds_over_batches():
+    rng = np.random.default_rng(3)
+    table = {"a": rng.normal(size=200).tolist(), "b": rng.choice(["u", "v", "w"], 200).tolist(), "y": ["p", "q"] * 100}
+    batch = next(iter(open_source(table).batches()))
+    plan = Plan("y", *_plan(batch))
+    model = Model(tally_batch(batch, plan), Priors())
+    hidden, ones = np.full(200, -1), np.ones(200)
+    whole = share_batch(Held(batch, model.schema), model.scorer, model.blocks, hidden, ones)
+    parts = [{name: column[a:b] for name, column in table.items()} for a, b in ((0, 70), (70, 200))]
+    rounds = [
+        share_batch(Held(next(iter(open_source(p).batches())), model.schema), model.scorer, model.blocks,
+                    np.full(len(p["y"]), -1), np.ones(len(p["y"])))
+        for p in parts
+    ]  # fmt: skip
+    summed = rounds[0] + rounds[1]
+    assert np.isclose(summed.log_evidence, whole.log_evidence, rtol=1e-12)
+    for one, other in zip(summed.tally.statistics, whole.tally.statistics, strict=True):
+        close(one, other)
+    assert np.isclose(whole.log_evidence, model.posterior(table).log_evidence.sum())
+
+
+def _plan(batch):
+    from likely.planning import plan_columns
+
+    plan = plan_columns(batch, ["a", "b"], "y", None, ())
+    return plan.blocks, plan.columns
