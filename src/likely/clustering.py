@@ -46,8 +46,8 @@ class Clusters(Model):
         m = fit.model
         way = (fit.trace, fit.log_likelihood, fit.entropy, fit.converged)
         names = ("trace", "log_likelihood", "entropy", "converged")
-        settings = dict(zip(names, way, strict=True)) | settings
-        return Clusters(m.tally, m.prior, m.missing, m.weights, m.declared, m.stages, **settings)
+        known: dict[str, Any] = dict(zip(names, way, strict=True))
+        return Clusters(m.tally, m.prior, m.missing, m.weights, m.declared, m.stages, **known | settings)
 
     @property
     def fit(self) -> em.Fit:

@@ -32,9 +32,12 @@ class Histogram:
     level: int  # trailing bits that are left off
 
     @staticmethod
-    def of(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) -> Histogram:
-        """One column counted; NaN, rows without a class and rows without weight count nothing."""
-        used = ~np.isnan(x) & (labels >= 0) & (weights > 0)
+    def of(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Histogram:
+        """One column counted; NaN, rows without a class and rows without weight count nothing.
+
+        A row may belong to every class by a share: then `labels` are rows × classes.
+        """
+        used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
         if not len(x):
@@ -44,6 +47,9 @@ class Histogram:
             return Histogram(np.full((classes, 1), np.nan), keys[:1], 0)  # whoever counts looks for what is not finite
         level = _floor(keys)
         found, place = _distinct(keys >> level)
+        if labels.ndim == 2:
+            shared = [np.bincount(place, weights * labels[:, c], len(found)) for c in range(classes)]
+            return Histogram(np.array(shared).reshape(classes, -1), found, level)._settled()
         counts: Array = np.bincount(place * classes + labels, weights, len(found) * classes).astype(np.float64)
         return Histogram(counts.reshape(-1, classes).T.copy(), found, level)._settled()
 
