@@ -49,7 +49,7 @@ class Histogram:
         found, place = _distinct(keys >> level)
         if labels.ndim == 2:
             shared = [np.bincount(place, weights * labels[:, c], len(found)) for c in range(classes)]
-            return Histogram(np.array(shared).reshape(classes, -1), found, level)._settled()
+            return Histogram(np.array(shared, dtype=np.float64).reshape(classes, -1), found, level)._settled()
         counts: Array = np.bincount(place * classes + labels, weights, len(found) * classes).astype(np.float64)
         return Histogram(counts.reshape(-1, classes).T.copy(), found, level)._settled()
 
