@@ -135,9 +135,9 @@ def share_batch(batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: La
     return Shared(tally, float(np.sum(evidence)), float(np.sum(entropy)))
 
 
-def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array) -> Tally:
-    """One batch counted by shares that come from elsewhere; `scorer` says only what the columns are."""
-    count = _counting(batch, scorer, blocks, shares.shape[1], complete=False)
+def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array, complete: bool = False) -> Tally:
+    """One batch counted by shares that come from elsewhere; unless gaps are completed, `scorer` only names columns."""
+    count = _counting(batch, scorer, blocks, shares.shape[1], complete)
     parts = in_parallel(lambda p: count(p, shares[slice(*p)]), _slabs(batch.rows, sum(shares.shape[1:])))
     statistics = dict(zip(_untexted(blocks), totals(parts), strict=True))
     statistics |= {blocks[i]: _count_text(batch, scorer, i, shares) for i in scorer.texts}
