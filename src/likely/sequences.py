@@ -103,10 +103,16 @@ def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any
         codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
         order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
         return Steps(held, np.cumsum([0, *np.bincount(codes)]), order, tuple(place))
+    return Steps(held, np.cumsum([0, *checked_lengths(lengths, rows)]))
+
+
+def checked_lengths(lengths: Any, rows: int) -> Whole:
+    """How many rows each sequence has; where nothing is said, all are one sequence."""
     each = np.array([rows] if lengths is None else lengths)
-    if each.ndim != 1 or not np.array_equal(each, each // 1) or (each < 1).any() or each.sum() != rows:
+    whole = each.ndim == 1 and each.dtype.kind in "iuf" and bool((each == each // 1).all())
+    if not whole or (each < 1).any() or each.sum() != rows:
         raise UsageError(f"lengths={each.tolist()!r:.80} must be whole numbers of one or more that sum to {rows} rows")
-    return Steps(held, np.cumsum([0, *each.astype(np.int64)]))
+    return each.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class Chain:
     @cached_property
     def start(self) -> Array:
         """The probability of each state at the beginning."""
-        return _shares(self.starts[None] + self.imagined)[0]
+        return np.asarray(_shares(self.starts[None] + self.imagined)[0])
 
     @cached_property
     def transition(self) -> Array:
@@ -324,7 +330,8 @@ def ranked(chain: Chain) -> Chain:
 def _shares(counts: Array) -> Array:
     """Each row divided by its sum; a row of nothing is shared evenly."""
     whole = counts.sum(1, keepdims=True)
-    return np.divide(counts, whole, out=np.full(counts.shape, 1.0 / counts.shape[1]), where=whole > 0)
+    even = np.full(counts.shape, 1.0 / counts.shape[1])
+    return np.asarray(np.divide(counts, whole, out=even, where=whole > 0))
 
 
 def imagined_moves(smoothing: Any, given: Any = None) -> float:

@@ -19,9 +19,8 @@ from likely.kernels import Kernel
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 SLAB = 1 << 15  # rows that are worked on at a time
-FLOOR = -600.0  # no likelihood is told from a smaller one relative to the best state's, unless in logarithms
-FAINT = 1e-250  # what is smaller, but not zero, may have lost its digits
-CLEAR = 1e-60  # where no state is harder to reach than this, what is faint at a step is faint for ever
+FLOOR = -450.0  # of a row's best log likelihood: a state that is further below counts for nothing beside it
+FAINT = 1e-100  # where so little is left of a step, what counted for nothing may be all there is
 
 
 @Kernel
@@ -44,12 +43,11 @@ def in_proportion(logs, peak):  # type: ignore[no-untyped-def]
 
 
 @Kernel
-def forward(b, start, move, edges, alpha, total, faint):  # type: ignore[no-untyped-def]
+def forward(b, start, move, edges, alpha, total):  # type: ignore[no-untyped-def]
     """The share of each state at every step, given the rows up to it; `total` is what each step is divided by."""
     states = b.shape[1]
     ahead = np.empty(states)
     for s in range(edges.shape[0] - 1):
-        faint[s] = False
         for t in range(edges[s], edges[s + 1]):
             if t == edges[s]:
                 for j in range(states):
@@ -66,7 +64,6 @@ def forward(b, start, move, edges, alpha, total, faint):  # type: ignore[no-unty
                 v = ahead[j] * b[t, j]
                 alpha[t, j] = v
                 whole += v
-                faint[s] |= 0.0 < v < FAINT
             total[t] = whole
             if whole > 0.0:
                 scale = 1.0 / whole
@@ -78,12 +75,11 @@ def forward(b, start, move, edges, alpha, total, faint):  # type: ignore[no-unty
 
 
 @Kernel
-def backward(b, move, edges, beta, total, faint):  # type: ignore[no-untyped-def]
+def backward(b, move, edges, beta, total):  # type: ignore[no-untyped-def]
     """How well each state at every step explains the rows after it, in proportion; -1 marks a last step in `total`."""
     states = b.shape[1]
     after = np.empty(states)
     for s in range(edges.shape[0] - 1):
-        faint[s] = False
         for t in range(edges[s + 1] - 1, edges[s] - 1, -1):
             if t == edges[s + 1] - 1:
                 total[t] = -1.0
@@ -103,11 +99,10 @@ def backward(b, move, edges, beta, total, faint):  # type: ignore[no-untyped-def
             scale = 1.0 / whole if whole > 0.0 else 0.0
             for i in range(states):
                 beta[t, i] = beta[t, i] * scale if whole > 0.0 else 1.0
-                faint[s] |= 0.0 < beta[t, i] < FAINT
 
 
 @Kernel
-def both(alpha, beta, b, total, weights, first, stop, moves):  # type: ignore[no-untyped-def]
+def both(alpha, beta, b, total, weights, first, stop, moves, overlap):  # type: ignore[no-untyped-def]
     """The weighted share of each state at every step given all rows, in place of `alpha`; the moves are added up.
 
     Moves are counted without the probability of the move itself: it is the same at every step.
@@ -118,6 +113,7 @@ def both(alpha, beta, b, total, weights, first, stop, moves):  # type: ignore[no
         whole = 0.0
         for i in range(states):
             whole += alpha[t, i] * beta[t, i]
+        overlap[t] = whole
         scale = weights[t] / whole if whole > 0.0 else 0.0
         if total[t] > 0.0:
             for j in range(states):
@@ -205,9 +201,8 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
     """
     b = read()
     rows = len(b)
-    peak, up, down = np.empty(rows), np.empty(rows), np.empty(rows)
+    peak, up, down, overlap = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
     alpha, beta = np.empty_like(b), np.empty_like(b)
-    faint = np.zeros((2, len(edges) - 1), bool)
     slabs = [(a, min(a + SLAB, rows)) for a in range(0, rows, SLAB)]
 
     def likelihoods(part: tuple[int, int]) -> None:
@@ -218,39 +213,42 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
     def go(way: tuple[int, int, bool]) -> None:
         a, z, onward = way
         if onward:
-            forward(b, start, move, edges[a : z + 1], alpha, up, faint[0, a:z])
+            forward(b, start, move, edges[a : z + 1], alpha, up)
         else:
-            backward(b, move, edges[a : z + 1], beta, down, faint[1, a:z])
+            backward(b, move, edges[a : z + 1], beta, down)
+
+    def gather(part: tuple[int, int]) -> tuple[Array, bool]:
+        a, z = part
+        moves = np.zeros_like(move)
+        both(alpha, beta, b, down, weights, a, z, moves, overlap)
+        left = np.minimum(up[a:z], np.minimum(np.abs(down[a:z]), overlap[a:z]))
+        with np.errstate(divide="ignore"):
+            peak[a:z] += np.log(up[a:z])
+        return moves, bool(left.min() < FAINT)
 
     in_parallel(likelihoods, slabs)
     in_parallel(go, [(a, z, onward) for a, z in groups(edges) for onward in (True, False)])
-    lost = np.flatnonzero(faint.any(0)) if min(start.min(), move.min()) < CLEAR else np.zeros(0, np.int64)
-    w = weights
-    if len(lost):
-        w = np.where(np.isin(np.repeat(np.arange(len(edges) - 1), np.diff(edges)), lost), 0.0, weights)
-    moves = np.sum(in_parallel(lambda part: _gather(alpha, beta, b, down, w, part), slabs), axis=0) * move
-    with np.errstate(divide="ignore"):
-        found = Look(alpha, moves, np.add.reduceat(peak + np.log(up), edges[:-1]))
-    return _in_logs(read(), start, move, edges, weights, found, lost) if len(lost) else found
+    moves, faint = zip(*in_parallel(gather, slabs), strict=True)
+    if any(faint):
+        return _in_logs(read(), start, move, edges, weights)
+    return Look(alpha, np.sum(moves, axis=0) * move, np.add.reduceat(peak, edges[:-1]))
 
 
-def _gather(alpha: Array, beta: Array, b: Array, down: Array, weights: Array, part: tuple[int, int]) -> Array:
-    moves = np.zeros((b.shape[1], b.shape[1]))
-    both(alpha, beta, b, down, weights, *part, moves)
-    return moves
+def _in_logs(logs: Array, start: Array, move: Array, edges: Whole, weights: Array) -> Look:
+    """The same in logarithms, which hold any proportions; a row that no state allows tells nothing of the state."""
+    log_start, log_move = log(start), log(move)
+    impossible = np.isneginf(logs).all(1)
+    logs[impossible] = 0.0
+    shares = np.empty_like(logs)
 
+    def go(s: int) -> tuple[Array, float]:
+        part, moves = slice(edges[s], edges[s + 1]), np.zeros_like(move)
+        evidence = in_logs(logs[part], log_start, log_move, shares[part], moves)
+        shares[part] *= weights[part, None]
+        return moves * weights[edges[s]], -np.inf if impossible[part].any() else float(evidence)
 
-def _in_logs(
-    logs: Array, start: Array, move: Array, edges: Whole, weights: Array, found: Look, lost: NDArray[np.intp]
-) -> Look:
-    """Sequences whose proportions no number can hold, gone through in logarithms."""
-    for s in lost:
-        part = slice(edges[s], edges[s + 1])
-        moves = np.zeros_like(move)
-        found.log_evidence[s] = in_logs(logs[part], log(start), log(move), found.shares[part], moves)
-        found.shares[part] *= weights[part][:, None]
-        found.moves[:] += weights[edges[s]] * moves
-    return found
+    moves, evidence = zip(*in_parallel(go, range(len(edges) - 1)), strict=True)
+    return Look(shares, np.sum(moves, axis=0), np.array(evidence))
 
 
 def best_path(logs: Array, start: Array, move: Array, edges: Whole) -> Whole:
