@@ -237,7 +237,7 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
 def _in_logs(logs: Array, start: Array, move: Array, edges: Whole, weights: Array) -> Look:
     """The same in logarithms, which hold any proportions; a row that no state allows tells nothing of the state."""
     log_start, log_move = log(start), log(move)
-    impossible = np.isneginf(logs).all(1)
+    impossible: NDArray[np.bool_] = np.asarray(np.isneginf(logs).all(1))
     logs[impossible] = 0.0
     shares = np.empty_like(logs)
 
