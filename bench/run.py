@@ -2,7 +2,7 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, scaling (all if none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, sequences, scaling (all if none is named).
 """
 
 from __future__ import annotations
@@ -324,6 +324,12 @@ def tokens(small: bool) -> None:
         counting.compare(1 if small else 3)
 
 
+def sequences(small: bool) -> None:
+    import chains
+
+    chains.compare(small, row, plain)
+
+
 def scaling(small: bool) -> None:
     from likely import NaiveBayes
 
@@ -352,7 +358,9 @@ def scaling(small: bool) -> None:
             print(f"scaling      {size}: {', '.join(times)}", flush=True)
 
 
-SECTIONS = {f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, scaling)}
+SECTIONS = {
+    f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, sequences, scaling)
+}
 
 
 def main() -> None:

@@ -42,7 +42,6 @@ class Steps:
     parts: Sequence[em.Part]  # batches, known states (-1: hidden), and each row with the weight of its sequence
     edges: Whole
     order: NDArray[np.intp] | None = None  # where the rows of one sequence do not stand together
-    names: tuple[Any, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -74,8 +73,7 @@ class Steps:
 
     def logs(self, emission: Model) -> Array:
         """The log likelihood of every row in each state; a known state rules the others out."""
-        k = len(emission.classes)
-        scorer = replace(emission.scorer, log_prior=np.zeros(k))
+        scorer = replace(emission.scorer, log_prior=np.zeros(k := len(emission.classes)))
         each = [log_joint(b, scorer) if isinstance(b, Held) else scorer.log_joint(b) for b, _, _ in self.parts]
         found: Array = self.along(each[0] if len(each) == 1 else np.concatenate(each))
         if self.known is not None:
@@ -102,7 +100,7 @@ def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any
         place: dict[Any, int] = {}
         codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
         order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
-        return Steps(held, np.cumsum([0, *np.bincount(codes)]), order, tuple(place))
+        return Steps(held, np.cumsum([0, *np.bincount(codes)]), order)
     return Steps(held, np.cumsum([0, *checked_lengths(lengths, rows)]))
 
 
@@ -156,7 +154,7 @@ class Chain:
     @property
     def tables(self) -> dict[str, Sequence[dict[str, Any]]]:
         """Readable tables: beginnings, moves, then what each state shows, column by column."""
-        named = list(zip(self.states, self.starts, self.start, strict=True))
+        named = zip(self.states, self.starts, self.start, strict=True)
         start = [{"state": s, "count": float(n), "probability": float(p)} for s, n, p in named]
         moves = [
             {"state": s, **{str(t): float(p) for t, p in zip(self.states, row, strict=True)}}
@@ -258,7 +256,7 @@ class Learning:
         starts = list(self._starts(Model(with_room(zero, prior), prior)))
         if len(starts) > 1 and self.steps.rows > FEW_ROWS:
             short = max((self._climb(s, min(SHORT, self.max_iter)) for s in starts), key=_worth)
-            rest = self._climb(replace(short, imagined=short.imagined), self.max_iter)
+            rest = self._climb(short, self.max_iter)
             best = replace(rest, trace=(*short.trace[:-1], *rest.trace))
         else:
             best = max((self._climb(s, self.max_iter) for s in starts), key=_worth)
@@ -347,12 +345,11 @@ def named_by(source: Source, by: str) -> list[Any]:
     found: list[Any] = []
     for batch in source.batches({by: CATEGORY}):
         coded = batch.coded(by)
-        places = coded.codes.astype(np.int64) - coded.low
-        bad = (places < 0) | (places >= len(coded.values))
+        places, values = coded.codes.astype(np.int64) - coded.low, list(coded.values)
+        bad = (places < 0) | (places >= len(values))
         if bad.any():
             row = batch.start + int(bad.argmax()) + 1
             raise DataError("names no sequence", column=by, row=row, remedy="fill it in, or leave the row out")
-        values = list(coded.values)
         found += [values[p] for p in places.tolist()]
     return found
 
@@ -374,20 +371,18 @@ def sequences(
     tol: float = 1e-4,
     seed: int = 0,
     start: Mapping[str, Any] | None = None,
-    encoding: str | None = None,
-    on_bad_rows: str = "error",
+    reading: Reading | None = None,
 ) -> Chain:
     """Learn k hidden states, named 1, 2, … with the most frequent first, from rows that follow one another.
 
     `by` names the column that tells sequences apart, `lengths` says how long each is; else all rows are one. `start` may
     hold where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
     """
-    reading = Reading(as_tokens(missing), encoding, on_bad_rows)
+    reading = reading or Reading(as_tokens(missing))
     source = open_source(data, reading)
-    if by is not None and lengths is not None:
+    if by and lengths is not None:
         raise UsageError("by= and lengths= both say where sequences end: pass one of them")
-    plan = plan_clusters(source, families, joint, (*ignore, *([by] if by is not None else [])), None, None)
-    table = opened(source, plan)
+    table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else [])), None, None))
     steps = in_sequences(table.parts, lengths, None if by is None else named_by(source, by))
     learning = Learning(steps, table.whole, table.spread, smoothing, imagined_moves(smoothing, transition_smoothing),
                         restarts, max_iter, tol, seed, dict(start or {}))  # fmt: skip

@@ -9,6 +9,7 @@ from likely.cli.asking import evaluate, explain, predict
 from likely.cli.curving import curve
 from likely.cli.door import Door
 from likely.cli.learning import forget, learn, merge, update
+from likely.cli.sequencing import sequences
 from likely.cli.showing import completion, examples, inspect
 
 __all__ = ["main"]
@@ -20,5 +21,18 @@ def main() -> None:
     """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""
 
 
-for command in (learn, predict, explain, evaluate, curve, update, forget, merge, inspect, examples, completion):
+for command in (
+    learn,
+    predict,
+    explain,
+    evaluate,
+    curve,
+    sequences,
+    update,
+    forget,
+    merge,
+    inspect,
+    examples,
+    completion,
+):
     main.add_command(command)
