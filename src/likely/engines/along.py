@@ -43,51 +43,46 @@ def in_proportion(logs, peak):  # type: ignore[no-untyped-def]
 
 
 @Kernel
-def forward(b, start, move, edges, alpha, total):  # type: ignore[no-untyped-def]
-    """The share of each state at every step, given the rows up to it; `total` is what each step is divided by."""
+def forward(b, start, onto, edges, alpha, total):  # type: ignore[no-untyped-def]
+    """How probable each state is together with the row of its step, given the rows before; `total` is their sum.
+
+    onto[j, i] is the move from i to j. A step is divided by the sum of the one before: nobody waits for a division.
+    """
     states = b.shape[1]
-    ahead = np.empty(states)
     for s in range(edges.shape[0] - 1):
+        scale = 1.0
         for t in range(edges[s], edges[s + 1]):
-            if t == edges[s]:
-                for j in range(states):
-                    ahead[j] = start[j]
-            else:
-                for j in range(states):
-                    ahead[j] = 0.0
-                for i in range(states):
-                    before = alpha[t - 1, i]
-                    for j in range(states):
-                        ahead[j] += before * move[i, j]
             whole = 0.0
             for j in range(states):
-                v = ahead[j] * b[t, j]
+                v = 0.0
+                if t == edges[s]:
+                    v = start[j]
+                else:
+                    for i in range(states):
+                        v += alpha[t - 1, i] * onto[j, i]
+                v *= b[t, j] * scale
                 alpha[t, j] = v
                 whole += v
             total[t] = whole
-            if whole > 0.0:
-                scale = 1.0 / whole
-                for j in range(states):
-                    alpha[t, j] *= scale
-            else:  # no path leads here: the rest is gone through as if it began anew
-                for j in range(states):
-                    alpha[t, j] = 1.0 / states
+            scale = 1.0 / whole if whole > 0.0 else 0.0
 
 
 @Kernel
 def backward(b, move, edges, beta, total):  # type: ignore[no-untyped-def]
-    """How well each state at every step explains the rows after it, in proportion; -1 marks a last step in `total`."""
+    """How well each state at every step explains the rows after it, in proportion; the last `total` is less than zero."""
     states = b.shape[1]
     after = np.empty(states)
     for s in range(edges.shape[0] - 1):
-        for t in range(edges[s + 1] - 1, edges[s] - 1, -1):
-            if t == edges[s + 1] - 1:
-                total[t] = -1.0
+        last = edges[s + 1] - 1
+        scale = 1.0 / states
+        for t in range(last, edges[s] - 1, -1):
+            if t == last:
                 for i in range(states):
                     beta[t, i] = 1.0
+                total[t] = -states
                 continue
             for j in range(states):
-                after[j] = b[t + 1, j] * beta[t + 1, j]
+                after[j] = b[t + 1, j] * beta[t + 1, j] * scale
             whole = 0.0
             for i in range(states):
                 v = 0.0
@@ -97,8 +92,6 @@ def backward(b, move, edges, beta, total):  # type: ignore[no-untyped-def]
                 whole += v
             total[t] = whole
             scale = 1.0 / whole if whole > 0.0 else 0.0
-            for i in range(states):
-                beta[t, i] = beta[t, i] * scale if whole > 0.0 else 1.0
 
 
 @Kernel
@@ -116,14 +109,15 @@ def both(alpha, beta, b, total, weights, first, stop, moves, overlap):  # type: 
         overlap[t] = whole
         scale = weights[t] / whole if whole > 0.0 else 0.0
         if total[t] > 0.0:
+            step = scale / abs(total[t + 1])
             for j in range(states):
-                after[j] = b[t + 1, j] * beta[t + 1, j] * (scale / total[t])
+                after[j] = b[t + 1, j] * beta[t + 1, j] * step
             for i in range(states):
                 here = alpha[t, i]
                 for j in range(states):
                     moves[i, j] += here * after[j]
         for i in range(states):
-            alpha[t, i] = alpha[t, i] * beta[t, i] * scale if whole > 0.0 else alpha[t, i] * weights[t]
+            alpha[t, i] *= beta[t, i] * scale
 
 
 @Kernel
@@ -199,7 +193,7 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
 
     `read` gives the log likelihood of every row in each state; sequence s is the stretch edges[s] to edges[s + 1].
     """
-    b = read()
+    b, onto = read(), np.ascontiguousarray(move.T)
     rows = len(b)
     peak, up, down, overlap = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
     alpha, beta = np.empty_like(b), np.empty_like(b)
@@ -213,7 +207,7 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
     def go(way: tuple[int, int, bool]) -> None:
         a, z, onward = way
         if onward:
-            forward(b, start, move, edges[a : z + 1], alpha, up)
+            forward(b, start, onto, edges[a : z + 1], alpha, up)
         else:
             backward(b, move, edges[a : z + 1], beta, down)
 
@@ -221,10 +215,11 @@ def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, wei
         a, z = part
         moves = np.zeros_like(move)
         both(alpha, beta, b, down, weights, a, z, moves, overlap)
-        left = np.minimum(up[a:z], np.minimum(np.abs(down[a:z]), overlap[a:z]))
         with np.errstate(divide="ignore"):
             peak[a:z] += np.log(up[a:z])
-        return moves, bool(left.min() < FAINT)
+        left = np.abs(down[a:z])
+        met = bool((overlap[a:z] > FAINT * up[a:z] * left).all())
+        return moves, not (met and up[a:z].min() > FAINT and left.min() > FAINT)
 
     in_parallel(likelihoods, slabs)
     in_parallel(go, [(a, z, onward) for a, z in groups(edges) for onward in (True, False)])
