@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely import clustering
+from likely.engines import along
 from likely.errors import DataError, LikelyError
 from likely.sequences import Learning, climb, in_sequences
 from likely.sources import Reading, open_source
@@ -95,6 +96,41 @@ def test_without_priors_bell_curves_and_categories_climb_too(seed):
     table = {"a": rng.normal(2.0 * z, 1.0).tolist(), "b": rng.choice(["u", "v", "w", None], 60).tolist()}
     found = rounds(learning(table, None, cut(60, seed), smoothing=0, imagined=0.0, seed=seed), 2, 25)
     never_falls(found.trace)
+
+
+@st.composite
+def wild(draw):
+    """Likelihoods and moves of any size, zero among them: far beyond what a proportion can hold."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    k, rows = draw(st.integers(2, 4)), draw(st.integers(1, 30))
+    logs = rng.normal(0, 10 ** draw(st.floats(0, 4)), (rows, k))
+    logs[rng.random((rows, k)) < draw(st.sampled_from([0.0, 0.2]))] = -np.inf
+    move = (
+        rng.dirichlet(np.ones(k), k)
+        * {
+            "any": 1.0,
+            "barred": rng.random((k, k)) < 0.6,
+            "tiny": 10.0 ** -rng.uniform(0, 300, (k, k)),
+            "onward": np.triu(np.ones((k, k))),
+        }[draw(st.sampled_from(["any", "barred", "tiny", "onward"]))]
+    )
+    move += 1e-12 * np.eye(k)
+    start = np.eye(k)[0] if draw(st.booleans()) else rng.dirichlet(np.ones(k))
+    return logs, start, move / move.sum(1, keepdims=True)
+
+
+@given(wild())
+@settings(max_examples=300, deadline=None)
+def test_proportions_say_what_logarithms_say(case):
+    logs, start, move = case
+    edges, weights = np.array([0, len(logs)]), np.ones(len(logs))
+    found = along.look(logs.copy, start, move, edges, weights)
+    again = along._in_logs(logs.copy(), start, move, edges, weights)
+    assert not np.isnan(found.shares).any()
+    np.testing.assert_allclose(found.log_evidence, again.log_evidence, rtol=1e-10, atol=1e-10)
+    if np.isfinite(again.log_evidence[0]):
+        np.testing.assert_allclose(found.shares, again.shares, atol=1e-8)
+        np.testing.assert_allclose(found.moves, again.moves, atol=1e-8)
 
 
 def test_the_names_of_states_change_nothing():

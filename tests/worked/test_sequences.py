@@ -75,6 +75,19 @@ def test_what_no_proportion_can_hold_is_gone_through_in_logarithms():
     assert tuple(along.best_path(logs, start, move, np.array([0, 5]))) == best
 
 
+def test_of_equally_good_paths_the_first_is_taken():
+    path = along.best_path(np.zeros((6, 3)), np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.array([0, 4, 6]))
+    assert path.tolist() == [0] * 6
+
+
+def test_a_row_that_no_state_allows_is_impossible_and_tells_nothing_else():
+    logs = np.array([[0.0, -3.0], [-np.inf, -np.inf], [-3.0, 0.0]])
+    start, move = np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.3, 0.7]])
+    found = along.look(logs.copy, start, move, np.array([0, 3]), np.ones(3))
+    assert found.log_evidence[0] == -np.inf
+    np.testing.assert_allclose(found.shares, enumerated(np.nan_to_num(logs, neginf=0.0), start, move)[1], rtol=1e-12)
+
+
 def test_a_million_steps_neither_fade_nor_overflow():
     rng = np.random.default_rng(0)
     n = 1_000_000
