@@ -250,16 +250,19 @@ class Learning:
 
     def fit(self, states: Sequence[Any]) -> Chain:
         """The best of several runs, its most frequent state first; where states are known or given, in their order."""
+        odd = sorted(set(self.given) - {"start", "transition", "emission"})
+        if odd:
+            raise UsageError(f"start has {odd[0]!r}, which is none of 'start', 'transition' and 'emission'")
         k, own = len(states), bool(self.given) or self.steps.known is not None
         zero = em.empty_tally(self.whole, tuple(states))
         prior = em.imagined(self.smoothing, zero, self.spread, None, k)
         starts = list(self._starts(Model(with_room(zero, prior), prior)))
         if len(starts) > 1 and self.steps.rows > FEW_ROWS:
-            short = max((self._climb(s, min(SHORT, self.max_iter)) for s in starts), key=_worth)
+            short = max((self._climb(s, min(SHORT, self.max_iter)) for s in starts), key=lambda chain: chain.trace[-1])
             rest = self._climb(short, self.max_iter)
             best = replace(rest, trace=(*short.trace[:-1], *rest.trace))
         else:
-            best = max((self._climb(s, self.max_iter) for s in starts), key=_worth)
+            best = max((self._climb(s, self.max_iter) for s in starts), key=lambda chain: chain.trace[-1])
         return best if own else ranked(best)
 
     def _climb(self, chain: Chain, most: int) -> Chain:
@@ -297,10 +300,6 @@ class Learning:
             shares[before + chosen] = some[at : at + len(chosen)] * w[chosen, None]
             at, before = at + len(chosen), before + batch.rows
         return shares
-
-
-def _worth(chain: Chain) -> float:
-    return chain.trace[-1] if np.isfinite(chain.trace[-1]) else -np.inf
 
 
 def _as_given(blank: Model, model: Any) -> Tally:

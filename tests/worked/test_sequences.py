@@ -203,6 +203,8 @@ def test_what_is_asked_wrongly_is_refused_in_words():
         likely.sequences({"x": x["x"]}, 2, lengths=[1, 2])
     with pytest.raises(UsageError, match="that sum to 1 are needed"):
         likely.sequences({"x": x["x"]}, 2, start={"transition": [[1.0, 1.0], [0.0, 1.0]]})
+    with pytest.raises(UsageError, match="start has 'transitions'"):
+        likely.sequences({"x": x["x"]}, 2, start={"transitions": np.eye(2)})
     with pytest.raises(UsageError, match="pass the lengths of sequences as lengths="):
         likely.HiddenMarkov(2).fit(np.arange(4.0)[:, None], [2, 2])
     with pytest.raises(UsageError, match="0 to 1"):
