@@ -2,7 +2,7 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, scaling (all if none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, scaling (all if none is named).
 """
 
 from __future__ import annotations
@@ -330,6 +330,12 @@ def em(small: bool) -> None:
     mixtures.compare(small, row, plain)
 
 
+def sequences(small: bool) -> None:
+    import chains
+
+    chains.compare(small, row, plain)
+
+
 def scaling(small: bool) -> None:
     from likely import NaiveBayes
 
@@ -358,7 +364,9 @@ def scaling(small: bool) -> None:
             print(f"scaling      {size}: {', '.join(times)}", flush=True)
 
 
-SECTIONS = {f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, scaling)}
+SECTIONS = {
+    f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, scaling)
+}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ _HOMES = {
     "evaluate": "evaluate",
     "Evaluation": "evaluate",
     "cluster": "clustering",
+    "sequences": "sequences",
     "curve": "curve",
     "LearningCurve": "curve",
     "compare": "compare",
@@ -50,6 +51,7 @@ _HOMES = {
     "NaiveBayes": "estimators",
     "TextNaiveBayes": "text_estimator",
     "Mixture": "mixture",
+    "HiddenMarkov": "markov",
     "errors": "errors",
 }
 

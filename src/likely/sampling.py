@@ -23,11 +23,16 @@ def sample(model: Model, rows: int, seed: Any = None) -> tuple[Cells, NDArray[np
         raise UsageError(f"{rows!r} rows cannot be drawn: pass a whole number, one or more")
     rng = np.random.default_rng(seed)
     classes = rng.choice(len(model.classes), rows, p=model.class_prior / model.class_prior.sum())
+    return sample_classes(model, classes, rng), classes
+
+
+def sample_classes(model: Model, classes: NDArray[np.int64], rng: np.random.Generator) -> Cells:
+    """A row of each of the classes, column by column."""
     cells: Cells = {}
     for block, parameters in zip(model.blocks, model.block_parameters, strict=True):
         columns = [model.schema.by_name[name] for name in block.columns]
         cells |= _block(block, columns, parameters, classes, rng)
-    return {column.name: cells[column.name] for column in model.schema.columns}, classes
+    return {column.name: cells[column.name] for column in model.schema.columns}
 
 
 def _block(

@@ -11,6 +11,7 @@ from likely.cli.comparing import compare
 from likely.cli.curving import curve
 from likely.cli.door import Door
 from likely.cli.learning import forget, learn, merge, update
+from likely.cli.sequencing import sequences
 from likely.cli.showing import completion, examples, inspect
 
 __all__ = ["main"]
@@ -30,6 +31,7 @@ for command in (
     compare,
     curve,
     cluster,
+    sequences,
     update,
     forget,
     merge,

@@ -138,15 +138,15 @@ def share_batch(
     return Shared(tally, float(np.sum(evidence)), float(np.sum(undecided)))
 
 
-def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array) -> Tally:
-    """One batch counted by shares that come from elsewhere; `scorer` says only what the columns are."""
-    count = _counting(batch, scorer, blocks, shares.shape[1], complete=False)
+def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array, complete: bool = False) -> Tally:
+    """One batch counted by shares that come from elsewhere; unless gaps are completed, `scorer` only names columns."""
+    count = _counting(batch, scorer, blocks, shares.shape[1], complete)
     parts = in_parallel(lambda p: count(p, shares[slice(*p)]), _slabs(batch.rows, sum(shares.shape[1:])))
     statistics = dict(zip(_untexted(blocks), totals(parts), strict=True))
     statistics |= {blocks[i]: _count_text(batch, scorer, i, shares) for i in scorer.texts}
-    return Tally(
-        scorer.schema, tuple(blocks), shares.sum(0), tuple(statistics[b] for b in blocks), _used(shares.sum(1))
-    )
+    rows, classes = shares.shape
+    seen, used = np.ones(rows) @ shares, _used(shares @ np.ones(classes))  # a product is a sum that runs at full speed
+    return Tally(scorer.schema, tuple(blocks), seen, tuple(statistics[b] for b in blocks), used)
 
 
 def log_joint(batch: Held, scorer: Scorer) -> Array:

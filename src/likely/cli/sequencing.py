@@ -1,0 +1,166 @@
+"""The command that finds the hidden states of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likely.cli import describe, export, options
+from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
+
+if TYPE_CHECKING:
+    from likely.sequences import Chain, Steps
+
+MOST_LINES = 500
+
+
+@click.command(short_help="Find hidden states in rows that follow one another.")
+@click.argument("data", type=FILE)
+@click.option("-k", "k", type=click.IntRange(min=1), default=2, show_default=True, help="How many states there are.")
+@click.option("--by", metavar="COLUMN", help="The column that tells sequences apart; by default all rows are one.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="OUT",
+    help="Where the rows go with their states: .csv, .tsv, .jsonl or .parquet; - is standard output, as CSV.",
+)
+@click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
+@click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
+@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
+@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option(
+    "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
+)
+@click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
+@click.option("--max-iter", type=click.IntRange(min=1), default=200, show_default=True, help="The most rounds.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
+@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
+@reading_options
+@json_option
+@click.pass_obj
+def sequences(
+    terminal: Terminal, /, data: str, k: int, by: str | None, output: str | None, prefix: str, **given: Any
+) -> None:
+    """Find K hidden states in the rows of DATA, each of which depends on the one before: a hidden Markov model.
+
+    The states are numbered, the most frequent first. -o writes every row with its `state` on the most probable path through
+    its sequence, and `p_1`, `p_2`, … the probability of each state. Leave out what names a row or a time with --ignore.
+    """
+    if output is not None:
+        _check_output(output, terminal)
+    with options.as_file(data, terminal) as path:
+        source, reading = options.opened(
+            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
+        )
+        from likely.sequences import sequences as learn
+
+        found = learn(source, k, by=by, **_settings(given), reading=reading)
+        steps = found.opened(source, by=by)
+        states = found.decode(steps)
+        report = _report(found, steps, states) | {"data": data}
+        if output:
+            with export.writer(output) as out:
+                for columns in _answered(found, steps, states, source, prefix, export.format_of(output)):
+                    out.write(columns)
+            report["output"] = output
+        terminal.list_rejects(reading.rejects)
+    terminal.result(report, lambda: _show(terminal, found, report))
+
+
+def _check_output(output: str, terminal: Terminal) -> None:
+    """Whether the rows can be written: said before the work, not after it."""
+    options.check_destination(output)
+    export.format_of(output)
+    if output == "-":
+        if terminal.json:
+            raise UsageError("-o - and --json both want standard output: name a file for the rows")
+        terminal.report_on_stderr = True
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The options in the library's own words."""
+    return given | {
+        "families": options.families(given.pop("family")),
+        "joint": [options.names(block) for block in given.pop("joint")],
+        "smoothing": options.smoothing(given.pop("smoothing")),
+    }
+
+
+def _report(found: Chain, steps: Steps, states: Any) -> dict[str, Any]:
+    import numpy as np
+
+    tables = found.tables
+    start, transition = tables.pop("start"), tables.pop("transition")
+    decoded = np.bincount(states, minlength=len(found.states)).tolist()
+    return {
+        "rows": steps.rows,
+        "sequences": len(steps.edges) - 1,
+        "start": list(start),
+        "transition": list(transition),
+        "decoded": {str(state): n for state, n in zip(found.states, decoded, strict=True)},
+        "states": {name: list(rows) for name, rows in tables.items() if len(rows) < MOST_LINES},
+        "left_out": [{"column": name, "reason": reason} for name, reason in found.emission.schema.ignored],
+        "rounds": len(found.trace),
+        "converged": found.converged,
+        "log_likelihood": found.log_likelihood,
+        "bic": found.bic,
+        "trace": list(found.trace),
+    }
+
+
+def _answered(found: Chain, steps: Steps, states: Any, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
+    """The columns of every batch, then the state of each row and its probabilities."""
+    import pyarrow as pa
+
+    from likely.schema import CATEGORY
+    from likely.sources.rows import take_columns
+
+    shares, at = found.posterior(steps), 0
+    names = next(iter(source.batches())).names
+    shown = getattr(source, "shown", names)
+    known = {} if kind in ("csv", "tsv") else {c.name: c.kind for c in found.emission.schema.columns}
+    for batch in source.batches({name: known.get(name, CATEGORY) for name in names}):
+        part = slice(at, at + batch.rows)
+        at += batch.rows
+        columns: dict[str, Any] = dict(take_columns(batch, shown).columns)  # type: ignore[attr-defined]
+        answers = {f"{prefix}state": pa.array([found.states[s] for s in states[part]])}
+        answers |= {f"{prefix}p_{state}": pa.array(shares[part, j]) for j, state in enumerate(found.states)}
+        twice = sorted(answers.keys() & columns.keys())
+        if twice:
+            raise UsageError(f"the data have a column {twice[0]!r} already: name the new ones apart with --prefix TEXT")
+        yield columns | answers
+
+
+def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
+    many = f"{report['sequences']:,} sequences" if report["sequences"] > 1 else "one sequence"
+    terminal.line(f"{len(found.states)} states in {report['rows']:,} rows of {report['data']}, {many}")
+    terminal.line()
+    rows = [[str(r["state"]), r["probability"], report["decoded"][str(r["state"])]] for r in report["start"]]
+    terminal.table(["state", "at the start", "rows on the best path"], rows)
+    terminal.line()
+    head = ["from", *(f"to {state}" for state in found.states)]
+    terminal.table(head, [[str(r["state"]), *(r[str(s)] for s in found.states)] for r in report["transition"]])
+    terminal.line()
+    for name, table in report["states"].items():
+        describe.show_parameters(terminal, name, table)
+    if report["left_out"]:
+        terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
+        terminal.line()
+    trace = report["trace"]
+    terminal.table(["round", "penalised log likelihood"], [[str(i), trace[i - 1]] for i in _some(len(trace))])
+    terminal.line()
+    end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
+    terminal.line(f"log likelihood {found.log_likelihood:,.2f}, BIC {found.bic:,.2f} after {len(trace)} rounds{end}")
+    if report.get("output", "-") != "-":
+        terminal.line(f"Rows with their states written to {report['output']}")
+
+
+def _some(rounds: int) -> list[int]:
+    """The rounds 1, 2, 4, 8, … and the last."""
+    return [*(2**i for i in range(rounds.bit_length()) if 2**i < rounds), rounds]

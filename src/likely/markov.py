@@ -1,0 +1,219 @@
+"""The scikit-learn door for sequences: a hidden Markov model of any families behind fit and predict."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from likely import em
+from likely.clustering import checked, known_beforehand
+from likely.engines.shares import Held
+from likely.errors import UsageError
+from likely.estimators import by_name, rows_of
+from likely.families.forms import Parabola, Quadratic
+from likely.planning import plan_columns
+from likely.schema import is_missing
+from likely.sequences import Learning, Steps, checked_lengths, imagined_moves, in_sequences, say_what_is_odd
+from likely.sources import Batch
+
+Array = NDArray[np.float64]
+
+
+class HiddenMarkov(DensityMixin, BaseEstimator):
+    """Rows that follow one another, each shown by a hidden state that depends on the one before: Baum–Welch.
+
+    Parameters
+    ----------
+    k : int, default=2
+        How many states there are.
+    families : "auto", name, family, or dict of them, default="auto"
+        What the columns are. "auto": numbers are Gaussian, text and true/false categorical; "joint" is a full covariance.
+    max_iter, tol : int and float, default=200 and 1e-4
+        It stops after so many rounds, or when a round gains less than `tol` a row of penalised log likelihood.
+    restarts : int, default=5
+        Starts that are tried; the best one is kept.
+    random_state : int, RandomState or None, default=0
+        Where the starts come from.
+    joint : sequence of tuples of columns, default=()
+        Columns that are modelled together.
+    smoothing : float, prior or dict of them, default=1.0
+        Imagined rows for each value and for the width of each bell curve; 0 is maximum likelihood.
+    transition_smoothing : float or None, default=None
+        Imagined moves from each state to each, and beginnings in each; None takes `smoothing` if that is a number.
+    start : dict or None, default=None
+        Where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
+
+    Attributes
+    ----------
+    chain_ : likely.sequences.Chain
+        What was counted; its `tables` are readable, its `emission` is a model whose classes are the states.
+    start_, transition_ : arrays
+        The probability of each first state, and of each next state (column) by state (row).
+    means_, covariances_ : arrays or None
+        The means of all columns of numbers; variances, or covariances of one joint block.
+    emission_ : dict
+        For every column or block, a table of what each state shows.
+    trace_, n_iter_, converged_, lower_bound_
+        The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
+
+    """
+
+    def __init__(
+        self,
+        k: int = 2,
+        families: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        restarts: int = 5,
+        random_state: Any = 0,
+        joint: Any = (),
+        smoothing: Any = 1.0,
+        transition_smoothing: float | None = None,
+        start: Any = None,
+    ) -> None:
+        self.k = k
+        self.families = families
+        self.max_iter = max_iter
+        self.tol = tol
+        self.restarts = restarts
+        self.random_state = random_state
+        self.joint = joint
+        self.smoothing = smoothing
+        self.transition_smoothing = transition_smoothing
+        self.start = start
+
+    def fit(self, X: Any, y: Any = None, lengths: Any = None, states: Any = None, sequence_weight: Any = None) -> Self:
+        """Find the states of rows in order; `lengths` says how many rows each sequence has, and y is not looked at.
+
+        `states` gives the state (0 to k - 1) of rows where it is known, and None or NaN elsewhere; `sequence_weight` how
+        many sequences each one counts for.
+        """
+        batch = rows_of(self, X, reset=True)
+        k, lengths = checked(self.k), _lengths(y, lengths, batch.rows)
+        learning = self._learning(batch, lengths, _known(states, k, batch.rows), sequence_weight)
+        if batch.rows < k:
+            raise ValueError(f"{k} states need as many rows: there are n_samples={batch.rows}")
+        self.chain_ = chain = learning.fit(range(k))
+        say_what_is_odd(chain)
+        self.start_, self.transition_ = chain.start, chain.transition
+        self.means_, self.covariances_ = _bells(chain.emission.block_parameters)
+        self.emission_ = dict(list(chain.tables.items())[2:])
+        self.trace_, self.n_iter_ = np.array(chain.trace), len(chain.trace)
+        self.converged_, self.lower_bound_ = chain.converged, chain.trace[-1]
+        if not chain.converged and self.max_iter > 1 and self.n_iter_ >= self.max_iter:
+            warnings.warn(
+                f"not at its end after {self.n_iter_} rounds: raise max_iter or tol", ConvergenceWarning, stacklevel=2
+            )
+        return self
+
+    def _learning(self, batch: Batch, lengths: NDArray[np.int64], known: NDArray[np.int64], weights: Any) -> Learning:
+        names, target = list(batch.names), "state"
+        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
+        joint = [tuple(by_name(dict.fromkeys(block), names)) for block in self.joint]
+        while target in names:
+            target += "_"
+        plan = plan_columns(batch, names, target, families, joint, keep_all=True, plain=True)
+        plan = known_beforehand(plan, None, self.families)
+        smoothing = by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
+        each = _weights(weights, lengths)
+        whole = em.whole_tally([batch], plan, lambda _: each)
+        steps = in_sequences([(Held(batch, whole.schema), known, each)], lengths)
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        return Learning(
+            steps, whole, em.variances(steps.parts, whole.schema.columns), smoothing,
+            imagined_moves(smoothing, self.transition_smoothing), self.restarts, self.max_iter, self.tol, int(seed),
+            dict(self.start or {}),
+        )  # fmt: skip
+
+    def _steps(self, X: Any, lengths: Any) -> Steps:
+        check_is_fitted(self)
+        batch: Any = rows_of(self, X, reset=False)
+        return in_sequences([(batch, np.full(batch.rows, -1, np.int64), np.ones(batch.rows))], lengths)
+
+    def predict(self, X: Any, lengths: Any = None) -> NDArray[np.int64]:
+        """The state of every row on the most probable path through its sequence (Viterbi)."""
+        steps = self._steps(X, lengths)
+        return self.chain_.decode(steps)
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> Array:
+        """The probability of each state for every row, given its whole sequence (forward and backward)."""
+        steps = self._steps(X, lengths)
+        return self.chain_.posterior(steps)
+
+    def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
+        """The log likelihood of all sequences together."""
+        steps = self._steps(X, lengths)
+        _lengths(y, lengths, steps.rows)
+        return float(self.chain_.log_evidence(steps).sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """One sequence of so many rows, and the state behind each."""
+        check_is_fitted(self)
+        cells, states = self.chain_.sample(n_samples, check_random_state(self.random_state).randint(2**31 - 1))
+        columns = list(cells.values())
+        dtype = np.float64 if all(c.dtype.kind == "f" for c in columns) else object
+        return np.column_stack([c.astype(dtype) for c in columns]), states
+
+    def bic(self, X: Any, lengths: Any = None) -> float:
+        """−2 log likelihood of these rows + free parameters · log rows: the lower the better."""
+        steps = self._steps(X, lengths)
+        return -2 * self.score(X, lengths=lengths) + self.chain_.free * float(np.log(steps.rows))
+
+    def aic(self, X: Any, lengths: Any = None) -> float:
+        """−2 log likelihood of these rows + 2 · free parameters."""
+        return -2 * self.score(X, lengths=lengths) + 2 * self.chain_.free
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _lengths(y: Any, lengths: Any, rows: int) -> NDArray[np.int64]:
+    """The lengths; where they came in the place of y, that is said and not guessed."""
+    if y is not None and np.ndim(y) == 1 and len(y) != rows:
+        raise UsageError(f"y has {len(y)} entries for {rows} rows: pass the lengths of sequences as lengths=")
+    return checked_lengths(lengths, rows)
+
+
+def _known(states: Any, k: int, rows: int) -> NDArray[np.int64]:
+    """The place of each row's state, -1 where it is hidden."""
+    if states is None:
+        return np.full(rows, -1, np.int64)
+    given = [None if is_missing(s) else s for s in np.asarray(states, dtype=object).ravel().tolist()]
+    odd = next((s for s in given if s is not None and (s != s // 1 or not 0 <= s < k)), None)
+    if len(given) != rows or odd is not None:
+        fault = f"there are {len(given)} of them for {rows} rows" if len(given) != rows else f"{odd!r} is none"
+        raise UsageError(f"states= must be 0 to {k - 1}, or None where hidden, one a row: {fault}")
+    return np.array([-1 if s is None else int(s) for s in given], np.int64)
+
+
+def _weights(given: Any, lengths: NDArray[np.int64]) -> Array:
+    """The weight of each row: that of its sequence."""
+    each = np.ones(len(lengths)) if given is None else np.asarray(given, dtype=np.float64)
+    if each.shape != (len(lengths),) or not ((each >= 0) & np.isfinite(each)).all():
+        raise UsageError(f"sequence_weight= must be {len(lengths)} finite numbers of zero or more, one a sequence")
+    return np.repeat(each, lengths)
+
+
+def _bells(parameters: Any) -> tuple[Array | None, Array | None]:
+    """Means and variances of all columns of numbers, states × columns; covariances of one joint block."""
+    forms: list[Any] = [p.form for p in parameters]
+    if len(forms) == 1 and isinstance(forms[0], Quadratic) and not forms[0].lines:
+        return forms[0].mean[:, 0], forms[0].covariance[:, 0]
+    bells = [form for form in forms if isinstance(form, Parabola)]
+    if not bells:
+        return None, None
+    return np.column_stack([b.mean for b in bells]), np.column_stack([-0.5 / b.curve for b in bells])

@@ -1,0 +1,398 @@
+"""Rows that follow one another: a hidden Markov model of any families, learned by counting shares of states and moves.
+
+The states of a sequence are hidden labels of which each depends on the one before. Baum and Welch's rounds are those of
+EM: go along every sequence with what is believed, count how it begins, how it moves on and what each state shows,
+believe anew. The penalised log likelihood never falls.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely import em, starting
+from likely.clustering import checked, opened, plan_clusters
+from likely.engines.along import Look, best_path, look
+from likely.engines.shares import Held, count_given, log_joint
+from likely.errors import DataError, LikelyWarning, UsageError
+from likely.families import Text
+from likely.families.base import log
+from likely.model import Model, with_room
+from likely.sampling import sample_classes
+from likely.schema import CATEGORY
+from likely.sources import Reading, Source, as_tokens, open_source
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, only the best one after some rounds
+SHORT = 10
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Rows in the order of their sequences: sequence s is the stretch from edges[s] to edges[s + 1]."""
+
+    parts: Sequence[em.Part]  # batches, known states (-1: hidden), and each row with the weight of its sequence
+    edges: Whole
+    order: NDArray[np.intp] | None = None  # where the rows of one sequence do not stand together
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return int(self.edges[-1])
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weight of every row."""
+        return self.along(np.concatenate([w for _, _, w in self.parts]))
+
+    @cached_property
+    def known(self) -> Whole | None:
+        """The known states, -1 where hidden; None where all are."""
+        known = np.concatenate([labels for _, labels, _ in self.parts])
+        return self.along(known) if (known >= 0).any() else None
+
+    def along(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Rows as they were read, in the order of their sequences."""
+        return x if self.order is None else x[self.order]
+
+    def as_read(self, x: NDArray[Any]) -> NDArray[Any]:
+        """The way back."""
+        if self.order is None:
+            return x
+        back = np.empty_like(x)
+        back[self.order] = x
+        return back
+
+    def logs(self, emission: Model) -> Array:
+        """The log likelihood of every row in each state; a known state rules the others out."""
+        scorer = replace(emission.scorer, log_prior=np.zeros(k := len(emission.classes)))
+        each = [log_joint(b, scorer) if isinstance(b, Held) else scorer.log_joint(b) for b, _, _ in self.parts]
+        found: Array = self.along(each[0] if len(each) == 1 else np.concatenate(each))
+        if self.known is not None:
+            found[(self.known >= 0)[:, None] & (self.known[:, None] != np.arange(k))] = -np.inf
+        return found
+
+    def count(self, emission: Model, shares: Array, complete: bool = True) -> Tally:
+        """What each state shows: the rows counted by their shares."""
+        shares, at, total = self.as_read(shares), 0, None
+        for batch, _, _ in self.parts:
+            some = shares[at : at + batch.rows]
+            part = count_given(batch, emission.scorer, emission.blocks, some, complete=complete)
+            total = part if total is None else total + part
+            at += batch.rows
+        assert total is not None
+        return total
+
+
+def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any] | None = None) -> Steps:
+    """Rows as sequences: of the given lengths, or those with the same name in `by`; else all are one sequence."""
+    held = list(parts)
+    rows = sum(batch.rows for batch, _, _ in held)
+    if by is not None:
+        place: dict[Any, int] = {}
+        codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
+        order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
+        return Steps(held, np.cumsum([0, *np.bincount(codes)]), order)
+    return Steps(held, np.cumsum([0, *checked_lengths(lengths, rows)]))
+
+
+def checked_lengths(lengths: Any, rows: int) -> Whole:
+    """How many rows each sequence has; where nothing is said, all are one sequence."""
+    each = np.array([rows] if lengths is None else lengths)
+    whole = each.ndim == 1 and each.dtype.kind in "iuf" and bool((each == each // 1).all())
+    if not whole or (each < 1).any() or each.sum() != rows:
+        raise UsageError(f"lengths={each.tolist()!r:.80} must be whole numbers of one or more that sum to {rows} rows")
+    return each.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What was counted of sequences: how they begin, how they move on, and what each state shows."""
+
+    emission: Model  # its classes are the states
+    starts: Array  # the weight of sequences that begin in each state
+    moves: Array  # the weight of moves from each state (rows) to each (columns)
+    imagined: float = 0.0  # beginnings of each kind and moves of each kind that were never seen
+    trace: tuple[float, ...] = ()  # penalised log likelihood, round by round
+    log_likelihood: float = float("nan")
+    converged: bool = False
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The names of the states."""
+        return self.emission.classes
+
+    @cached_property
+    def start(self) -> Array:
+        """The probability of each state at the beginning."""
+        return np.asarray(_shares(self.starts[None] + self.imagined)[0])
+
+    @cached_property
+    def transition(self) -> Array:
+        """The probability of each next state (column), state by state (row)."""
+        return _shares(self.moves + self.imagined)
+
+    @property
+    def free(self) -> int:
+        """How many free parameters there are."""
+        k = len(self.states)
+        return self.emission.parameter_count.free + k * (k - 1)
+
+    @property
+    def bic(self) -> float:
+        """−2 log likelihood + free parameters · log rows: the lower the better."""
+        return -2 * self.log_likelihood + self.free * float(np.log(max(self.emission.tally.classes.sum(), 1.0)))
+
+    @property
+    def tables(self) -> dict[str, Sequence[dict[str, Any]]]:
+        """Readable tables: beginnings, moves, then what each state shows, column by column."""
+        named = zip(self.states, self.starts, self.start, strict=True)
+        start = [{"state": s, "count": float(n), "probability": float(p)} for s, n, p in named]
+        moves = [
+            {"state": s, **{str(t): float(p) for t, p in zip(self.states, row, strict=True)}}
+            for s, row in zip(self.states, self.transition, strict=True)
+        ]
+        return {"start": start, "transition": moves, **dict(list(self.emission.parameters.items())[1:])}
+
+    def opened(self, data: Any, *, by: str | None = None, lengths: Any = None, reading: Reading | None = None) -> Steps:
+        """Rows as sequences that this model can be asked about."""
+        source = open_source(data, reading or Reading(missing=self.emission.missing))
+        batches = self.emission.batches(source, "error", None)
+        parts = [(batch, np.full(batch.rows, -1, np.int64), np.ones(batch.rows)) for batch in batches]
+        return in_sequences(parts, lengths, None if by is None else named_by(source, by))  # type: ignore[arg-type]
+
+    def decode(self, steps: Steps) -> Whole:
+        """The place of the state of every row on the most probable path (Viterbi)."""
+        return steps.as_read(best_path(steps.logs(self.emission), self.start, self.transition, steps.edges))
+
+    def look(self, steps: Steps, weights: Array) -> Look:
+        """Forward and backward along every sequence."""
+        return look(lambda: steps.logs(self.emission), self.start, self.transition, steps.edges, weights)
+
+    def posterior(self, steps: Steps) -> Array:
+        """The probability of each state for every row, given its whole sequence (forward and backward)."""
+        shares = self.look(steps, np.ones(steps.rows)).shares
+        return np.asarray(steps.as_read(shares / shares.sum(1, keepdims=True)))
+
+    def log_evidence(self, steps: Steps) -> Array:
+        """The log likelihood of every sequence."""
+        return self.look(steps, np.ones(steps.rows)).log_evidence
+
+    def sample(self, length: int, seed: Any = None) -> tuple[dict[str, NDArray[Any]], Whole]:
+        """One sequence of so many rows, column by column, and the place of the state of each."""
+        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
+            raise UsageError(f"{length!r} rows cannot be drawn: pass a whole number, one or more")
+        rng = np.random.default_rng(seed)
+        edges = np.cumsum(np.vstack([self.start, self.transition]), axis=1)
+        edges /= edges[:, -1:]
+        path, at = np.empty(length, np.int64), 0
+        for t, chance in enumerate(rng.random(length)):
+            path[t] = np.searchsorted(edges[at], chance, side="right")
+            at = path[t] + 1
+        return sample_classes(self.emission, path, rng), path
+
+
+def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float) -> Chain:
+    """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept."""
+    weights, trace, converged = steps.weights, list[float](), False
+    first = steps.edges[:-1]
+    best, evidence = chain, float("nan")
+
+    def counted(found: Look) -> Chain:
+        emission = replace(chain.emission, tally=steps.count(chain.emission, found.shares))
+        return Chain(emission, found.shares[first].sum(0), found.moves, imagined)
+
+    if any(isinstance(block.family, Text) for block in chain.emission.blocks):
+        chain = counted(chain.look(steps, weights))  # a word that the first rows lack says nothing until it is counted
+    for _ in range(max(max_iter, 1)):
+        found = chain.look(steps, weights)
+        seen = float(weights[first] @ found.log_evidence)
+        value = seen + em.log_density(chain.emission) + _log_density(chain, imagined)
+        if trace and not value >= trace[-1] - em.FALL * abs(trace[-1]):
+            break  # without a prior a variance can vanish and is then borrowed: what came before was better
+        gain = value - trace[-1] if trace else np.inf
+        trace.append(value)
+        best, evidence = chain, seen
+        converged = bool(gain <= tol * weights.sum())
+        if converged:
+            break
+        chain = counted(found)
+    return replace(best, trace=tuple(trace), log_likelihood=evidence, converged=converged)
+
+
+def _log_density(chain: Chain, imagined: float) -> float:
+    """The log density of beginnings and moves under their prior, up to a constant."""
+    return imagined * float(log(chain.start).sum() + log(chain.transition).sum()) if imagined else 0.0
+
+
+@dataclass(frozen=True)
+class Learning:
+    """All that is needed to learn chains of any number of states from the same sequences."""
+
+    steps: Steps
+    whole: Tally
+    spread: Mapping[str, float]
+    smoothing: Any = 1.0
+    imagined: float = 1.0
+    restarts: int = 5
+    max_iter: int = 200
+    tol: float = 1e-4
+    seed: int = 0
+    given: Mapping[str, Any] = field(default_factory=dict)  # where to begin: "start", "transition", "emission"
+
+    def fit(self, states: Sequence[Any]) -> Chain:
+        """The best of several runs, its most frequent state first; where states are known or given, in their order."""
+        odd = sorted(set(self.given) - {"start", "transition", "emission"})
+        if odd:
+            raise UsageError(f"start has {odd[0]!r}, which is none of 'start', 'transition' and 'emission'")
+        k, own = len(states), bool(self.given) or self.steps.known is not None
+        zero = em.empty_tally(self.whole, tuple(states))
+        prior = em.imagined(self.smoothing, zero, self.spread, None, k)
+        starts = list(self._starts(Model(with_room(zero, prior), prior)))
+        if len(starts) > 1 and self.steps.rows > FEW_ROWS:
+            short = max((self._climb(s, min(SHORT, self.max_iter)) for s in starts), key=lambda chain: chain.trace[-1])
+            rest = self._climb(short, self.max_iter)
+            best = replace(rest, trace=(*short.trace[:-1], *rest.trace))
+        else:
+            best = max((self._climb(s, self.max_iter) for s in starts), key=lambda chain: chain.trace[-1])
+        return best if own else ranked(best)
+
+    def _climb(self, chain: Chain, most: int) -> Chain:
+        return climb(chain, self.steps, self.imagined, most, self.tol)
+
+    def _starts(self, blank: Model) -> Iterable[Chain]:
+        """First models: rows with the nearest of seeds far apart, any state after any other, drawn anew for each."""
+        k, given, steps = len(blank.classes), self.given, self.steps
+        points = starting.points(steps.parts, blank.schema, blank.blocks, steps.rows, self.seed)
+        fixed = "emission" in given or k == 1 or (steps.known is not None and (steps.known >= 0).all())
+        for i in range(1 if fixed else max(self.restarts, 1)):
+            rng = np.random.default_rng(self.seed + 7919 * i)
+            move = np.ones((k, k)) if i == 0 else 0.5 / k + 0.5 * rng.dirichlet(np.ones(k), k)
+            if "emission" in given:
+                tally = _as_given(blank, given["emission"])
+            else:
+                tally = steps.count(blank, steps.along(self._first_shares(points, k, i, rng)), complete=False)
+            yield Chain(
+                replace(blank, tally=tally),
+                _probabilities(given.get("start", np.ones(k)), (k,), "start" in given),
+                _probabilities(given.get("transition", move), (k, k), "transition" in given),
+            )
+
+    def _first_shares(self, points: starting.Points, k: int, i: int, rng: np.random.Generator) -> Array:
+        """A first state for the rows that were looked at; where there are fewer kinds than states, each is dealt out."""
+        try:
+            labels = starting.nearest_seeds(points, k, self.seed + 7919 * i, 0 if i % 2 else starting.STEPS)
+            some = np.eye(k)[labels]
+        except DataError:
+            some = rng.dirichlet(np.ones(k), len(points.x))[points.place]
+            known = points.known[points.place]
+            some[known >= 0] = np.eye(k)[known[known >= 0]]
+        shares, at, before = np.zeros((self.steps.rows, k)), 0, 0
+        for (batch, _, w), chosen in zip(self.steps.parts, points.rows, strict=True):
+            shares[before + chosen] = some[at : at + len(chosen)] * w[chosen, None]
+            at, before = at + len(chosen), before + batch.rows
+        return shares
+
+
+def _as_given(blank: Model, model: Any) -> Tally:
+    """What a model has counted, its classes taken for the states."""
+    if not isinstance(model, Model) or len(model.classes) != len(blank.classes):
+        raise UsageError(f"start['emission'] must be a model of {len(blank.classes)} classes, not {model!r:.80}")
+    own = model.tally.of_classes(range(len(blank.classes)), blank.classes)
+    return blank.tally + replace(own, schema=replace(own.schema, target=blank.schema.target))
+
+
+def _probabilities(given: Any, shape: tuple[int, ...], check: bool) -> Array:
+    found = np.asarray(given, dtype=np.float64)
+    if check and (found.shape != shape or not (found >= 0).all() or not np.allclose(found.sum(-1), 1.0)):
+        raise UsageError(f"probabilities of shape {shape} that sum to 1 are needed, not {found.tolist()!r:.120}")
+    return found
+
+
+def ranked(chain: Chain) -> Chain:
+    """The same states, the most frequent first."""
+    order = np.argsort(-chain.emission.tally.classes, kind="stable")
+    emission = replace(chain.emission, tally=chain.emission.tally.of_classes(order.tolist(), chain.states))
+    return replace(chain, emission=emission, starts=chain.starts[order], moves=chain.moves[np.ix_(order, order)])
+
+
+def _shares(counts: Array) -> Array:
+    """Each row divided by its sum; a row of nothing is shared evenly."""
+    whole = counts.sum(1, keepdims=True)
+    even = np.full(counts.shape, 1.0 / counts.shape[1])
+    return np.asarray(np.divide(counts, whole, out=even, where=whole > 0))
+
+
+def imagined_moves(smoothing: Any, given: Any = None) -> float:
+    """How many moves of each kind are imagined: as given, or as many as of any value."""
+    wanted = given if given is not None else smoothing if isinstance(smoothing, int | float) else 1.0
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 <= wanted < np.inf:
+        raise UsageError(f"transition_smoothing={wanted!r} must be a number, zero or more")
+    return float(wanted)
+
+
+def named_by(source: Source, by: str) -> list[Any]:
+    """The name of the sequence of every row."""
+    found: list[Any] = []
+    for batch in source.batches({by: CATEGORY}):
+        coded = batch.coded(by)
+        places, values = coded.codes.astype(np.int64) - coded.low, list(coded.values)
+        bad = (places < 0) | (places >= len(values))
+        if bad.any():
+            row = batch.start + int(bad.argmax()) + 1
+            raise DataError("names no sequence", column=by, row=row, remedy="fill it in, or leave the row out")
+        found += [values[p] for p in places.tolist()]
+    return found
+
+
+def sequences(
+    data: Any,
+    k: int = 2,
+    *,
+    by: str | None = None,
+    lengths: Any = None,
+    families: Any = None,
+    joint: Sequence[Sequence[str]] = (),
+    smoothing: Any = 1.0,
+    transition_smoothing: float | None = None,
+    ignore: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
+    restarts: int = 5,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    seed: int = 0,
+    start: Mapping[str, Any] | None = None,
+    reading: Reading | None = None,
+) -> Chain:
+    """Learn k hidden states, named 1, 2, … with the most frequent first, from rows that follow one another.
+
+    `by` names the column that tells sequences apart, `lengths` says how long each is; else all rows are one. `start` may
+    hold where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
+    """
+    reading = reading or Reading(as_tokens(missing))
+    source = open_source(data, reading)
+    if by and lengths is not None:
+        raise UsageError("by= and lengths= both say where sequences end: pass one of them")
+    table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else [])), None, None))
+    steps = in_sequences(table.parts, lengths, None if by is None else named_by(source, by))
+    learning = Learning(steps, table.whole, table.spread, smoothing, imagined_moves(smoothing, transition_smoothing),
+                        restarts, max_iter, tol, seed, dict(start or {}))  # fmt: skip
+    found = learning.fit(range(1, checked(k) + 1))
+    say_what_is_odd(found)
+    return replace(found, emission=replace(found.emission, missing=reading.missing))
+
+
+def say_what_is_odd(chain: Chain) -> None:
+    """A state that no sequence is ever in is said aloud."""
+    seen = chain.emission.tally.classes
+    empty = [str(s) for s, n in zip(chain.states, seen, strict=True) if n < 1e-6 * seen.sum()]
+    if empty:
+        warnings.warn(f"states {', '.join(empty)} never occur: a smaller k says as much", LikelyWarning, stacklevel=3)

@@ -1,0 +1,141 @@
+"""Sequences through the doors: scikit-learn's checks and the command line."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import likely
+from likely import HiddenMarkov
+from likely.cli import main
+
+# Every estimator is asked whether rows can be taken alone and in any order. Rows of a sequence cannot.
+IN_ORDER = dict.fromkeys(
+    ("check_methods_sample_order_invariance", "check_methods_subset_invariance"),
+    "the state of a row depends on the rows around it",
+)
+
+
+@parametrize_with_checks(
+    [HiddenMarkov(), HiddenMarkov(families="joint"), HiddenMarkov(families="categorical")],
+    expected_failed_checks=lambda _: IN_ORDER,
+)
+def test_it_passes_scikit_learns_own_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def days(seed: int = 0) -> dict[str, list]:
+    """Three people, some days restless and some quiet, with gaps."""
+    rng = np.random.default_rng(seed)
+    table: dict[str, list] = {"who": [], "steps": [], "mood": []}
+    for who in ("ann", "bob", "cat"):
+        z = 0
+        for _ in range(60):
+            z = 1 - z if rng.random() < 0.1 else z
+            table["who"].append(who)
+            table["steps"].append(None if rng.random() < 0.05 else round(rng.normal(4000 + 5000 * z, 800)))
+            table["mood"].append(str(rng.choice(["good", "fair", "low"], p=[0.7, 0.2, 0.1] if z else [0.2, 0.3, 0.5])))
+    return table
+
+
+def test_frames_of_both_libraries_and_the_verb_say_the_same() -> None:
+    table = days()
+    lengths = [60, 60, 60]
+    rows = {name: table[name] for name in ("steps", "mood")}
+    a = HiddenMarkov(2).fit(pd.DataFrame(rows), lengths=lengths)
+    b = HiddenMarkov(2).fit(pl.DataFrame(rows), lengths=lengths)
+    chain = likely.sequences(table, 2, by="who")
+    np.testing.assert_allclose(a.transition_, b.transition_, rtol=1e-9)
+    np.testing.assert_allclose(a.transition_, chain.transition, rtol=1e-9)
+    np.testing.assert_array_equal(a.predict(pd.DataFrame(rows), lengths), chain.decode(chain.opened(table, by="who")))
+    assert set(a.emission_) == {"steps", "mood"}
+    assert a.score(pd.DataFrame(rows), lengths=lengths) == pytest.approx(chain.log_likelihood)
+    assert a.bic(pd.DataFrame(rows), lengths) == pytest.approx(chain.bic)
+    assert a.aic(pd.DataFrame(rows), lengths) < a.bic(pd.DataFrame(rows), lengths)
+
+
+def test_what_has_not_been_fitted_says_so_and_what_was_stopped_warns() -> None:
+    X = np.arange(20.0)[:, None]
+    with pytest.raises(NotFittedError):
+        HiddenMarkov().predict(X)
+    with pytest.warns(ConvergenceWarning, match="not at its end after 2 rounds"):
+        HiddenMarkov(max_iter=2, tol=-np.inf).fit(X)
+    assert clone(HiddenMarkov(k=3, start={"start": [1, 0, 0]})).start == {"start": [1, 0, 0]}
+
+
+def test_moves_that_are_barred_stay_barred_without_imagined_ones() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(m, 1, 40) for m in (0, 4, 8)] * 2)[:, None]
+    onward = {"start": [1, 0, 0], "transition": [[0.9, 0.1, 0], [0, 0.9, 0.1], [0, 0, 1]]}
+    found = HiddenMarkov(3, transition_smoothing=0, start=onward, restarts=3).fit(X, lengths=[120, 120])
+    assert (np.tril(found.transition_, -1) == 0).all()
+    assert found.start_.tolist() == [1, 0, 0]
+    assert (np.diff(found.predict(X[:120])) >= 0).all()
+
+
+# ---------------------------------------------------------------- command line
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(days()).to_csv("days.csv", index=False)
+
+
+def run(*args: str, expect: int = 0) -> Result:
+    result = CliRunner().invoke(main, list(args))
+    assert result.exit_code == expect, (args, result.exit_code, result.stdout, result.stderr)
+    return result
+
+
+def test_every_row_is_written_with_its_state() -> None:
+    shown = run("sequences", "days.csv", "-k", "2", "--by", "who", "-o", "out.csv").stdout
+    assert "2 states in 180 rows of days.csv, 3 sequences" in shown
+    assert "to 2" in shown
+    assert "penalised log likelihood" in shown
+    table = pyarrow.csv.read_csv("out.csv")
+    assert table.column_names == ["who", "steps", "mood", "state", "p_1", "p_2"]
+    chain = likely.sequences("days.csv", 2, by="who")
+    states = chain.decode(chain.opened("days.csv", by="who"))
+    assert table["state"].to_pylist() == [chain.states[s] for s in states]
+    np.testing.assert_allclose(np.add(table["p_1"].to_numpy(), table["p_2"].to_numpy()), 1.0)
+    run("sequences", "days.csv", "--by", "who", "-o", "out.parquet")
+    assert pq.read_table("out.parquet")["state"].to_pylist() == table["state"].to_pylist()
+
+
+def test_the_json_document_holds_trace_and_tables() -> None:
+    report = json.loads(run("sequences", "days.csv", "-k", "3", "--by", "who", "--json").stdout)
+    assert report["sequences"] == 3
+    assert len(report["trace"]) == report["rounds"]
+    assert all(b >= a - 1e-9 * abs(a) for a, b in zip(report["trace"], report["trace"][1:], strict=False))
+    for line in report["transition"]:
+        assert sum(p for name, p in line.items() if name != "state") == pytest.approx(1.0)
+    assert set(report["states"]) == {"steps", "mood"}
+    assert sum(report["decoded"].values()) == 180
+
+
+def test_standard_output_carries_the_rows_alone() -> None:
+    result = run("sequences", "days.csv", "--ignore", "who", "-o", "-")
+    assert result.stdout.startswith("who,steps,mood,state,p_1,p_2")
+    assert "one sequence" in result.stderr
+
+
+def test_slips_are_said_in_words() -> None:
+    assert "has no column 'whom'" in run("sequences", "days.csv", "--by", "whom", expect=3).stderr
+    run("sequences", "days.csv", "--by", "who", "-o", "out.csv")
+    assert "--prefix" in run("sequences", "out.csv", "--by", "who", "-o", "again.csv", expect=2).stderr
+    assert not Path("again.csv").exists()
+    assert "name a file" in run("sequences", "days.csv", "-o", "-", "--json", expect=2).stderr
+    assert "ending" in run("sequences", "days.csv", "-o", "out.txt", expect=2).stderr

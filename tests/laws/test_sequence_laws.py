@@ -1,0 +1,217 @@
+"""Sequences of any families, with gaps, known states and weights: the rounds never fall, and order of names is nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import likely
+from likely import clustering
+from likely.engines import along
+from likely.errors import DataError, LikelyError
+from likely.sequences import Learning, climb, in_sequences
+from likely.sources import Reading, open_source
+from strategies import cases, quietly
+
+SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
+
+
+def learning(table, families, lengths, weights=None, known=None, **given):
+    """The rows of a table as sequences, ready for the rounds."""
+    source = open_source(table, Reading())
+    opened = clustering.opened(source, clustering.plan_clusters(source, families, (), (), None, None))
+    ((held, hidden, ones),) = opened.parts
+    labels = hidden if known is None else np.asarray(known, np.int64)
+    rows = ones if weights is None else np.repeat(np.asarray(weights, dtype=float), lengths)
+    return Learning(in_sequences([(held, labels, rows)], lengths), opened.whole, opened.spread, **given)
+
+
+def cut(rows, seed):
+    """Lengths of sequences that take up so many rows."""
+    rng = np.random.default_rng(seed)
+    places = np.flatnonzero(rng.random(rows - 1) < rng.choice([0.0, 0.1, 0.6])) + 1
+    return np.diff([0, *places, rows])
+
+
+def rounds(made, k, many=10):
+    """The penalised log likelihood of some rounds, whatever they gain."""
+    return replace(made, max_iter=many, tol=-np.inf, restarts=1).fit(range(1, k + 1))
+
+
+def never_falls(values):
+    assert not np.isnan(values).any()
+    finite = np.array([v for v in values if np.isfinite(v)])
+    assert (np.diff(finite) >= -1e-9 * np.abs(finite[:-1])).all()
+
+
+def table_of(case):
+    return {name: column for name, column in case.columns.items() if name not in ("y", case.weights)}
+
+
+@given(cases(min_rows=4, max_rows=25), SMOOTHINGS, SMOOTHINGS, st.integers(2, 3), st.integers(0, 5))
+@settings(max_examples=120, deadline=None)
+def test_the_penalised_log_likelihood_never_falls(case, smoothing, imagined, k, seed):
+    lengths = cut(case.rows, seed)
+    weights = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(lengths))
+    try:
+        made = quietly(
+            learning, table_of(case), case.families, lengths, weights, smoothing=smoothing, imagined=imagined, seed=seed
+        )
+        found = quietly(rounds, made, k)
+    except DataError:
+        assume(False)
+    never_falls(found.trace)
+    # `climb` stops where a round falls: that it went on to the end says that none did.
+    assert len(found.trace) == 10
+    assert np.allclose(found.transition.sum(1), 1.0)
+    shares = found.posterior(made.steps)
+    assert np.allclose(shares.sum(1), 1.0)
+    assert (shares >= 0).all()
+
+
+@given(cases(min_rows=4, max_rows=25), SMOOTHINGS, st.integers(0, 5))
+@settings(max_examples=50, deadline=None)
+def test_it_never_falls_where_some_states_are_known(case, smoothing, seed):
+    rng = np.random.default_rng(seed)
+    known = np.where(rng.random(case.rows) < 0.4, rng.integers(0, 2, case.rows), -1)
+    lengths = cut(case.rows, seed)
+    try:
+        made = quietly(learning, table_of(case), case.families, lengths, known=known, smoothing=smoothing)
+        found = quietly(rounds, made, 2)
+    except DataError:
+        assume(False)
+    never_falls(found.trace)
+    assert len(found.trace) == 10
+    shares = found.posterior(made.steps)
+    assert np.allclose(shares[known >= 0, known[known >= 0]], 1.0)
+
+
+@given(st.integers(0, 50))
+@settings(max_examples=25, deadline=None)
+def test_without_priors_bell_curves_and_categories_climb_too(seed):
+    rng = np.random.default_rng(seed)
+    z = np.cumsum(rng.random(60) < 0.2) % 2
+    table = {"a": rng.normal(2.0 * z, 1.0).tolist(), "b": rng.choice(["u", "v", "w", None], 60).tolist()}
+    found = rounds(learning(table, None, cut(60, seed), smoothing=0, imagined=0.0, seed=seed), 2, 25)
+    never_falls(found.trace)
+
+
+@st.composite
+def wild(draw):
+    """Likelihoods and moves of any size, zero among them: far beyond what a proportion can hold."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    k, rows = draw(st.integers(2, 4)), draw(st.integers(1, 30))
+    logs = rng.normal(0, 10 ** draw(st.floats(0, 4)), (rows, k))
+    logs[rng.random((rows, k)) < draw(st.sampled_from([0.0, 0.2]))] = -np.inf
+    move = (
+        rng.dirichlet(np.ones(k), k)
+        * {
+            "any": 1.0,
+            "barred": rng.random((k, k)) < 0.6,
+            "tiny": 10.0 ** -rng.uniform(0, 300, (k, k)),
+            "onward": np.triu(np.ones((k, k))),
+        }[draw(st.sampled_from(["any", "barred", "tiny", "onward"]))]
+    )
+    move += 1e-12 * np.eye(k)
+    start = np.eye(k)[0] if draw(st.booleans()) else rng.dirichlet(np.ones(k))
+    return logs, start, move / move.sum(1, keepdims=True)
+
+
+@given(wild())
+@settings(max_examples=300, deadline=None)
+def test_proportions_say_what_logarithms_say(case):
+    logs, start, move = case
+    edges, weights = np.array([0, len(logs)]), np.ones(len(logs))
+    found = along.look(logs.copy, start, move, edges, weights)
+    again = along._in_logs(logs.copy(), start, move, edges, weights)
+    assert not np.isnan(found.shares).any()
+    np.testing.assert_allclose(found.log_evidence, again.log_evidence, rtol=1e-10, atol=1e-10)
+    if np.isfinite(again.log_evidence[0]):
+        np.testing.assert_allclose(found.shares, again.shares, atol=1e-8)
+        np.testing.assert_allclose(found.moves, again.moves, atol=1e-8)
+
+
+def test_the_names_of_states_change_nothing():
+    rng = np.random.default_rng(2)
+    x = {"x": np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 80), rng.normal(9, 1, 30)])}
+    made = learning(x, None, [100, 60])
+    one, other = made.fit((1, 2, 3)), made.fit(("c", "a", "b"))
+    assert one.trace == other.trace
+    np.testing.assert_array_equal(one.transition, other.transition)
+
+
+@pytest.mark.filterwarnings("ignore:not at its end")
+def test_weights_are_copies():
+    rng = np.random.default_rng(4)
+    x = rng.normal(0, 1, (90, 2)) + 4.0 * ((np.arange(90) // 10) % 2)[:, None]
+    lengths, w = [20, 30, 40], [2, 0, 3]
+    parts = [x[:20], x[:20], x[50:], x[50:], x[50:]]
+    settings = {"max_iter": 20, "tol": -np.inf, "restarts": 1}
+    emission = likely.learn({"x0": x[:, 0], "x1": x[:, 1], "s": (x[:, 0] > 2).astype(int)}, "s", smoothing=0)
+    settings["start"] = {"emission": emission}
+    settings["smoothing"] = {"*": likely.Spread(1, 1.0)}
+    one = likely.HiddenMarkov(2, **settings).fit(x, lengths=lengths, sequence_weight=w)
+    other = likely.HiddenMarkov(2, **settings).fit(np.concatenate(parts), lengths=[len(p) for p in parts])
+    np.testing.assert_allclose(one.trace_, other.trace_, rtol=1e-9)
+    np.testing.assert_allclose(one.transition_, other.transition_, rtol=1e-9)
+    np.testing.assert_allclose(one.covariances_, other.covariances_, rtol=1e-9)
+
+
+def test_where_every_state_follows_every_other_alike_the_sequence_is_a_mixture():
+    rng = np.random.default_rng(0)
+    x = {"x": np.concatenate([rng.normal(0, 1, 40), rng.normal(3, 1, 60)])}
+    mixture = likely.cluster(x, 2)
+    shares = mixture.class_prior
+    alike = {"start": shares, "transition": np.tile(shares, (2, 1)), "emission": mixture}
+    made = learning(x, None, [100], given=alike)
+    blank_emission = next(iter(made._starts(likely.Model(mixture.tally, mixture.prior))))
+    chain = replace(blank_emission, emission=mixture)
+    assert chain.log_evidence(made.steps)[0] == pytest.approx(mixture.log_likelihood, rel=1e-9)
+    np.testing.assert_allclose(chain.posterior(made.steps), mixture.posterior(x).probabilities, atol=1e-9)
+
+
+def test_shards_are_as_good_as_the_whole():
+    """Sequences in two batches, one of them cut in the middle, are those of one batch."""
+    rng = np.random.default_rng(5)
+    table = {"a": rng.normal(size=300).tolist(), "b": rng.choice(["u", "v", None], 300).tolist()}
+    made = learning(table, None, [100, 150, 50])
+    ((held, labels, weights),) = made.steps.parts
+    parts = []
+    for a, b in ((0, 180), (180, 300)):
+        batch = next(iter(open_source({n: c[a:b] for n, c in table.items()}).batches()))
+        parts.append((type(held)(batch, held.schema), labels[a:b], weights[a:b]))
+    two = in_sequences(parts, [100, 150, 50])
+    start = next(iter(made._starts(rounds(made, 2, 1).emission)))
+    whole = climb(start, made.steps, 1.0, 8, -np.inf)
+    again = climb(start, two, 1.0, 8, -np.inf)
+    np.testing.assert_allclose(whole.trace, again.trace, rtol=1e-12)
+    np.testing.assert_allclose(whole.transition, again.transition, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"a": [1.0] * 10},
+        {"a": [None] * 9 + [1.0]},
+        {"a": [1.0, 2.0] * 5},
+        {"a": ["x", "y"] * 5, "b": [3.0] * 10},
+        {"a": [1.0] * 9 + [1e9]},
+        {"a": [1e-200, 2e-200] * 5},
+        {"a": [1.7e9, 1.7e9 + 1] * 5, "b": ["u"] * 10},
+    ],
+)
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("families", [None, "joint"])
+@pytest.mark.parametrize("smoothing", [1.0, 0.0])
+def test_odd_tables_end_in_a_stated_result_or_a_clear_error(table, k, families, smoothing):
+    try:
+        chain = quietly(likely.sequences, table, k, families=families, smoothing=smoothing, lengths=[4, 6])
+    except LikelyError:
+        return  # refused in words
+    steps = chain.opened(table, lengths=[4, 6])
+    assert np.isfinite(chain.posterior(steps)).all()
+    assert np.isfinite(chain.trace).all()
+    assert np.isfinite(chain.transition).all()
+    assert np.isin(chain.decode(steps), range(k)).all()
