@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families import Bernoulli, Binomial, Block, Categorical, Gaussian, Joint, Multinomial, Parameters, Poisson
+from likely.families import (
+    Bernoulli,
+    Binned,
+    Binomial,
+    Block,
+    Categorical,
+    Gaussian,
+    Joint,
+    Multinomial,
+    Parameters,
+    Poisson,
+)
 from likely.families.base import Imagined, imagined_rows
 from likely.families.categorical import Shares
 from likely.families.forms import Lookup
@@ -33,6 +44,8 @@ from likely.families.predictive import (
 )
 from likely.families.statistics import Counts, Moments, Scatter
 from likely.schema import Column
+
+BINS = 16  # of a column of numbers, to say whether it matters
 
 
 @dataclass(frozen=True)
@@ -99,11 +112,21 @@ def weigh(known: Any, i: int) -> Arc | None:
 
 def chance(known: Any, i: int) -> float | None:
     """How probable it is that block i of a model depends on the class; None where its family or prior cannot say."""
+    if isinstance(known.blocks[i].family, Binned):
+        return _chance_of_bins(known.tally.statistics[i])
     try:
         arc = weigh(known, i)
     except UsageError:  # a prior that imagines nothing has no marginal likelihood
         return None
     return arc.probability if arc else None
+
+
+def _chance_of_bins(counted: Any) -> float:
+    """The same of a column of numbers, cut into a few bins of equal weight with one imagined row each."""
+    seen = counted.cut(counted.edges(BINS)).T
+    imagined = np.ones(seen.shape[1])
+    on, off = _urn(seen, imagined), _urn(seen.sum(0, keepdims=True), imagined)
+    return float(1.0 / (1.0 + np.exp(np.clip(off - on, -700.0, 700.0))))
 
 
 def _table(case: _Case) -> Arc:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.families import Bernoulli, Categorical, Joint, Poisson
-from likely.families.forms import Line, Parabola
+from likely.families.forms import Line, Parabola, Steps
 from likely.families.predictive import log_gamma
 from likely.families.statistics import Scatter
 from likely.model import Model
@@ -28,17 +28,20 @@ def importance(model: Model, data: Any = None, *, weights: str | None = None) ->
     Gaussian and Poisson columns by integration over the fitted curves; None for other families. `arc_probability` is how
     probable it is that the block depends on the class at all. With the rows that were learned from as `data`,
     `log_loss_rise` is how much the leave-one-out log loss of the whole model rises when the block is left out; None where
-    a row cannot be left out in closed form.
+    a row cannot be left out in closed form. A calibrated model knows that from its own sample, and how far it believes
+    each block (`weight`); what columns say together is silent without each of them.
     """
+    fitted = model.calibration
     found = [
         {
             "column": block.name,
             "mutual_information": mutual_information(model, i),
             "arc_probability": model.arc_probability[block.name],
         }
+        | ({"weight": fitted.weights.get(block.name), "log_loss_rise": fitted.gains.get(block.name)} if fitted else {})
         for i, block in enumerate(model.blocks)
     ]
-    if data is None:
+    if data is None or fitted:
         return found
     rises = _rises(model, data, model.weights if weights is None else weights)
     return [entry | {"log_loss_rise": rise} for entry, rise in zip(found, rises, strict=True)]
@@ -53,6 +56,8 @@ def mutual_information(model: Model, i: int) -> float | None:
     if isinstance(block.family, Joint) and isinstance(statistic, Scatter) and not statistic.mean.shape[-1]:
         return of_table(statistic.n.reshape(len(model.classes), -1))
     form = model.plain_parameters[i].form
+    if isinstance(form, Steps):
+        return _of_bins(form, counted.cut(form.edges), model.tally.classes)
     if isinstance(form, Parabola):
         return _of_curves(form, statistic.weight())
     if isinstance(block.family, Poisson) and isinstance(form, Line):
@@ -68,6 +73,17 @@ def of_table(seen: Array) -> float:
     expected = seen.sum(1, keepdims=True) * seen.sum(0, keepdims=True) / whole
     cells = seen > 0
     return max(float((seen[cells] * np.log(seen[cells] / expected[cells])).sum() / whole), 0.0)
+
+
+def _of_bins(form: Steps, seen: Array, classes: Array) -> float:
+    """Σ p(b) Σ p(c|b) log p(c|b) / p(c), bins lending to each other as the evidence has it."""
+    share = _shares(classes)
+    said = form.table[: len(seen)]
+    grown = share * np.exp(said - said.max(1, keepdims=True))
+    posterior = grown / grown.sum(1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(posterior > 0, posterior * np.log(posterior / share), 0.0).sum(1)
+    return max(float(_shares(seen.sum(1)) @ each), 0.0)
 
 
 def _of_curves(form: Parabola, seen: Array) -> float:

@@ -117,7 +117,8 @@ class Ledger:
         return rows
 
     def __str__(self) -> str:
-        head = [_shown(self.target), "value", *(f"log P(·|{_shown(label)})" for label in self.classes), "flags"]
+        weighed = any(CALIBRATION in e.columns for e in self.entries)  # then it is evidence, and no likelihood any more
+        head = [_shown(self.target), "value", *(_headed(label, weighed) for label in self.classes), "flags"]
         table = [head, *self.lines()]
         widths = [max(len(row[i]) for row in table) for i in range(len(head))]
         numbers = range(2, len(head) - 1)
@@ -141,6 +142,10 @@ class Ledger:
         top = f"<th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th>"
         table = f'<table class="likely-ledger"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
         return f"{table}{texts}{notes}"
+
+
+def _headed(label: Any, weighed: bool) -> str:
+    return f"for {_shown(label)}" if weighed else f"log P(·|{_shown(label)})"
 
 
 def spoken(word: Word) -> tuple[int, float]:

@@ -47,7 +47,7 @@ def test_learn_as_json_holds_everything_it_says() -> None:
     found = document("learn", LOANS, "--target", "outcome", "--folds", "3")
     assert found["rows"] == 600
     assert [c["class"] for c in found["classes"]] == ["default", "repaid"]
-    assert {c["column"]: c["family"] for c in found["columns"]}["income"] == "binned (bins 128, cut quantiles)"
+    assert {c["column"]: c["family"] for c in found["columns"]}["income"] == "binned"
     assert found["left_out"] == [
         {"column": "application_id", "reason": "an ID or a name: 600 different values in 600 rows"}
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def model(known: Model) -> dict[str, Any]:
     """What a model has counted, of what, and what it makes of each column."""
     families = {name: block for block in known.blocks for name in block.columns}
+    chosen = {p.columns[0]: p.how for p in known.block_parameters if len(p.columns) == 1 and p.how}
     columns = [
         {
             "column": column.name,
@@ -22,6 +23,7 @@ def model(known: Model) -> dict[str, Any]:
             "family": _family(families[column.name]),
             "values": len(column.values) if column.kind == "category" else None,
             "reason": column.reason,
+            **({"chosen": chosen[column.name]} if column.name in chosen else {}),
         }
         for column in known.schema.columns
     ]
@@ -32,6 +34,7 @@ def model(known: Model) -> dict[str, Any]:
         "classes": known.parameters[known.schema.target.name],
         "columns": columns,
         **({"top_words": known.top_words()} if any(c.kind == "text" for c in known.schema.columns) else {}),
+        **({"calibration": _calibration(known)} if known.calibration else {}),
         "left_out": [{"column": name, "reason": reason} for name, reason in known.schema.ignored],
         "parameters": {
             "table_entries": counts.table_entries,
@@ -41,9 +44,29 @@ def model(known: Model) -> dict[str, Any]:
     }
 
 
+def _calibration(known: Model) -> dict[str, Any]:
+    """How far each column is believed, what columns say together, and the bias of each class."""
+    fitted = known.calibration
+    assert fitted is not None
+    together = sorted(fitted.interactions, key=lambda each: -each.gain)
+    return {
+        "dependence": known.dependence,
+        "temperature": fitted.temperature,
+        "bias": {str(label): float(b) for label, b in zip(known.classes, fitted.bias, strict=True)},
+        "weights": dict(fitted.weights),
+        "missing": {name: weight for name, (weight, _) in fitted.absent.items()},
+        "together": [
+            {"columns": list(e.columns), "weight": e.weight, "gain": e.gain, "error": e.error} for e in together
+        ],
+        "stale": known.stale,
+    }
+
+
 def _family(block: Any) -> str:
     """The family's name with its settings, and who stands in the block."""
-    settings = ", ".join(f"{name} {value}" for name, value in block.family.settings().items() if value is not None)
+    usual = type(block.family)() if block.family.name == "binned" else None
+    given = block.family.settings().items()
+    settings = ", ".join(f"{name} {value}" for name, value in given if value is not None and block.family != usual)
     text = f"{block.family.name} ({settings})" if settings else str(block.family.name)
     return text if len(block.columns) == 1 else f"{text} [{', '.join(block.columns)}]"
 
@@ -58,6 +81,9 @@ def priors(known: Model) -> dict[str, Any]:
     }
 
 
+ARC = 3  # columns of the table of importance that every model has
+
+
 def importance(known: Model) -> list[dict[str, Any]]:
     """How much each column tells of the class, the most telling first."""
     from likely.importance import importance as weigh
@@ -69,7 +95,8 @@ def show_importance(terminal: Terminal, report: dict[str, Any]) -> None:
     """What each column tells of the class, and how probable it is that it tells anything."""
     rows = [list(entry.values()) for entry in report["importance"]]
     if any(cell is not None for row in rows for cell in row[1:]):
-        terminal.table(["column", "mutual information (nats)", "arc probability"], rows)
+        more = ["weight", "log loss rise"] if len(rows[0]) > ARC else []
+        terminal.table(["column", "mutual information (nats)", "arc probability", *more], rows)
         terminal.line()
     if report["average"]:
         terminal.line(
@@ -93,6 +120,10 @@ def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
         terminal.line(f"{name}: the words that speak most for each class")
         terminal.table(["class", "words"], [[label, ", ".join(best)] for label, best in words.items()])
         terminal.line()
+    if report.get("calibration", {}).get("together"):
+        rows = [[" with ".join(e["columns"]), e["weight"], e["gain"]] for e in report["calibration"]["together"]]
+        terminal.table(["columns that speak together", "weight", "gain (nats)"], rows)
+        terminal.line()
     if report["left_out"]:
         terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
         terminal.line()
@@ -100,7 +131,8 @@ def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
 
 def _why(column: dict[str, Any]) -> str:
     values = f", {column['values']:,} values" if column["values"] is not None else ""
-    return f"{column['reason']}{values}"
+    chosen = f"; {column['chosen']}" if "chosen" in column else ""
+    return f"{column['reason']}{values}{chosen}"
 
 
 def show_parameters(terminal: Terminal, name: str, rows: Sequence[dict[str, Any]]) -> None:

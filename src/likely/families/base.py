@@ -85,6 +85,7 @@ class Parameters:
     entries: int
     free: int
     notes: tuple[str, ...] = ()
+    how: str = ""  # how it was read off the tally, where there was a choice
     left_out: Array | None = None  # of a table: what a value says of a row's own class, once that row is left out
 
 

@@ -69,11 +69,11 @@ class Binned:
         if prior.chosen:
             evidence = weigh(seen, tallied.centres(edges) if self.cut == "quantiles" else None)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
-            left_out, shares = evidence.left_out, evidence.probabilities()
+            left_out, shares, how = evidence.left_out, evidence.probabilities(), evidence.how
         else:
             bins = range(len(seen))
             logs = log_shares(seen.T, imagined_rows(prior, bins, seen.T), prior.unseen(len(seen)))
-            table, left_out, shares = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2])
+            table, left_out, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
         ends = [-np.inf, *edges.tolist(), np.inf]
         rows = tuple(
             {
@@ -86,7 +86,8 @@ class Binned:
         entries = len(classes) * len(seen)
         low, high = tallied.range()
         form = Steps(table, edges, low, high)
-        return Parameters((name,), form, rows, entries, entries - len(classes), left_out=left_out)
+        how = f"{len(seen)} bins{', ' if how else ''}{how}"
+        return Parameters((name,), form, rows, entries, entries - len(classes), how=how, left_out=left_out)
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Infinity lies in no bin."""

@@ -143,7 +143,8 @@ def weighed(column: Column, values: Sequence[Any], seen: Array, classes: Sequenc
     nothing = np.zeros((2, len(classes)))  # an unseen value says as little as a missing one
     rows = Shares(column.name, tuple(classes), tuple(values), seen, log(evidence.probabilities()))
     form, entries = Lookup(np.concatenate([evidence.table, nothing])), len(classes) * len(values)
-    return Parameters((column.name,), form, rows, entries, max(entries - len(classes), 0), left_out=evidence.left_out)
+    free = max(entries - len(classes), 0)
+    return Parameters((column.name,), form, rows, entries, free, how=evidence.how, left_out=evidence.left_out)
 
 
 @dataclass(frozen=True, eq=False)

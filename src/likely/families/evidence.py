@@ -45,6 +45,11 @@ class Evidence:
     imagined: float
     gain: float  # of log likelihood by leave-one-out, against the shares of the classes alone
 
+    @property
+    def how(self) -> str:
+        """What was chosen, in words."""
+        return f"{self.shape}, {self.imagined:g} imagined rows a value"
+
     def probabilities(self) -> Array:
         """How often each value occurs in each class, classes × values."""
         grown = np.exp(self.table + self.level[:, None])
