@@ -2,7 +2,8 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, scaling (all if none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, scaling (all if
+none is named).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def gaussian(small: bool) -> None:
     rows = 100_000 if small else 1_000_000
     y = rng.integers(0, 10, rows)
     X = rng.normal(size=(rows, 50)) + y[:, None] * 0.1
-    ours, theirs = NaiveBayes(), GaussianNB()
+    ours, theirs = NaiveBayes(plain=True), GaussianNB()
     fit, rival = median(lambda: ours.fit(X, y)), median(lambda: theirs.fit(X, y), 3)
     row("gaussian", f"fit {rows:,} x 50, 10 classes, against GaussianNB", fit, rival, ">= 10x")
     row("gaussian", "the same against merely summing the array", fit, median(lambda: X.sum()), "<= 6x", inverse=True)
@@ -124,7 +125,7 @@ def strings(small: bool) -> None:
     table = pa.Table.from_pandas(frame)
     theirs = make_pipeline(OrdinalEncoder(dtype=np.int64), CategoricalNB())
     rival = median(lambda: theirs.fit(frame, y), 3)
-    ours = NaiveBayes()
+    ours = NaiveBayes(plain=True)
     row(
         "strings",
         f"fit {rows:,} x 12 strings from pandas, OrdinalEncoder + NB",
@@ -186,7 +187,7 @@ def parquet(small: bool) -> None:
                 .fetchall()
             )
 
-        learn = median(lambda: likely.learn(path, target="label"))
+        learn = median(lambda: likely.learn(path, target="label", plain=True))
         for what, name, goal in (
             (look, "reading every value", "<= 2x"),
             (skip, "counting text from statistics", "none"),
@@ -209,7 +210,7 @@ def parquet(small: bool) -> None:
 def _peak(path: Path) -> float:
     # The kernel's own high-water mark: getrusage would count what the parent held when it forked.
     code = (
-        "import sys, likely; likely.learn(sys.argv[1], target='label'); "
+        "import sys, likely; likely.learn(sys.argv[1], target='label', plain=True); "
         "print(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True)
@@ -227,9 +228,9 @@ def folds(small: bool) -> None:
     import pyarrow as pa
 
     table = pa.table(data | {f"c{j}": words[(rng.integers(0, 12, rows) + y) % 12] for j in range(10)} | {"y": words[y]})
-    model = likely.learn(table, target="y")
-    once = median(lambda: likely.learn(table, target="y"), 3) + median(lambda: model.predict(table), 3)
-    ten = median(lambda: likely.evaluate({}, table, target="y", folds=10), 3)
+    model = likely.learn(table, target="y", plain=True)
+    once = median(lambda: likely.learn(table, target="y", plain=True), 3) + median(lambda: model.predict(table), 3)
+    ten = median(lambda: likely.evaluate({"plain": True}, table, target="y", folds=10), 3)
     row("folds", f"10-fold on {rows:,} x 20 against one fit + one predict", ten, once, "< 2.5x", inverse=True)
 
 
@@ -345,7 +346,7 @@ def scaling(small: bool) -> None:
     def measure(rows: int, columns: int, classes: int) -> tuple[float, float]:
         y = rng.integers(0, classes, rows)
         X = rng.normal(size=(rows, columns))
-        model = NaiveBayes()
+        model = NaiveBayes(plain=True)
         return median(lambda: model.fit(X, y)), median(lambda: model.predict_proba(X))
 
     for name, sizes in (
@@ -364,8 +365,15 @@ def scaling(small: bool) -> None:
             print(f"scaling      {size}: {', '.join(times)}", flush=True)
 
 
+def trust(small: bool) -> None:
+    import trust as sums
+
+    sums.compare(small, row, plain)
+
+
 SECTIONS = {
-    f.__name__: f for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, scaling)
+    f.__name__: f
+    for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, scaling)
 }
 
 

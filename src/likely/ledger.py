@@ -13,7 +13,7 @@ UNSEEN, MISSING, FAR, ZERO, UNUSED = "unseen", "missing", "out of range", "zero"
 
 FLAGS = {
     UNSEEN: "this value was never seen in learning: it has only its imagined rows",
-    MISSING: "missing: it says nothing",
+    MISSING: "missing: the cell says nothing, at most its being missing does",
     FAR: "far from everything seen in learning: more than five deviations from every class",
     ZERO: "never seen in a class: without smoothing it rules that class out",
     UNUSED: "not a column of the model",
