@@ -213,7 +213,9 @@ class Tally:
         if mine == columns or not isinstance(statistic, Counts | Scatter):
             return statistic
         if isinstance(self.blocks[at].family, Binomial):
-            raise UsageError(f"columns {list(mine)} are trials and successes: name them in the same order in both models")
+            raise UsageError(
+                f"columns {list(mine)} are trials and successes: name them in the same order in both models"
+            )
         coded = self._axes(self.blocks[at])
         numbers = [name for name in mine if name not in coded]
         return statistic.turned(

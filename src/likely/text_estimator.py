@@ -137,7 +137,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     def _model(self, tally: Any) -> Model:
         classes = tally.schema.classes
         # A complement model compares each class with the rest, and the textbook's has no class prior.
-        equal: Mapping[Any, float] | None = dict.fromkeys(classes, 1 / len(classes)) if self.kind == "complement" else None
+        equal: Mapping[Any, float] | None = (
+            dict.fromkeys(classes, 1 / len(classes)) if self.kind == "complement" else None
+        )
         return Model(tally, priors(self.smoothing, equal, classes), missing=())
 
     def _believe(self, model: Model) -> None:
@@ -174,5 +176,7 @@ def _listed(X: Any) -> Any:
     if not set(map(type, values)) <= {str}:
         for i, value in enumerate(values):
             if not isinstance(value, str) and not is_missing(value):
-                raise DataError(f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value)
+                raise DataError(
+                    f"document {i} is {type(value).__name__}, not text: TextNaiveBayes takes strings", value=value
+                )
     return values

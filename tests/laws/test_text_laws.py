@@ -160,3 +160,14 @@ def test_the_vocabulary_keeps_within_its_limit_and_says_so() -> None:
     words = model.tally.statistics[0].vocabulary.words()
     assert len(words) == 50
     assert {"alpha", "beta"} <= set(words)
+
+
+def test_documents_of_fractional_weight_are_left_out_whole() -> None:
+    rng = np.random.default_rng(3)
+    words = np.array([f"w{i}" for i in range(60)])
+    label = rng.integers(0, 3, 300)
+    texts = [" ".join(words[(rng.zipf(1.5, 20) * (y + 1)) % 60]) for y in label]
+    model = TextNaiveBayes().fit(texts, label, sample_weight=rng.choice([0.05, 0.3, 0.7, 1.5], 300))
+    shares = model.predict_proba(texts)
+    assert np.isfinite(shares).all()
+    assert (model.predict(texts) == label).mean() > 0.6

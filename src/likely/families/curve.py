@@ -219,7 +219,10 @@ def _surprise(family: Text, words: Words, sample: Sample, wrong: Array, tall: in
     weighing.count_shares(sample.ids, sample.indptr, values, wrong * sample.weights[:, None], surprise)
     features = np.zeros((len(sample), words.classes, tall), dtype=np.float32)
     holders = words.holders.sum(1)
-    weighing.surprise_left_out(sample.ids, sample.indptr, values, wrong, surprise, holders, OCTAVES, features)
+    own = (
+        wrong * np.minimum(sample.weights, 1.0)[:, None]
+    )  # one unit is left out, or all of a document that weighs less
+    weighing.surprise_left_out(sample.ids, sample.indptr, values, own, surprise, holders, OCTAVES, features)
     return surprise, features
 
 
@@ -239,8 +242,8 @@ def _features(family: Text, words: Words, sample: Sample, low: float, knots: tup
         a, b = part
         i, j = sample.indptr[a], sample.indptr[b]
         weighing.left_out(
-            sample.ids[i:j], sample.indptr[a : b + 1] - i, values[i:j], sample.labels[a:b], seen, holders, words.total,
-            low, BITS, OCTAVES, IMAGINED, features[a:b], length[a:b],
+            sample.ids[i:j], sample.indptr[a : b + 1] - i, values[i:j], sample.labels[a:b],
+            sample.weights[a:b], seen, holders, words.total, low, BITS, OCTAVES, IMAGINED, features[a:b], length[a:b],
         )  # fmt: skip
 
     parts = [(a, min(a + 256, documents)) for a in range(0, documents, 256)]

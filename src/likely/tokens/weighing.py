@@ -65,8 +65,10 @@ def surprise_left_out(ids, indptr, values, surprise, table, holders, octaves, fe
 
 
 @Kernel
-def left_out(ids, indptr, values, y, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
+def left_out(ids, indptr, values, y, w, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
     """Where each word of each document falls on the evidence curve of every class, its own document left out.
+
+    One unit of the document is left out, or all of it where it weighs less.
 
     `features` is documents × classes × frequencies × ratios: how much of the document's words lies at each knot of the
     curve, cumulated from above, so that a curve is the running sum of weights and rises where they are not negative.
@@ -78,26 +80,27 @@ def left_out(ids, indptr, values, y, seen, holders, total, low, bits, octaves, i
     whole = total.sum()
     for d in range(indptr.shape[0] - 1):
         k = y[d]
+        one = min(w[d], 1.0)
         own = 0.0
         for j in range(indptr[d], indptr[d + 1]):
-            own += values[j]
+            own += one * values[j]
         for c in range(classes):
             left = total[c] - own if c == k else total[c]
             share[c] = min(max(max(left, 1e-9) / max(whole - own, 1e-9), 1e-9), 1.0 - 1e-9)
         for j in range(indptr[d], indptr[d + 1]):
-            w = ids[j]
+            word = ids[j]
             v = values[j]
-            others = holders[w] - 1.0
-            if others > 0.5:
+            others = holders[word] - one
+            everywhere = -one * v
+            for c in range(classes):
+                everywhere += seen[word, c]
+            if others > 0.5 * one and everywhere > 1e-9 * v:
                 length[d] += v
-                everywhere = -v
-                for c in range(classes):
-                    everywhere += seen[w, c]
                 t = min(max(math.log2(max(others, 1.0)) / octaves, 0.0), tall - 1.0001)
                 g = int(t)
                 rest_t = t - g
                 for c in range(classes):
-                    here = seen[w, c] - v if c == k else seen[w, c]
+                    here = seen[word, c] - one * v if c == k else seen[word, c]
                     if here < 1e-6 * everywhere:
                         here = 0.0
                     rest = (everywhere - here) / (1.0 - share[c])
