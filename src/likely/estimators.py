@@ -196,7 +196,7 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if isinstance(smoothing, Mapping):
             own = by_name(smoothing, column_names(self))
             smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
-        return priors(smoothing, self.class_prior, tally.schema.classes, plain=tally.sample is None)
+        return priors(smoothing, self.class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
         self.model_ = model

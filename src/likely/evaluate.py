@@ -291,7 +291,7 @@ def _selected(model: Model, source: Source, plan: Plan, dealt: list[Groups], pil
 def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> Model:
     """The model of what was counted, under the settings that are tried."""
     plain = tally.sample is None
-    prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain=plain)
+    prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain, tally.blocks)
     tally = with_room(in_order(tally.pruned()), prior)
     average, dependence = given.get("average", False), given.get("dependence", "auto")
     return Model(tally, prior, average=average, dependence=dependence).recalibrate()

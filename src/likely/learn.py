@@ -53,20 +53,17 @@ def learn(
 ) -> Model:
     """Count a table into a model of one of its columns.
 
-    `families` maps a column (or a tuple of columns) to its family, or is one family for all columns; what it leaves
-    open is chosen from the data and shown in `model.schema`. `classes` declares labels that may not occur in these rows.
-    `average` averages the plain model over all choices of columns, `select` keeps those that forward selection takes.
-    `target` may be left out for folders of texts and for mailboxes: the label is the folder that a text lies in.
-    Rows without a label are counted by their shares (EM) if that helps to predict labels set aside (`unlabelled="auto"`),
-    always with a given weight each (`unlabelled=0.1`), never ("ignore"), or are refused ("error").
+    `families` maps a column (or several) to its family, or is one for all; what it leaves open is chosen and shown in
+    `model.schema`. `target` may be left out for folders of texts and mailboxes. `plain` is the textbook's model, `average`
+    averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are shared out if it helps.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
     reading = Reading(as_tokens(missing), encoding, on_bad_rows)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
-    textbooks = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(source, target, families, joint, skip, weight_name, textbooks)
+    plain = plain or average or select is not False or textbook(smoothing)
+    plan = plan_for(source, target, families, joint, skip, weight_name, plain)
     counted = Counted(source, plan, unlabelled)
     tally = tally_source(counted.batches(), plan, progress)
     require_rows(counted.rows, source.label)
@@ -86,7 +83,7 @@ def _modelled(
     smoothing, class_prior, classes = given
     tally = declare(tally, [plainly(label) for label in classes])
     known["declared"] = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
-    prior = priors(smoothing, class_prior, tally.schema.classes, plain=tally.sample is None)
+    prior = priors(smoothing, class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
     helped = by_shares(counted, tally, prior)
     say_what_happened(counted, tally.schema.target.name, reading, helped)
     if helped:

@@ -207,7 +207,8 @@ class Model:
         """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
         other = replace(self, tally=settled(tally))
         new = tally.schema.classes != self.classes
-        refit = (bool(self.stages) and new) or (other.calibrates and (new or self.calibration is None))
+        fitted = bool(self.stages) or self.calibration is not None
+        refit = (fitted and new) or (other.calibrates and self.calibration is None)
         return other.recalibrate() if refit else other
 
     def relearn(
@@ -220,7 +221,8 @@ class Model:
             tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
         prior = self.prior
         if smoothing is not None:
-            prior = replace(priors(smoothing, None, plain=tally.sample is None), classes=prior.classes)
+            own = priors(smoothing, None, plain=tally.sample is None, blocks=tally.blocks)
+            prior = replace(own, classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
         average = self.average if average is None else bool(average)

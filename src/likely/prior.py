@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import SchemaError, UsageError
-from likely.families import Binomial, Block
+from likely.families import Binned, Binomial, Block
 from likely.schema import CATEGORY, Column, Schema
 from likely.schema import plain as plainly
 
@@ -326,7 +326,8 @@ def prior(given: Any) -> Prior:
     return Pseudocount(_number(given, "smoothing"))
 
 
-def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True) -> Priors:
+def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True,
+           blocks: Sequence[Block] = ()) -> Priors:  # fmt: skip
     """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`.
 
     What is not said ("auto") is one imagined row a value where the model is `plain`, else what leaving rows out asks for.
@@ -335,6 +336,8 @@ def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[A
     given = smoothing if isinstance(smoothing, Mapping) else {"*": smoothing}
     own = {_named(key): usual if _is_auto(value) else prior(value) for key, value in given.items()}
     default = own.pop("*", usual)
+    if not textbook(smoothing):  # bins are many: how they are smoothed is theirs to choose, in a plain model too
+        own = {block.name: LeaveOneOut() for block in blocks if isinstance(block.family, Binned)} | own
     return Priors(default, own, _class_prior(class_prior, classes))
 
 

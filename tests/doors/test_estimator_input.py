@@ -108,9 +108,15 @@ def test_labels_return_in_their_own_type(labels, dtype):
 
 
 @pytest.mark.parametrize("y", [[0, 1, np.nan, 1], [0, 1, None, 1], ["a", "b", None, "b"], pd.array([0, 1, None, 1])])
-def test_a_row_without_a_label_is_refused(y):
+def test_a_row_without_a_label_is_shared_out_and_refused_in_parts(y):
+    X = [[1.0], [2.0], [3.0], [4.0]]
+    model = NaiveBayes().fit(X, y)
+    assert len(model.classes_) == 2
+    assert model.unlabelled_ == 0.0  # of so few labels none can be set aside: plain learning stays
     with pytest.raises(ValueError, match="NaN"):
-        NaiveBayes().fit([[1.0], [2.0], [3.0], [4.0]], y)
+        NaiveBayes().partial_fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        NaiveBayes().fit(X, [np.nan] * 4)
 
 
 @pytest.mark.parametrize("y", [[0.5, 1.5, 2.5], np.array([0.5, 1.5, 2.5], dtype=object)])

@@ -71,7 +71,7 @@ HARD = {"adult.parquet", "breast_cancer_ljubljana.parquet", "credit_g.parquet"}
 @pytest.mark.parametrize("name", TABLES)
 def test_the_file_the_frame_and_the_halves_are_one_model(described, name):
     path, target, ignore = described(name)
-    model = quietly(likely.learn, path, target, ignore=ignore)
+    model = quietly(likely.learn, path, target, ignore=ignore, plain=True)
     families = {block.columns[0]: block.family for block in model.blocks}
     frame = read(path)
     from_frame = quietly(likely.learn, frame, target, families=families, ignore=ignore)
@@ -91,6 +91,23 @@ def test_the_file_the_frame_and_the_halves_are_one_model(described, name):
         np.testing.assert_allclose(
             other.posterior(frame).log_joint, model.posterior(frame).log_joint, rtol=1e-9, atol=1e-9
         )
+
+
+@pytest.mark.parametrize("name", ["titanic.parquet", "heart_cleveland.parquet", "vote.parquet", "penguins.parquet"])
+def test_calibrated_halves_are_calibrated_as_the_whole(described, name):
+    path, target, ignore = described(name)
+    model = quietly(likely.learn, path, target, ignore=ignore)
+    frame = read(path)
+    middle = len(frame) // 2
+    halves = [
+        quietly(likely.learn, part, target, ignore=ignore, classes=model.classes)
+        for part in (frame.slice(0, middle), frame.slice(middle))
+    ]
+    whole = halves[0] + halves[1]
+    assert whole.tally == model.tally
+    np.testing.assert_allclose(
+        whole.posterior(frame).probabilities, model.posterior(frame).probabilities, rtol=1e-6, atol=1e-9
+    )
 
 
 def codes(column, values):
@@ -138,7 +155,7 @@ def test_mixed_tables_are_the_sum_of_both_rivals(described, name):
     """log P(class) + log P(categories | class) + log P(numbers | class): each half is one of scikit-learn's."""
     path, target, ignore = described(name)
     table = read(path).drop_columns(ignore).drop_null()
-    model = quietly(likely.learn, table, target)
+    model = quietly(likely.learn, table, target, plain=True)
     words = [c.name for c in model.schema.columns if c.kind == "category"]
     numbers = [c.name for c in model.schema.columns if c.kind == "number"]
     y = np.array(table[target].to_pylist())

@@ -20,6 +20,7 @@ from likely.families.statistics import Array
 BANDWIDTHS = (0.004, 0.008, 0.016, 0.03, 0.06, 0.12, 0.25)
 IMAGINED = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # rows a value, spread over the classes as they occur
 REACH = 3.5  # bandwidths: further away, nothing is lent
+HEAVIEST = 1e100  # rows: beyond, products of rows and densities overflow
 FEWEST = 4  # different numbers that can show a bell curve
 NARROWEST = 1e-3  # of the whole deviation: a class is not narrower for having been seen seldom
 
@@ -114,7 +115,7 @@ def lend(seen: Array, bandwidth: float) -> Array:
 def _bells(seen: Array, centres: Array) -> Iterator[Shape]:
     """Each class a bell curve, of its own width or of one width for all; a value has the rows that the curves give it."""
     n = seen.sum(0)
-    if not n.any():
+    if not 0 < n.sum() < HEAVIEST:
         return
     middle = float(np.average(centres, weights=seen.sum(1)))
     x = centres - middle

@@ -14,6 +14,7 @@ from likely import kernels, sharing
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
+LARGE = 1e120  # a number whose square is far from any bound, whatever the scale of the others
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 FARTHEST = 1e300  # beyond, squares are told by their logarithm: the sum over 100,000 columns is then still finite
 
@@ -160,7 +161,7 @@ class Quadratic:
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
         if not self.lines:
-            gaps = np.isnan(numbers).any(1)
+            gaps = ~(np.abs(numbers) < LARGE).all(1)  # missing, or so large that the square could overflow
             if not gaps.any():
                 sharing.score_quadratic(np.ascontiguousarray(numbers), *self._roots, out)
                 return
