@@ -21,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--first", type=int, default=10, help="the first draw; how texts are counted was settled on 0 and 1")
     parser.add_argument("--labelled", type=int, nargs="+", default=[5, 20])
     given = parser.parse_args()
     posts = read(given.corpus)
@@ -28,7 +29,7 @@ def main() -> None:
     print("|---:|---:|---:|---:|:---|")
     for size in given.labelled:
         alone, both, weights = [], [], []
-        for seed in range(given.draws):
+        for seed in range(given.first, given.first + given.draws):
             began = time.perf_counter()
             a, b, weight = one_draw(posts, size, seed)
             alone, both, weights = [*alone, a], [*both, b], [*weights, weight]

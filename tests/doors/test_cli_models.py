@@ -152,3 +152,33 @@ def test_help_loads_nothing_heavy() -> None:
     env = os.environ | {"PYTHONPATH": str(DATA.parents[1])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert done.stderr.strip() == ""
+
+
+def test_a_calibrated_model_shows_its_weights_and_says_when_it_is_stale(write) -> None:
+    head, *lines = Path(LOANS).read_text(encoding="utf-8").splitlines()
+    one, two = write("one.csv", "\n".join([head, *lines[:500]])), write("two.csv", "\n".join([head, *lines[500:]]))
+    run("learn", one, "--target", "outcome", "--dependence", "pairs", "-o", "m.likely")
+    shown = document("inspect", "m.likely")
+    assert set(shown["calibration"]["weights"]) == {c["column"] for c in shown["columns"]}
+    assert shown["calibration"]["dependence"] == "pairs"
+    assert all(entry["weight"] >= 0 and "log_loss_rise" in entry for entry in shown["importance"])
+    assert "--recalibrate" in run("update", "m.likely", two, "-o", "stale.likely").stdout
+    assert document("inspect", "stale.likely")["calibration"]["stale"]
+    assert not document("update", "m.likely", two, "--recalibrate", "-o", "fresh.likely")["stale"]
+    run("learn", LOANS, "--target", "outcome", "--dependence", "pairs", "-o", "whole.likely")
+    fresh, whole = likely.load("fresh.likely"), likely.load("whole.likely")
+    assert fresh.tally == whole.tally
+    assert fresh.calibration.weights == pytest.approx(whole.calibration.weights, rel=1e-6)
+
+
+@pytest.mark.parametrize("dependence", ["none", "tree", "one-dependence"])
+def test_every_dependence_is_learned_and_explained(dependence) -> None:
+    run("learn", LOANS, "--target", "outcome", "--dependence", dependence, "-o", "m.likely")
+    together = document("inspect", "m.likely")["calibration"]["together"]
+    assert bool(together) == (dependence != "none")
+    found = document("explain", "m.likely", NEW, "--row", "1")
+    total = [
+        sum(column)
+        for column in zip(found["log_prior"], *(e["log_likelihood"] for e in found["evidence"]), strict=True)
+    ]
+    assert total == pytest.approx(found["log_joint"])

@@ -201,6 +201,7 @@ def _change(
     weights: str | None,
     encoding: str | None,
     on_bad_rows: str,
+    recalibrate: bool,
     verb: str,
 ) -> None:
     """Read a model, let it see or forget rows, and write it back if nobody else has meanwhile."""
@@ -212,6 +213,7 @@ def _change(
         before, digest = load_with_digest(model_path)
         source, reading = options.opened(path, before.missing, encoding, on_bad_rows)
         after = getattr(before, verb)(source, weights=weights)
+        after = after.recalibrate() if recalibrate else after
         replacing = digest if destination == model and model != "-" else None
         new_digest = _save(after, destination, to_stdout, replacing)
         terminal.list_rejects(reading.rejects)
@@ -223,6 +225,7 @@ def _change(
         "digest": new_digest,
         "classes": list(after.classes),
         "new_classes": [c for c in after.classes if c not in before.classes],
+        "stale": after.stale,
     }
     terminal.result(document, lambda: _show_changed(terminal, document))
 
@@ -233,6 +236,8 @@ def _show_changed(terminal: Terminal, report: dict[str, Any]) -> None:
     terminal.line(f"{done} rows of {report['data']}; {after:,} rows are in {_called(report['model'])} now")
     for label in report["new_classes"]:
         terminal.line(f"New class: {label}")
+    if report["stale"]:
+        terminal.line("The calibration is from before these rows: --recalibrate fits it again, without the old data")
 
 
 def _changing(command: Callable[..., None]) -> Callable[..., None]:
@@ -251,6 +256,7 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--weights", metavar="COLUMN", help="The column of weights, if not the one the model was learned with."
             ),
+            click.option("--recalibrate", is_flag=True, help="Fit anew what is fitted on top of the counts."),
             reading_options,
             json_option,
             click.pass_obj,
