@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import likely
-from commands import DATA, LOANS, TENNIS, document, run
+from commands import DATA, LOANS, NEW, TENNIS, document, run
 from likely.cli import main
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -154,9 +154,11 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stderr.strip() == ""
 
 
-def test_a_calibrated_model_shows_its_weights_and_says_when_it_is_stale(write) -> None:
+def test_a_calibrated_model_shows_its_weights_and_says_when_it_is_stale() -> None:
     head, *lines = Path(LOANS).read_text(encoding="utf-8").splitlines()
-    one, two = write("one.csv", "\n".join([head, *lines[:500]])), write("two.csv", "\n".join([head, *lines[500:]]))
+    one, two = "one.csv", "two.csv"
+    for name, some in ((one, lines[:500]), (two, lines[500:])):
+        Path(name).write_text("\n".join([head, *some]) + "\n", encoding="utf-8")
     run("learn", one, "--target", "outcome", "--dependence", "pairs", "-o", "m.likely")
     shown = document("inspect", "m.likely")
     assert set(shown["calibration"]["weights"]) == {c["column"] for c in shown["columns"]}
@@ -177,8 +179,5 @@ def test_every_dependence_is_learned_and_explained(dependence) -> None:
     together = document("inspect", "m.likely")["calibration"]["together"]
     assert bool(together) == (dependence != "none")
     found = document("explain", "m.likely", NEW, "--row", "1")
-    total = [
-        sum(column)
-        for column in zip(found["log_prior"], *(e["log_likelihood"] for e in found["evidence"]), strict=True)
-    ]
-    assert total == pytest.approx(found["log_joint"])
+    lines = [found["log_prior"], *(entry["log_likelihood"] for entry in found["evidence"])]
+    assert [sum(column) for column in zip(*lines, strict=True)] == pytest.approx(found["log_joint"])
