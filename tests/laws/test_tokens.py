@@ -83,6 +83,22 @@ def test_compiled_words_are_what_re_finds_in_any_unicode_text(documents: list[st
     assert as_counters(found) == [words_of(text, lowercase) for text in documents]
 
 
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("letter", ["a", "É", "中"])
+def test_words_that_lie_across_any_two_blocks_of_bytes_are_found_whole(letter: str) -> None:
+    words = [letter, letter * 2, letter * 3, "b" + letter * 61, letter * 130]
+    documents = [" " * blanks + word + end for blanks in range(130) for word in words for end in ("", " x", " yz")]
+    assert as_counters(encode_texts(documents)) == [words_of(text) for text in documents]
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_every_pair_of_ascii_characters_is_read_as_python_reads_it(lowercase: bool) -> None:
+    documents = [f"{a}{b} x{a}{b}Z" for a in map(chr, range(128)) for b in map(chr, range(128))]
+    found = encode_texts(documents, lowercase=lowercase)
+    assert as_counters(found) == [words_of(text, lowercase) for text in documents]
+
+
 @pytest.mark.slow
 def test_every_code_point_is_read_as_python_reads_it() -> None:
     documents = []

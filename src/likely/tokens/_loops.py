@@ -27,7 +27,10 @@ Quadruple = tuple[Ints, Ints, Ints, Ints]
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
 ONES = 0x01010101010101
 TOPS = 0x80808080808080
-LOWEST = sum(k << 8 * (7 - k) for k in range(8))  # 256**k times this has k in its highest byte
+LOWS = 0x7F7F7F7F7F7F7F
+GATHER = sum(1 << 48 - 7 * k for k in range(7))  # times bits eight apart has them side by side from place 48 on
+BRUIJN = 0x03F79D71B4CB0A89  # every six bits of it differ: a power of two times this has its exponent's mark on top
+PLACES = np.argsort([(BRUIJN << k & (1 << 64) - 1) >> 58 for k in range(64)])  # the exponent, by its mark
 LONG = 1 << 62
 POSITIVE = 0x7FFFFFFFFFFFFFFF
 MASKS = np.array([(1 << 8 * n) - 1 for n in range(8)], dtype=np.int64)
@@ -39,12 +42,6 @@ WIDTHS = np.array(
 def windows(text: Bytes) -> Ints:
     """The integer that begins at every place of a text; a text ends in bytes of padding."""
     return np.ndarray((text.size - 7,), dtype="<i8", buffer=text.data, strides=(1,))
-
-
-def run(chunk: int) -> int:
-    """How many of seven bytes come before the first zero byte (Mycroft's arithmetic, no branch)."""
-    zero = ((chunk - ONES) & ~chunk & TOPS) >> 7 | 1 << 56
-    return (zero & -zero) * LOWEST >> 56 & 7
 
 
 def mix(key: int, chunk: int, secret: int) -> int:
@@ -65,7 +62,7 @@ def same(text: Ints, at: int, other: Ints, there: int, size: int) -> bool:
 def _teach_compiler() -> None:
     from numba.extending import register_jitable
 
-    for function in (run, mix, same):
+    for function in (mix, same):
         register_jitable(function)
 
 
@@ -81,24 +78,29 @@ class Loop(Kernel):
 
 
 @Loop
-def classify(buffer: Bytes, offsets: Ints, table: Bytes, starts: Ints, text: Bytes, stops: Ints) -> None:
-    """The words of every ASCII document in their final case, one zero between; other documents are left for `lower`."""
+def classify(buffer: Bytes, offsets: Ints, fold: np.uint8, starts: Ints, text: Bytes, stops: Ints) -> None:
+    """The words of every ASCII document in their final case, zeros between; other documents are left for `lower`.
+
+    Capitals are joined with the bits of `fold`. Arithmetic of bytes alone, so that many of them are done in one step.
+    """
+    case, digit, capital, letter = np.uint8(0x20), np.uint8(0x30), np.uint8(0x41), np.uint8(0x61)
     for d in range(offsets.size - 1):
         source = buffer[offsets[d] : offsets[d + 1]]
         every = 0
         for i in range(source.size):
             every |= source[i]
         if every < 0x80:
-            o = starts[d]
-            last = 0
+            target = text[starts[d] : starts[d] + source.size]
             for i in range(source.size):
-                byte = int(table[source[i]])
-                o &= POSITIVE  # tells the compiler that no index counts from the end
-                text[o] = byte
-                o += byte | last != 0  # no branch: it would be mispredicted at every word
-                last = byte
-            text[o] = 0
-            stops[d] = o
+                byte = np.uint8(source[i])
+                word = np.uint8(np.uint8(byte | case) - letter) < np.uint8(26)
+                word |= np.uint8(byte - digit) < np.uint8(10)
+                word |= byte == np.uint8(0x5F)
+                large = np.uint8(byte - capital) < np.uint8(26)
+                folded = np.uint8(byte | (fold if large else np.uint8(0)))
+                target[i] = folded if word else np.uint8(0)
+            text[starts[d] + source.size] = 0
+            stops[d] = starts[d] + source.size
 
 
 @Loop
@@ -162,39 +164,59 @@ def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, st
 
 
 @Loop
-def words(window: Ints, starts: Ints, stops: Ints, secret: int, spans: Triple, documents: Ints) -> None:
-    """Every run of at least two characters between zeros, and its key, seven bytes at a time.
+def edges(window: Ints, starts: Ints, stops: Ints, places: Ints, documents: Ints) -> None:
+    """Where every run of at least two bytes between zeros begins and ends, one after the other.
 
-    A branch per letter would be mispredicted at the end of every word, so the end is found by arithmetic, and a run too
-    short is written all the same and then overwritten.
+    A branch per letter would be mispredicted at every word. So 63 bytes become the bits of a number, one where a byte is
+    not zero, and only the places where the bits change are looked at; the last bit only says whether a run goes on.
     """
-    begin, size, keys = spans
     u = 0
     for d in range(starts.size):
-        p = starts[d]
-        while p < stops[d]:
-            p &= POSITIVE
+        p = starts[d] & POSITIVE  # tells the compiler that no index counts from the end
+        before = kept = 0
+        while p <= stops[d]:
+            bits = 0
+            for k in range(9):
+                chunk = int(window[p + 7 * k]) & SEVEN
+                tops = (((chunk & LOWS) + LOWS | chunk) & TOPS) >> 7
+                bits |= (tops * GATHER >> 48 & 0x7F) << 7 * k
+            if stops[d] - p < 63:
+                bits &= (1 << stops[d] - p) - 1
+            long = bits & (bits << 1 | before | bits >> 1) & LONG - 1
+            change = (long ^ (long << 1 | kept)) & LONG - 1
+            while change:
+                places[u & POSITIVE] = p + PLACES[(change & -change) * BRUIJN >> 58 & 63]
+                change &= change - 1
+                u += 1
+            before, kept = bits >> 61 & 1, long >> 61 & 1
+            p += 62
+        documents[d + 1] = u
+
+
+@Loop
+def words(window: Ints, places: Ints, ends: Ints, secret: int, spans: Triple, documents: Ints) -> None:
+    """Every run of at least two characters, and its key: what is written of a single long character is overwritten."""
+    begin, size, keys = spans
+    u = 0
+    for d in range(ends.size - 1):
+        for i in range(ends[d] & POSITIVE, ends[d + 1], 2):
+            p = int(places[i]) & POSITIVE
+            n = int(places[i + 1]) - p
             u &= POSITIVE
             begin[u] = p
-            chunk = int(window[p]) & SEVEN
-            width = WIDTHS[chunk & 0xFF]
-            zero = ((chunk - ONES) & ~chunk & TOPS) >> 7
-            if zero:
-                first = zero & -zero
-                n = first * LOWEST >> 56 & 7
-                key = chunk & first - 1 | n << 56
-            else:
-                n, key, more = 7, chunk | 7 << 56, 7
-                while more == 7:
-                    chunk = int(window[p + n & POSITIVE]) & SEVEN
-                    more = run(chunk)
-                    n += more
-                    if more > 0:
-                        key = mix(key, chunk & MASKS[more], secret) | LONG
             size[u] = n
+            chunk = int(window[p]) & SEVEN
+            if n > 7:
+                key = chunk | 7 << 56
+                for q in range(p + 7, p + n, 7):
+                    key = mix(key, int(window[q]) & MASKS[min(p + n - q, 7)], secret) | LONG
+            else:
+                key = chunk & MASKS[n & 7] | n << 56
             keys[u] = key
-            u += n > width
-            p += n + 1
+            first = chunk & 0xFF
+            u += 1
+            if first >= 0x80 and n <= WIDTHS[first]:
+                u -= 1
         documents[d + 1] = u
 
 
@@ -317,19 +339,23 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
 
 @Loop
 def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, counts: Ints) -> None:
-    """How often each word stands in each document; the words of a bag replace the words of the text."""
+    """How often each word stands in each document; the words of a bag replace the words of the text.
+
+    Whether a word is new in its document is anybody's guess, so nothing branches on it.
+    """
     o = 0
     for d in range(documents.size - 1):
         first = o
         for u in range(documents[d], documents[d + 1]):
             w = ids[u]
-            if place[w] >= first:
-                counts[place[w]] += 1
-            else:
-                place[w] = o
-                ids[o] = w
-                counts[o] = 1
-                o += 1
+            at = int(place[w])
+            new = at < first
+            at = o if new else at
+            often = counts[at]
+            place[w] = at
+            ids[at] = w
+            counts[at] = (0 if new else often) + 1
+            o += new
         indptr[d + 1] = o
 
 

@@ -53,15 +53,6 @@ def _leads() -> npt.NDArray[np.int64]:
 LEADS = _leads()
 
 
-def ascii_words(lowercase: bool) -> npt.NDArray[np.uint8]:
-    """What each ASCII byte becomes inside a word; zero where it ends one."""
-    table = np.zeros(256, dtype=np.uint8)
-    for byte in range(128):
-        letter = chr(byte).lower() if lowercase else chr(byte)
-        table[byte] = ord(letter) if re.match(r"\w", letter) else 0
-    return table
-
-
 def entries(unit: str, lowercase: bool, buffer: npt.NDArray[np.uint8]) -> Entries:
     """The table for reading text as words ("word") or characters ("char", "char_wb"), as far as these bytes need it."""
     top = int(buffer.max(initial=0))

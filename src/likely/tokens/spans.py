@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens._unicode import LEADS, ascii_words, entries
+from likely.tokens._unicode import LEADS, entries
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
@@ -18,7 +18,7 @@ Ints = npt.NDArray[Any]
 UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
 PADDING = 16  # bytes after a text, so that a window may begin at its last byte
-_ASCII = {lowercase: ascii_words(lowercase) for lowercase in (False, True)}
+FARTHER = 64  # bytes more, where words are sought: they are looked at by the block
 
 
 class Reading(NamedTuple):
@@ -114,10 +114,10 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tup
     # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
     starts = offsets[:-1] + np.arange(count) if simple else 3 * (offsets[:-1] + np.arange(count))
     room = int(offsets[-1]) + count if simple else 3 * (int(offsets[-1]) + count)
-    text = np.empty(room + PADDING, dtype=np.uint8)
+    text = np.empty(room + PADDING + FARTHER, dtype=np.uint8)
     stops = np.full(count, -1, dtype=np.int64)
     if unit == "word":
-        _loops.classify(buffer, offsets, _ASCII[lowercase], starts, text, stops)
+        _loops.classify(buffer, offsets, np.uint8(0x20 if lowercase else 0), starts, text, stops)
     if not simple:
         points = np.empty(int(offsets[-1]) + 2 * count, dtype=np.int32)
         bounds = np.zeros(count + 1, dtype=np.int64)
@@ -128,11 +128,13 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tup
 
 
 def _words(text: Bytes, starts: Ints, stops: Ints) -> Spans:
-    # A word has two bytes or more and a zero after it; one place is for the run that is written and not kept.
-    most = int((stops - starts).sum() + starts.size) // 3 + 1
-    begin, size, keys = (np.empty(most, dtype=np.int64) for _ in range(3))
-    documents = np.zeros(starts.size + 1, dtype=np.int64)
-    _loops.words(_loops.windows(text), starts, stops, SECRET, (begin, size, keys), documents)
+    # A word has two bytes or more and a zero after it, a beginning and an end.
+    most = 2 * (int((stops - starts).sum() + starts.size) // 3 + 1)
+    places = np.empty(most, dtype=np.int32 if text.size < 1 << 31 else np.int64)
+    ends, documents = (np.zeros(starts.size + 1, dtype=np.int64) for _ in range(2))
+    _loops.edges(_loops.windows(text), starts, stops, places, ends)
+    begin, size, keys = (np.empty(int(ends[-1]) // 2, dtype=np.int64) for _ in range(3))
+    _loops.words(_loops.windows(text), places, ends, SECRET, (begin, size, keys), documents)
     count = int(documents[-1])
     return Spans(text, begin[:count], size[:count], keys[:count], documents)
 
