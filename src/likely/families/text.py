@@ -96,7 +96,8 @@ class Text:
         sampled = [Sample.empty()]
         for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
-            vocabulary, table = bags.vocabulary, roomy(table, len(bags.vocabulary))
+            vocabulary = bags.vocabulary
+            table = roomy(table, len(vocabulary), _most_words(rows.documents.ends, b, len(vocabulary)))
             if labels.ndim == 2:
                 share = shared(labels[a:b], weights[a:b])
                 self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
@@ -107,6 +108,7 @@ class Text:
                 sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
             if len(sampled) > MOST_SAMPLES:
                 sampled = [Sample.together(sampled)]
+        table.resize((len(vocabulary), table.shape[1]), refcheck=False)  # in place: nobody else looks at it yet
         sample = Sample.together(sampled) if samples else None
         return [Words(vocabulary, table, documents, sample)]
 
@@ -303,6 +305,11 @@ def _stretches(documents: Documents | Strings) -> list[tuple[int, int]]:
     edges = np.searchsorted(ends, np.arange(ends[0] + STRETCH, ends[-1], STRETCH))
     cuts = sorted({0, *edges.tolist(), len(ends) - 1})
     return list(pairwise(cuts))
+
+
+def _most_words(ends: NDArray[np.int64], read: int, found: int) -> int:
+    """How many words there can be in all: new ones become rarer, so no more than in proportion to the text."""
+    return int(found * (ends[-1] - ends[0]) / max(ends[read] - ends[0], 1))
 
 
 def _owner(bags: Bags) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from likely.tokens import Vocabulary
 
 Ids = NDArray[Any]
 _LOCK = threading.RLock()
+RESERVE = 1 << 27  # bytes of room at most for words that are only expected
 
 
 class Words:
@@ -195,10 +196,14 @@ class Words:
         return Words.of, (self.arrays(),)
 
 
-def roomy(table: Array, size: int) -> Array:
-    """The same table with room for more words; it grows by half, so that each word is moved a few times at most."""
+def roomy(table: Array, size: int, most: int = 0) -> Array:
+    """The same table with room for more words; it grows by half, so that each word is moved a few times at most.
+
+    Whoever knows how many words there will be at `most` gets room for them: memory is not taken before it is written.
+    """
     if len(table) >= size:
         return table
-    room = np.zeros((max(size, len(table) * 3 // 2), table.shape[1]))
+    reserved = min(most, RESERVE // (8 * max(table.shape[1], 1)))
+    room = np.zeros((max(size, len(table) * 3 // 2, reserved), table.shape[1]))
     room[: len(table)] = table
     return room
