@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration.tables import Axis, Cells, Rows, search_gain
+from likely.calibration.tables import COMPILED, Axis, Cells, Rows, search_gain
 from likely.threads import in_parallel
 
 Array = NDArray[np.float64]
@@ -102,7 +102,8 @@ def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, 
         held = [sizes[i] for i in candidate]
         return search_gain(_cells([codes[i] for i in candidate], held), int(np.prod(held)), *seen)
 
-    gains = in_parallel(work, candidates)
+    few = seen[0].size < COMPILED  # then handing a candidate to a thread takes longer than the work
+    gains = [work(candidate) for candidate in candidates] if few else in_parallel(work, candidates)
     ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
     wanted = max(2, -(-terms // 2))
     return [candidate for gained, candidate in ranked[:wanted] if gained > 0]
