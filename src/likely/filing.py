@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.calibration import DEPENDENCE, Calibration
 from likely.calibration.filed import calibration_in, calibration_out, sample_in, sample_out
-from likely.families import FAMILIES, Block, Encoded
+from likely.families import FAMILIES, Block
 from likely.families.curve import Curve
 from likely.families.histogram import Histogram
 from likely.families.statistics import STATISTICS, Moments, Scatter, Statistic
@@ -152,20 +152,13 @@ def check_counts(tally: Tally) -> None:
         fits = weight.shape[: 1 + len(domains)] == (classes, *domains)
         key = (block.family, domains, numbers)
         if fits and key not in empty:  # looked at first: an empty table is never larger than the file
-            empty[key] = _nothing(block, domains, numbers, classes)
+            empty[key] = block.nothing(columns, classes)
         if not fits or not _alike(statistic, empty[key]) or not (weight >= 0).all():
             raise ValueError(f"the counts of {block.name!r} do not fit its values")
 
 
 def _is_count(given: Any) -> bool:
     return type(given) is int and given >= 0
-
-
-def _nothing(block: Block, domains: tuple[int, ...], numbers: int, classes: int) -> Statistic:
-    """What a block has counted before it has seen a row."""
-    codes, low = np.zeros((0, len(domains)), np.int32), np.zeros(len(domains), np.int64)
-    rows = Encoded(codes, low, np.array(domains, np.int64), np.zeros((0, numbers)))
-    return block.family.count(rows, np.zeros(0, np.int64), np.zeros(0), classes)[0]
 
 
 def _alike(statistic: Statistic, empty: Statistic) -> bool:
@@ -207,14 +200,16 @@ def _priors_in(written: Mapping[str, Any]) -> Priors:
 
 def _column_out(column: Column) -> dict[str, Any]:
     values = [to_json(value, column.name) for value in column.values]
-    return {"name": column.name, "kind": column.kind, "values": values, "reason": column.reason}
+    written = {"name": column.name, "kind": column.kind, "values": values, "reason": column.reason}
+    return written | ({"guessed": True} if column.guessed else {})
 
 
 def _column_in(written: Mapping[str, Any]) -> Column:
     name, kind, reason = (written[part] for part in ("name", "kind", "reason"))
     if not all(isinstance(part, str) for part in (name, kind, reason)) or not isinstance(written["values"], list):
         raise ValueError(f"a column is called {name!r}, or has no list of values")
-    return Column(name, kind, tuple(from_json(value) for value in written["values"]), reason)
+    guessed = written.get("guessed", False) is True
+    return Column(name, kind, tuple(from_json(value) for value in written["values"]), reason, guessed)
 
 
 def _prior_out(prior: Prior) -> dict[str, Any]:

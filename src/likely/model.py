@@ -31,8 +31,8 @@ from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
-from likely.schema import CATEGORY, Schema, ordered
-from likely.sources import Batch, Reading, as_tokens, open_source
+from likely.schema import CATEGORY, Column, Schema, ordered
+from likely.sources import Batch, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, one_row
 from likely.tally import Tally
 
@@ -259,7 +259,7 @@ class Model:
         weights = self.weights if weights is None else weights
         source, weight_name = with_weights(open_source(rows, reading or Reading(missing=self.missing)), weights)
         keep = self.tally.sample is not None
-        plan = Plan(self.schema.target.name, self.blocks, self.schema.columns, weight_name, sample=keep)
+        plan = Plan(self.schema.target.name, self.blocks, _told(self.schema, source), weight_name, sample=keep)
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
@@ -305,6 +305,15 @@ def with_room(tally: Tally, prior: Priors) -> Tally:
     """The tally with room for the values that a prior speaks of, though no row has shown them yet."""
     prior.check(tally.blocks)
     return tally.with_values(prior.named(tally.schema, tally.blocks))
+
+
+def _told(schema: Schema, source: Source) -> tuple[Column, ...]:
+    """The columns of a schema; those of which no cell was seen yet hold what they hold in the first rows of a source."""
+    first = next(iter(source.batches()), None) if any(column.guessed for column in schema.columns) else None
+    if first is None:
+        return schema.columns
+    kinds = {c.name: first.kind(c.name)[0] for c in schema.columns if c.guessed and c.name in first.names}
+    return tuple(replace(c, kind=kind, guessed=False) if (kind := kinds.get(c.name)) else c for c in schema.columns)
 
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:

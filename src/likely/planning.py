@@ -158,12 +158,12 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
         if isinstance(block.family, Categorical | Text):
             wanted = TEXT if isinstance(block.family, Text) else CATEGORY
             return Column(name, wanted, reason=f"{block.family.name} as asked for"), ""
-        if kind is None and nature == EMPTY:  # nothing is counted of it here: another part may say more
+        if guessed := kind is None and nature == EMPTY:  # nothing is counted of it here: another part may say more
             others = {batch.kind(other)[0] for other in block.columns if other != name} - {None}
             kind = NUMBER if others == {NUMBER} else CATEGORY
         if kind is None:
             raise DataError(f"cannot be used: {nature}", column=name)
-        return Column(name, kind, reason=f"{nature}, {block.family.name} as asked for"), ""
+        return Column(name, kind, reason=f"{nature}, {block.family.name} as asked for", guessed=guessed), ""
     if keep and kind is None:
         if nature != EMPTY:
             raise DataError(f"cannot be used: {nature}", column=name)

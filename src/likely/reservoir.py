@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,6 +102,14 @@ class Reservoir:
         there = np.asarray(labels)[self.labels] if len(self) else self.labels
         moved = replace(moved, labels=there)
         return moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
+
+    def without_cells(self, columns: Iterable[Column]) -> Reservoir:
+        """The same rows, in which every cell of these columns is missing."""
+        none = {
+            c.name: np.full(len(self), -1, np.int32) if c.kind == CATEGORY else np.full(len(self), np.nan)
+            for c in columns
+        }
+        return replace(self, columns={**self.columns, **none})
 
     def without(self, name: str) -> Reservoir:
         """The rows without one of their columns."""

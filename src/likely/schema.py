@@ -22,6 +22,7 @@ class Column:
     kind: str
     values: tuple[Any, ...] = ()
     reason: str = field(default="", compare=False)
+    guessed: bool = field(default=False, compare=False)  # no cell was seen: the kind stands until somebody knows it
 
     @cached_property
     def code(self) -> dict[Any, int]:
@@ -56,9 +57,10 @@ class Column:
                 f"learn both with the same families={{{self.name!r}: ...}}",
                 column=self.name,
             )
+        known = replace(self, guessed=self.guessed and other.guessed) if self.guessed else self
         if self.values == other.values and all(map(_same_type, self.values, other.values)):
-            return self
-        return replace(self, values=ordered(_together([*self.values, *other.values])))
+            return known
+        return replace(known, values=ordered(_together([*self.values, *other.values])))
 
 
 @dataclass(frozen=True)

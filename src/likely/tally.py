@@ -162,31 +162,30 @@ class Tally:
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
-        one = self.taught_by(other)
-        other = other.taught_by(one)
-        schema = one.schema.union(other.schema)
-        return one.with_schema(schema), other.with_schema(schema)
+        one, two = self.taught_by(other), other.taught_by(self)
+        schema = one.schema.union(two.schema)
+        return one.with_schema(schema), two.with_schema(schema)
 
     def taught_by(self, other: Tally) -> Tally:
-        """The same tally; a block of which it has counted nothing holds what it holds on the other side."""
-        theirs = other.schema.by_name
-        odd = {c.name for c in self.schema.columns if c.name in theirs and theirs[c.name].kind != c.kind}
-        if not odd:
+        """The same tally; a column of which it has seen no cell holds what it holds on the other side."""
+        told: dict[str, Column] = {}
+        for mine in self.schema.columns:
+            theirs = other.schema.by_name.get(mine.name, mine)
+            # Of two that only guess, always the same one is believed, so that the order of a sum leaves no trace.
+            if mine.guessed and mine.kind != theirs.kind and (not theirs.guessed or theirs.kind > mine.kind):
+                told[mine.name] = replace(theirs, values=())
+        if not told:
             return self
-        statistics, columns = list(self.statistics), dict(self.schema.by_name)
-        for i, block in enumerate(self.blocks):
-            kinds, said = ([c[name].kind for name in block.columns] for c in (columns, theirs))
-            more = (
-                other.statistics[i].weight().sum() > 0 or said > kinds
-            )  # of two that know nothing, always the same one
-            if kinds == said or statistics[i].weight().sum() > 0 or not more:
-                continue
-            none = np.zeros(len(self.classes), np.intp)
-            values = [np.arange(len(theirs[name].values)) for name in other._axes(block)]
-            statistics[i] = (other.statistics[i] * 0.0).pick([none, *values])
-            columns.update({name: theirs[name] for name in block.columns})
+        columns = self.schema.by_name | told
+        statistics = tuple(
+            block.nothing([columns[name] for name in block.columns], len(self.classes))
+            if told.keys() & set(block.columns)
+            else statistic
+            for block, statistic in zip(self.blocks, self.statistics, strict=True)
+        )
         schema = replace(self.schema, columns=tuple(columns[c.name] for c in self.schema.columns))
-        return replace(self, schema=schema, statistics=tuple(statistics))
+        sample = None if self.sample is None else self.sample.without_cells(told.values())
+        return replace(self, schema=schema, statistics=statistics, sample=sample)
 
     def _in_order_of(self, first: Tally) -> Tally:
         """The same tally with its blocks in the order of another; refused where they model different things."""

@@ -127,6 +127,7 @@ def test_forgetting_counts_undoes_updating_exactly(case, data):
 @given(cases(), st.data())
 def test_forgetting_undoes_updating_or_says_that_it_cannot(case, data):
     first, rest = data.draw(splits(case, 2))
+    assume(first.clear)  # what a column holds, once it was seen, is known for good: only counts are taken back
     model = first.learn()
     updated = quietly(model.update, rest.columns)
     try:

@@ -194,3 +194,21 @@ def test_blocks_that_overlap_are_refused_by_name(families):
     said = rf"column '[ab]' is asked to be in two blocks at once, \['{one[0]}', '{one[1]}'\] and \['{other[0]}', "
     with pytest.raises(UsageError, match=said):
         likely.learn(data, "y", families=families)
+
+
+@pytest.mark.parametrize("settings", [{}, {"plain": True}])
+def test_parts_that_each_lack_another_column_of_a_block_add_up_to_the_whole(settings, tmp_path):
+    whole = {"c": ["p", "q", "p", None], "x": [None, None, 4.5, 5.5], "y": ["a", "b", "a", "b"]}
+    parts = [{name: column[i : i + 2] for name, column in whole.items()} for i in (0, 2)]
+    parts[1]["c"] = [None, None]
+    whole["c"] = ["p", "q", None, None]  # no row shows both: nothing is counted, but the kinds are known
+    settings = settings | {"joint": [("c", "x")], "classes": ["a", "b"]}
+    expected = quietly(likely.learn, whole, "y", **settings)
+    one, two = (quietly(likely.learn, part, "y", **settings) for part in parts)
+    one.save(tmp_path / "one.likely")
+    for made in (one + two, two + one, likely.load(tmp_path / "one.likely") + two, one.update(parts[1])):
+        assert [(c.name, c.kind) for c in made.schema.columns] == [("c", "category"), ("x", "number")]
+        assert made.schema == expected.schema
+        np.testing.assert_array_equal(made.tally.classes, expected.tally.classes)
+        full = quietly(made.update, {"c": ["p", "q"], "x": [4.0, 5.0], "y": ["a", "b"]})
+        assert full.tally.statistics[0].weight().sum() == 2

@@ -110,7 +110,9 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     if total is not None:
         return total if parts == 1 else total.pruned()  # a single batch was counted whole
     sample = nothing_drawn(plan.columns) if plan.sample else None
-    return Tally(_schema(plan, (), {}), plan.blocks, np.zeros(0), tuple(_nothing(plan)), sample=sample)
+    schema = _schema(plan, (), {})
+    empty = (block.nothing([schema.by_name[name] for name in block.columns], 0) for block in plan.blocks)
+    return Tally(schema, plan.blocks, np.zeros(0), tuple(empty), sample=sample)
 
 
 def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tuple[int, Tally]]:
@@ -327,15 +329,6 @@ def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Sche
     known = {name: tuple(coded.values) for name, coded in found.items()}
     columns = tuple(replace(c, values=known.get(c.name, ())) if c.kind == CATEGORY else c for c in plan.columns)
     return Schema(Column(plan.target, CATEGORY, tuple(classes)), columns, plan.ignored)
-
-
-def _nothing(plan: Plan) -> Iterator[Statistic]:
-    kind = {column.name: column.kind for column in plan.columns}
-    for block in plan.blocks:
-        codes = [name for name in block.columns if kind[name] == CATEGORY]
-        none = np.zeros(len(codes), np.int64)
-        rows = Encoded(np.zeros((0, len(codes)), np.int32), none, none, np.zeros((0, len(block.columns) - len(codes))))
-        yield block.family.count(rows, np.zeros(0, np.int64), np.zeros(0), 0)[0]
 
 
 def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:

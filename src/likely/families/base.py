@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
-from likely.schema import Column
+from likely.schema import CATEGORY, NUMBER, Column
 from likely.sources.documents import Documents, Strings
 from likely.tokens import Bags
 
@@ -126,6 +126,13 @@ class Block:
     def name(self) -> str:
         """What the block is called in tables: its columns joined by 'with'."""
         return " with ".join(self.columns)
+
+    def nothing(self, columns: Sequence[Column], classes: int) -> Statistic:
+        """What the block has counted before it has seen a row."""
+        domains = np.array([len(column.values) for column in columns if column.kind == CATEGORY], np.int64)
+        codes, numbers = np.zeros((0, len(domains)), np.int32), sum(column.kind == NUMBER for column in columns)
+        rows = Encoded(codes, np.zeros(len(domains), np.int64), domains, np.zeros((0, numbers)))
+        return self.family.count(rows, np.zeros(0, np.int64), np.zeros(0), classes)[0]
 
 
 def log(x: Array) -> Array:
