@@ -133,7 +133,9 @@ def test_a_stopped_command_leaves_the_old_model_whole(
     out, said = process.communicate(timeout=30)
     assert process.returncode == code, said
     assert time.monotonic() - sent < 10  # the promise is two seconds, on a machine that has time
-    assert said.decode().strip() == f"error: {'interrupted' if code == 130 else 'terminated'}"
+    # on a cold kernel cache a compile may have been announced before the signal came
+    told = [line for line in said.decode().splitlines() if not line.startswith("likely: compiling ")]
+    assert told == [f"error: {'interrupted' if code == 130 else 'terminated'}"]
     assert out == b""
     assert Path(model).read_bytes() == before
     assert os.listdir() == [model]
