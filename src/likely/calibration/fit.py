@@ -175,9 +175,8 @@ class Fit:
 
     def _problem(self, evidence: Sequence[Single], centre: Array, strength: Array) -> Problem:
         rows = min(len(self.base), max(1000, FIT_ENTRIES // self.base.shape[1]))
-        stacked = np.stack([each[:rows] for each in evidence])
         labels, weights = self.sample.labels[:rows], self.sample.weights[:rows]
-        return Problem(stacked, self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH)
+        return Problem([each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH)
 
     def _solve(self, start: Array) -> None:
         tables = len(self.evidence) - self.alone

@@ -4,29 +4,40 @@ The loss of row r is -log softmax(base + bias + sum of weight times evidence)[la
 out of the counts. Weights are pulled to where they are expected and never fall below zero: evidence may be believed less, but
 never turned round. Written out here because the walls and the few dozen weights make one small linear system a step, which is
 many times faster than a general optimiser.
+
+Rows are worked on in blocks so small that a product of two is not worth a second thread to the linear algebra beneath, whose
+threads wait for each other on a busy machine; our own threads take many blocks at a time. So the same sums are made in the
+same order everywhere, too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from likely.threads import in_parallel
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 STEPS = 25
 TOLERANCE = 1e-10  # of the loss: so near to the best that the order of rows and columns leaves no trace
-CHUNK = 1 << 15  # rows times classes that are worked on at a time
 SMALLEST_STEP = 1e-3
+VECTOR, MATRIX = 9_000, 250_000  # entries, and products, of a block: from these on linear algebra takes threads of its own
+TAKEN = 1 << 17  # entries that a thread takes at a time
+FIRST_ROWS = 6_000  # on which a start is found, where there are many times more
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The evidence (terms × rows × classes), what stands before it, the labels, and what is expected of the weights."""
+    """What each term says of every row (rows × classes), what stands before it, the labels, what is expected of weights."""
 
-    evidence: Single
+    evidence: Sequence[Single]
     base: Single
     labels: NDArray[np.int64]
     weights: Array  # of the rows
@@ -35,81 +46,157 @@ class Problem:
     bias_strength: float
 
     def solve(self, weight: Array, bias: Array) -> tuple[Array, Array]:
-        """The best weights and biases, from a start."""
-        terms = len(self.evidence)
+        """The best weights and biases, from a start; where there are many rows, some of them bring it near."""
+        if len(self.base) > 4 * FIRST_ROWS:
+            weight, bias = self._first(FIRST_ROWS).solve(weight, bias)
         at = np.concatenate([weight, bias])
-        loss, shares = self._loss(at)
+        now = self.look(at)
         for _ in range(STEPS):
-            slope = self._slope(at, shares)
-            step = _step(self._bend(shares), slope, at, terms)
-            tried, new_loss, new_shares = self._walk(at, step, slope, loss)
-            done = abs(loss - new_loss) <= TOLERANCE * (1 + abs(loss))
-            if new_loss <= loss:
-                at, loss, shares = tried, new_loss, new_shares
+            step = _step(now.bend, now.slope, at, len(weight))
+            tried, new = self._walk(at, step, now)
+            done = abs(now.loss - new.loss) <= TOLERANCE * (1 + abs(now.loss))
+            if new.loss <= now.loss:
+                at, now = tried, new
             if done:
                 break
-        return at[:terms], at[terms:]
+        return at[: len(weight)], at[len(weight) :]
 
-    def _loss(self, at: Array) -> tuple[float, Array]:
-        """The loss, and the probability of every class for every row."""
-        terms, rows = self.evidence.shape[:2]
-        weight, bias = at[:terms], at[terms:]
-        score = self.base.astype(np.float64) + bias
-        for much, said in zip(weight.tolist(), self.evidence, strict=True):
-            if much:
-                score += np.multiply(said, much, dtype=np.float64)
-        top = score.max(1)
-        grown = np.exp(score - top[:, None])
-        whole = grown.sum(1)
-        lost = np.log(whole) + top - score[np.arange(rows), self.labels]
-        pull = (self.strength * (weight - self.centre) ** 2).sum() + self.bias_strength * (bias * bias).sum()
-        return float(self.weights @ lost + 0.5 * pull), grown / whole[:, None]
+    def _first(self, rows: int) -> Problem:
+        """The problem of some of the rows, which count for all: their order is random."""
+        some = self.weights[:rows]
+        more = self.weights.sum() / max(float(some.sum()), 1e-300)
+        said = [each[:rows] for each in self.evidence]
+        return replace(self, evidence=said, base=self.base[:rows], labels=self.labels[:rows], weights=some * more)
 
-    def _slope(self, at: Array, shares: Array) -> Array:
-        terms, rows = self.evidence.shape[:2]
-        wrong = shares.copy()
-        wrong[np.arange(rows), self.labels] -= 1.0
-        wrong *= self.weights[:, None]
-        of_weight = np.array([np.einsum("rc,rc->", said, wrong) for said in self.evidence])
-        pull = self.strength * (at[:terms] - self.centre)
-        return np.concatenate([of_weight + pull, wrong.sum(0) + self.bias_strength * at[terms:]])
-
-    def _bend(self, shares: Array) -> Array:
-        """The second derivatives: the covariance of the evidence under the present probabilities."""
-        terms, rows, classes = self.evidence.shape
-        bend = np.zeros((terms + classes, terms + classes))
-        heavy = (shares * self.weights[:, None]).astype(np.float32)
-        light, step = shares.astype(np.float32), max(1, CHUNK // classes)
-        for a in range(0, rows, step):
-            part, p, q = (x[..., a : a + step, :] for x in (self.evidence, light, heavy))
-            if classes == 2:  # then the difference of the two says it all, in half the work
-                apart = part[:, :, 1] - part[:, :, 0]
-                spread = apart * (q[:, 0] * p[:, 1])
-                bend[:terms, :terms] += spread @ apart.T
-                summed = spread.sum(1)
-                bend[:terms, terms] -= summed
-                bend[:terms, terms + 1] += summed
-            else:
-                root = np.sqrt(q)
-                centred = (part - (part * p).sum(2)[:, :, None]) * root
-                bend[:terms, terms:] += (centred * root).sum(1)
-                centred = centred.reshape(terms, -1)
-                bend[:terms, :terms] += centred @ centred.T
-        bend[terms:, :terms] = bend[:terms, terms:].T
-        bend[terms:, terms:] = np.diag(heavy.sum(0, dtype=float)) - (shares * self.weights[:, None]).T @ shares
-        pull = np.concatenate([self.strength, np.full(classes, self.bias_strength)])
-        return bend + np.diag(pull + 1e-9)
-
-    def _walk(self, at: Array, step: Array, slope: Array, loss: float) -> tuple[Array, float, Array]:
+    def _walk(self, at: Array, step: Array, now: Look) -> tuple[Array, Look]:
         """As far along the step as the loss truly falls."""
         terms, length = len(self.evidence), 1.0
         while True:
             tried = at + length * step
             tried[:terms] = np.maximum(tried[:terms], 0.0)
-            new_loss, shares = self._loss(tried)
-            if new_loss <= loss + 1e-4 * min(0.0, float(slope @ (tried - at))) or length < SMALLEST_STEP:
-                return tried, new_loss, shares
+            new = self.look(tried)
+            if new.loss <= now.loss + 1e-4 * min(0.0, float(now.slope @ (tried - at))) or length < SMALLEST_STEP:
+                return tried, new
             length /= 2
+
+    @cached_property
+    def laid_out(self) -> Rows:
+        """The rows side by side, filled up with some that weigh nothing; of two classes, how much more for the second."""
+        classes = self.base.shape[1]
+        rows = -(-len(self.base) // self._block) * self._block
+
+        def wide(x: Single) -> Single:
+            return x[:, 1:].T - x[:, :1].T if classes == 2 else x.T
+
+        said = np.zeros((len(self.evidence), 1 if classes == 2 else classes, rows), np.float32)
+        for t, each in enumerate(self.evidence):
+            said[t, :, : len(each)] = wide(each)
+        more = (0, rows - len(self.base))
+        base = np.pad(wide(self.base), ((0, 0), more))
+        return Rows(said, base, np.pad(self.labels, more), np.pad(self.weights, more))
+
+    @cached_property
+    def _block(self) -> int:
+        """How many entries a product is made of at a time: a power of two, of which the rows are a multiple."""
+        terms = len(self.evidence)
+        most = max(8, min(VECTOR // terms, MATRIX // (terms * terms), len(self.base)))
+        return 1 << (most.bit_length() - 1)
+
+    def look(self, at: Array) -> Look:
+        """The loss here, its slope and its bend."""
+        rows, terms, block = self.laid_out, len(self.evidence), self._block
+        step = max(1, TAKEN // (rows.said[:, :, 0].size * block)) * block
+        stretches = [rows.some(a, a + step) for a in range(0, len(rows.labels), step)]
+        add_up = _two if self.base.shape[1] == 2 else _many
+        parts = in_parallel(lambda part: add_up(part, at[:terms], at[terms:], block), stretches)
+        loss, slope, bend = (sum(each) for each in zip(*parts, strict=True))
+        pull = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
+        apart = at - np.concatenate([self.centre, np.zeros(len(at) - terms)])
+        loss += 0.5 * float((pull * apart * apart).sum())
+        return Look(loss, slope + pull * apart, bend + np.diag(pull + 1e-9))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows side by side: what the terms say of them, what stands before it, their labels and weights."""
+
+    said: Single  # terms × classes × rows
+    base: Single  # classes × rows
+    labels: NDArray[np.int64]
+    weights: Array
+
+    def some(self, start: int, stop: int) -> Rows:
+        """Some of the rows."""
+        return Rows(*(x[..., start:stop] for x in (self.said, self.base, self.labels, self.weights)))
+
+
+@dataclass(frozen=True)
+class Look:
+    """The loss at one place, its slope and its bend there."""
+
+    loss: float
+    slope: Array
+    bend: Array
+
+
+def _two(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
+    """Loss, slope and bend of some rows of two classes: the difference of the two says it all."""
+    terms, y, w = len(weight), rows.labels, rows.weights
+    rough = np.ascontiguousarray(rows.said[:, 0])
+    said = _blocks(rough.astype(np.float64), block)
+    score = rows.base[0] + (bias[1] - bias[0]) + np.matmul(weight, said).ravel()
+    shrunk = np.exp(-np.abs(score))
+    lost = np.maximum(score, 0.0) + np.log1p(shrunk) - y * score
+    share = np.where(score >= 0, 1.0, shrunk) / (1.0 + shrunk)
+    wrong, spread = (share - y) * w, share * (1.0 - share) * w
+    bend = np.zeros((terms + 2, terms + 2))
+    bend[:terms, :terms] = _product(_blocks(rough * spread.astype(np.float32), block), _blocks(rough, block))
+    bend[:terms, terms + 1] = _product(said, _blocks(spread[None], block))[:, 0]
+    bend[:terms, terms] = -bend[:terms, terms + 1]
+    bend[terms:, terms:] = spread.sum() * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    slope, up = _product(said, _blocks(wrong[None], block))[:, 0], wrong.sum()
+    return float(lost @ w), np.concatenate([slope, [-up, up]]), _mirrored(bend)
+
+
+def _many(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
+    """Loss, slope and bend of some rows; the bend is the covariance of the evidence under the present probabilities."""
+    terms, classes, y, w = len(weight), len(bias), rows.labels, rows.weights
+    rough = np.ascontiguousarray(rows.said)
+    said = _blocks(rough.astype(np.float64), block)
+    score = rows.base + bias[:, None] + np.matmul(weight, said).reshape(classes, -1)
+    top = score.max(0)
+    share = np.exp(score - top)
+    whole = share.sum(0)
+    share /= whole
+    own = np.arange(classes)[:, None] == y
+    lost = np.log(whole) + top - score[y, np.arange(len(y))]
+    heavy = share * w
+    wrong = heavy - own * w
+    root = np.sqrt(heavy).astype(np.float32)
+    rough -= (rough * share.astype(np.float32)).sum(1, keepdims=True)
+    rough *= root
+    bend = np.zeros((terms + classes, terms + classes))
+    bend[:terms, terms:] = np.einsum("tcr,cr->tc", rough, root)
+    bend[:terms, :terms] = _product(_blocks(rough, block), _blocks(rough, block))
+    bend[terms:, terms:] = np.diag(heavy.sum(1)) - _product(_blocks(heavy, block), _blocks(share, block))
+    slope = _product(said, _blocks(wrong.reshape(1, -1), block))[:, 0]
+    return float(lost @ w), np.concatenate([slope, wrong.sum(1)]), _mirrored(bend)
+
+
+def _blocks(x: NDArray[Any], size: int) -> NDArray[Any]:
+    """Lines of numbers cut into blocks of so many: blocks × lines × numbers."""
+    return x.reshape(len(x), -1, size).transpose(1, 0, 2)
+
+
+def _product(a: NDArray[Any], b: NDArray[Any]) -> Array:
+    """The product of every line of one with every line of the other, block by block."""
+    return np.matmul(a, b.transpose(0, 2, 1)).sum(0, dtype=np.float64)
+
+
+def _mirrored(bend: Array) -> Array:
+    """The whole of a symmetric matrix of which the upper half is filled in."""
+    upper: Array = np.triu(bend)
+    return upper + np.triu(bend, 1).T
 
 
 def _step(bend: Array, slope: Array, at: Array, terms: int) -> Array:
