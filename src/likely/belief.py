@@ -30,13 +30,25 @@ def groups(blocks: Sequence[Block]) -> list[list[Block]]:
     return list(together.values())
 
 
-def read_off(
-    tally: Tally, prior: Priors, stages: Mapping[str, Curve], calibration: Calibration | None
-) -> tuple[Parameters, ...]:
-    """What is believed of every block, and then of every set of columns that speak together."""
+def read_off(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> tuple[Parameters, ...]:
+    """The parameters of every block: the tally with the imagined rows added; `edges` are of bins that were cut before."""
     if not tally.schema.classes:
         raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
-    found = _derived(tally, prior, calibration)
+    found = _derived(tally, prior, edges)
+    return tuple(found[block] for block in tally.blocks)
+
+
+def believed(
+    tally: Tally,
+    prior: Priors,
+    plain: Sequence[Parameters],
+    stages: Mapping[str, Curve],
+    calibration: Calibration | None,
+) -> tuple[Parameters, ...]:
+    """What is believed of every block, and then of every set of columns that speak together."""
+    if calibration and not _cut_alike(plain, calibration.edges):
+        plain = read_off(tally, prior, calibration.edges)
+    found = dict(zip(tally.blocks, plain, strict=True))
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     log_prior = log(prior.class_shares(tally.schema.classes, tally.classes))
     for block in tally.blocks:
@@ -51,10 +63,14 @@ def read_off(
     return (*alone, *calibration.together(sizes))
 
 
-def _derived(tally: Tally, prior: Priors, calibration: Calibration | None) -> dict[Block, Parameters]:
-    """The parameters of every block: the tally with the imagined rows added."""
+def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:
+    """Whether the bins still are those of the calibration: they move when rows come or go."""
+    steps = [(p.columns[0], p.form) for p in plain if isinstance(p.form, Steps)]
+    return all(name not in edges or np.array_equal(form.edges, edges[name]) for name, form in steps)
+
+
+def _derived(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> dict[Block, Parameters]:
     schema = tally.schema
-    edges = calibration.edges if calibration else {}
     found: dict[Block, Parameters] = {}
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     for group in groups(tally.blocks):

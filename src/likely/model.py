@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from likely import store
 from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
-from likely.belief import read_off
+from likely.belief import believed, read_off
 from likely.calibration import Calibration, calibrate
 from likely.engines import Plan, Scorer, settled, tally_source
 from likely.engines.account import account
@@ -85,12 +85,12 @@ class Model:
     @cached_property
     def plain_parameters(self) -> tuple[Parameters, ...]:
         """The parameters of every block before anything is averaged or fitted: the tally with the imagined rows added."""
-        return read_off(self.tally, self.prior, {}, None)
+        return read_off(self.tally, self.prior, {})
 
     @cached_property
     def block_parameters(self) -> tuple[Parameters, ...]:
         """What is believed of every block, and then of every set of columns that speak together."""
-        found = list(read_off(self.tally, self.prior, self.stages, self.calibration))
+        found = list(believed(self.tally, self.prior, self.plain_parameters, self.stages, self.calibration))
         for i in range(len(self.blocks) if self.average else 0):
             if arc := self.arc(i):
                 found[i] = arc.average(found[i])
@@ -186,7 +186,9 @@ class Model:
             if curve:
                 stages[block.name] = curve
         calibration = calibrate(self.tally, self.plain_parameters, self.dependence) if self.calibrates else None
-        return replace(self, stages=stages, calibration=calibration)
+        fitted = replace(self, stages=stages, calibration=calibration)
+        vars(fitted)["plain_parameters"] = self.plain_parameters  # of the same tally and prior: read off once
+        return fitted
 
     @property
     def calibrates(self) -> bool:

@@ -40,13 +40,8 @@ class Reservoir:
     @staticmethod
     def of(keys: Ints, labels: Ints, weights: Array, columns: Mapping[str, NDArray[Any]]) -> Reservoir:
         """The reservoir of some rows, in any order, with any rows alike."""
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
-        whole = np.add.reduceat(weights[order], first) if len(keys) else weights
-        rows = order[first]
-        made = Reservoir(keys[first], labels[rows], whole, {name: x[rows] for name, x in columns.items()})
-        return made._within()
+        rows, whole, limit = lowest(keys, weights, most_rows(len(columns)))
+        return Reservoir(keys[rows], labels[rows], whole, {name: x[rows] for name, x in columns.items()}, limit)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -54,17 +49,6 @@ class Reservoir:
     def __bool__(self) -> bool:
         """A reservoir is there even while it is empty."""
         return True
-
-    @property
-    def most(self) -> int:
-        """How many rows are kept."""
-        return max(FEWEST, min(ROWS, CELLS // max(len(self.columns), 1)))
-
-    def _within(self) -> Reservoir:
-        """No more rows than are wanted."""
-        if len(self) <= self.most:
-            return self
-        return replace(self.take(np.arange(self.most)), limit=int(self.keys[self.most]))
 
     def take(self, rows: NDArray[Any]) -> Reservoir:
         """Some of the rows."""
@@ -125,6 +109,21 @@ class Reservoir:
         return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def most_rows(columns: int) -> int:
+    """How many rows of so many columns are kept."""
+    return max(FEWEST, min(ROWS, CELLS // max(columns, 1)))
+
+
+def lowest(keys: Ints, weights: Array, most: int) -> tuple[NDArray[np.intp], Array, int]:
+    """The rows of the lowest keys, one for all that are alike; their weights together; and the key that had no room."""
+    order = np.argsort(keys)
+    rising = keys[order]
+    first = np.flatnonzero(np.concatenate([[True], rising[1:] != rising[:-1]])) if len(keys) else order
+    whole = np.add.reduceat(weights[order], first) if len(keys) else weights
+    limit = int(rising[first[most]]) if len(first) > most else OPEN
+    return order[first[:most]], whole[:most], limit
 
 
 def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:

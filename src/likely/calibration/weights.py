@@ -27,9 +27,10 @@ Single = NDArray[np.float32]
 
 STEPS = 25
 TOLERANCE = 1e-10  # of the loss: so near to the best that the order of rows and columns leaves no trace
+PROMISE = 1e-14  # of the loss: a step that promises less is not worth a look
 SMALLEST_STEP = 1e-3
 VECTOR, MATRIX = 9_000, 250_000  # entries, and products, of a block: from these on linear algebra takes threads of its own
-TAKEN = 1 << 17  # entries that a thread takes at a time
+TAKEN = 1 << 18  # entries that a thread takes at a time
 FIRST_ROWS = 6_000  # on which a start is found, where there are many times more
 
 
@@ -53,6 +54,8 @@ class Problem:
         now = self.look(at)
         for _ in range(STEPS):
             step = _step(now.bend, now.slope, at, len(weight))
+            if -0.5 * float(now.slope @ step) <= PROMISE * (1 + abs(now.loss)):
+                break
             tried, new = self._walk(at, step, now)
             done = abs(now.loss - new.loss) <= TOLERANCE * (1 + abs(now.loss))
             if new.loss <= now.loss:
@@ -151,17 +154,17 @@ def _two(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Arr
     wrong, spread = (share - y) * w, share * (1.0 - share) * w
     bend = np.zeros((terms + 2, terms + 2))
     bend[:terms, :terms] = _product(_blocks(rough * spread.astype(np.float32), block), _blocks(rough, block))
-    bend[:terms, terms + 1] = _product(said, _blocks(spread[None], block))[:, 0]
+    slope, bend[:terms, terms + 1] = _product(said, _blocks(np.stack([wrong, spread]), block)).T
     bend[:terms, terms] = -bend[:terms, terms + 1]
     bend[terms:, terms:] = spread.sum() * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    slope, up = _product(said, _blocks(wrong[None], block))[:, 0], wrong.sum()
+    up = wrong.sum()
     return float(lost @ w), np.concatenate([slope, [-up, up]]), _mirrored(bend)
 
 
 def _many(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
     """Loss, slope and bend of some rows; the bend is the covariance of the evidence under the present probabilities."""
     terms, classes, y, w = len(weight), len(bias), rows.labels, rows.weights
-    rough = np.ascontiguousarray(rows.said)
+    rough = np.array(rows.said, order="C")  # which is worked on in place below
     said = _blocks(rough.astype(np.float64), block)
     score = rows.base + bias[:, None] + np.matmul(weight, said).reshape(classes, -1)
     top = score.max(0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.reservoir import OPEN, Reservoir, hashes, number_hashes, seed, to_keys
+from likely.reservoir import OPEN, Reservoir, hashes, lowest, most_rows, number_hashes, seed, to_keys
 from likely.schema import CATEGORY, NUMBER, Column, Schema
 from likely.sources.batch import Batch, Coded
 from likely.threads import in_parallel, slabs
@@ -44,21 +44,23 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
         a, b = part
         total = of_class[y[a:b]]
         for name in categories:
-            total += of_value[name][_places(found[name], a, b)]
+            total += of_value[name][_places(found[name], slice(a, b))]
         table = batch.numbers(numbers, a, b)
         for j, name in enumerate(numbers):
             total += number_hashes(table[:, j], name)
         keys[a:b] = to_keys(total)
 
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
-    rows = _lowest(keys, np.flatnonzero((w > 0) & (keys < limit.value)), empty.most)
-    columns: dict[str, NDArray[np.int32] | Array] = {n: _places(found[n], 0, batch.rows)[rows] for n in categories}
-    for name in numbers:
-        columns[name] = batch.numbers([name], 0, batch.rows)[rows, 0]
-    return Reservoir.of(keys[rows], y[rows], w[rows], {name: columns[name] for name in empty.columns})
+    most = most_rows(len(empty.columns))
+    some = _candidates(keys, np.flatnonzero((w > 0) & (keys < limit.value)), most)
+    chosen, whole, beyond = lowest(keys[some], w[some], most)
+    rows = some[chosen]
+    columns: dict[str, NDArray[np.int32] | Array] = {n: _places(found[n], rows) for n in categories}
+    columns |= {name: batch.numbers([name], 0, batch.rows)[rows, 0] for name in numbers}
+    return Reservoir(keys[rows], y[rows], whole, {name: columns[name] for name in empty.columns}, beyond)
 
 
-def _lowest(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The rows that may be among the lowest, rows alike being one; more than are wanted, so that the limit is seen."""
     if len(rows) > 2 * most:
         own = keys[rows]
@@ -68,8 +70,8 @@ def _lowest(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return rows
 
 
-def _places(coded: Coded, start: int, stop: int) -> NDArray[np.int32]:
+def _places(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
     """The codes of some rows as places in the values, -1 where a cell is missing."""
-    codes = coded.codes[start:stop]
+    codes = coded.codes[rows]
     place = codes if coded.low == 0 else codes.astype(np.int64) - coded.low
     return np.where((place >= 0) & (place < len(coded.values)), place, -1).astype(np.int32)

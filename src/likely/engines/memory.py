@@ -22,7 +22,7 @@ from likely.engines.coding import coded_columns
 from likely.engines.drawing import Limit, draw, nothing_drawn
 from likely.engines.weights import check_weights
 from likely.errors import DataError
-from likely.families import Block, Categorical, Encoded, Gaussian, Text
+from likely.families import Binned, Block, Categorical, Encoded, Gaussian, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, totals
 from likely.families.words import Words
@@ -201,28 +201,31 @@ def _count_group(
     coded_names = [name for name in names if kind[name] == CATEGORY]
     numbers = [name for name in names if kind[name] != CATEGORY]
     table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
-    if table is not None and (counted := _count_whole_numbers(table, coded_names, y, w, classes, found)):
-        return counted
+    if table is not None and (whole := _count_whole_numbers(table, coded_names, y, w, classes, found)):
+        return whole
     coded = coded_columns(batch, coded_names)
     found.update(zip(coded_names, coded, strict=True))
     apart = _apart(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
 
-    def count(part: tuple[int, int]) -> list[Statistic]:
-        a, b = part
+    def count(part: tuple[list[str], int, int]) -> list[Statistic]:
+        some, a, b = part
         if apart:
             rows = Encoded(NONE, low, size, NONE, columns=tuple(column[a:b] for column in apart))
             return family.count(rows, y[a:b], w[a:b], classes)
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
-        rows = Encoded(codes, low, size, batch.numbers(numbers, a, b))
+        rows = Encoded(codes, low, size, batch.numbers(some, a, b))
         if family.strict:
             _refuse_numbers(batch, group, numbers, rows.numbers, y[a:b], w[a:b], a)
         return family.count(rows, y[a:b], w[a:b], classes)
 
-    parts = slabs(batch.rows, len(names)) or [(0, 0)]
+    # A histogram is worth a thread of its own; other families count all columns of a stretch of rows in one sweep.
+    wanted = [[n] for n in numbers] if isinstance(family, Binned) and batch.rows >= FEW_ROWS else [numbers]
+    parts = slabs(batch.rows, len(names) // len(wanted)) or [(0, 0)]
     with np.errstate(all="ignore"):  # what is not finite is named below
-        sums = totals(in_parallel(count, parts))
+        counted = in_parallel(count, [(some, a, b) for some in wanted for a, b in parts])
+    sums = [s for i in range(0, len(counted), len(parts)) for s in totals(counted[i : i + len(parts)])]
     if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
         for a, b in parts:
             _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)

@@ -93,8 +93,9 @@ def shapes(seen: Array, centres: Array | None) -> Iterator[Shape]:
     yield _lent("as counted", seen)
     if centres is None or len(seen) < 2:
         return
+    apart = squares_apart(seen)
     for bandwidth in BANDWIDTHS:
-        yield _lent(f"smoothed by {bandwidth:g} of the rows", lend(seen, bandwidth))
+        yield _lent(f"smoothed by {bandwidth:g} of the rows", lend(seen, apart, bandwidth))
     if len(seen) >= FEWEST:
         yield from _bells(seen, centres)
 
@@ -103,12 +104,21 @@ def _lent(name: str, often: Array) -> Shape:
     return Shape(name, often, np.maximum(often - 1.0, 0.0), np.maximum(often.sum(1) - 1.0, 0.0))
 
 
-def lend(seen: Array, bandwidth: float) -> Array:
-    """The counts once every bin has lent to its neighbours; to itself a bin gives all it has."""
+def squares_apart(seen: Array) -> Array:
+    """How far every bin lies from every other along the ranks, squared."""
     mass = seen.sum(1)
     rank = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-300)
-    apart = (rank[:, None] - rank) / bandwidth
-    lent: Array = np.where(np.abs(apart) <= REACH, np.exp(-0.5 * apart * apart), 0.0) @ seen
+    apart: Array = (rank[:, None] - rank) ** 2
+    return apart
+
+
+def lend(seen: Array, apart: Array, bandwidth: float) -> Array:
+    """The counts once every bin has lent to its neighbours; to itself a bin gives all it has."""
+    given = apart * (-0.5 / bandwidth**2)
+    near = given >= -0.5 * REACH**2
+    np.exp(given, out=given, where=near)
+    given *= near
+    lent: Array = given @ seen
     return lent
 
 
