@@ -50,7 +50,7 @@ class Reservoir:
         """A reservoir is there even while it is empty."""
         return True
 
-    def take(self, rows: NDArray[Any]) -> Reservoir:
+    def take(self, rows: NDArray[Any] | slice) -> Reservoir:
         """Some of the rows."""
         columns = {name: x[rows] for name, x in self.columns.items()}
         return Reservoir(self.keys[rows], self.labels[rows], self.weights[rows], columns, self.limit)

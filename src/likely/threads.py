@@ -38,6 +38,11 @@ def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
     return [work(part) for part in parts] if alone else list(pool().map(work, parts))
 
 
+def shared_out(work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
+    """The work done on every part, in order; parts of few rows are done here, faster than handed to a thread."""
+    return in_parallel(work, parts) if rows >= FEW_ROWS else [work(part) for part in parts]
+
+
 def one_of_several() -> None:
     """This thread does one of several things at a time: it needs no more threads for the parts of it."""
     _here.one_of_several = True

@@ -21,6 +21,7 @@ from likely.families.statistics import Moments
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
+from likely.threads import in_parallel, shared_out, slabs
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -34,6 +35,7 @@ FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 ROUNDS = 6
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 1.0, 1.0
 NEGLIGIBLE = 1e-3  # a weight
+TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which all weights are pulled
 RISE_ROWS = 8_000  # by which is told what each column is worth
 LOWEST = -50.0  # evidence: what was ruled out by a count of zero is not to break the sums
 
@@ -53,9 +55,11 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     if sample is None or classes < 2 or not len(sample):
         return None
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
-    sample = sample.take(np.arange(min(len(sample), rows)))
+    sample = sample.take(slice(rows)) if rows < len(sample) else sample
     sample = replace(sample, weights=np.minimum(sample.weights, HEAVIEST))
-    terms = [_term(tally, sample, i, parameters) for i, parameters in enumerate(believed)]
+    own = np.arange(len(sample)) * classes + sample.labels  # where, among all entries, each row's own class stands
+    numbered = list(enumerate(believed))
+    terms = shared_out(lambda one: _term(tally, sample, own, *one), numbered, len(sample))
     spoken = [term for term in terms if term is not None]
     if not spoken:
         return None
@@ -69,22 +73,22 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     return fit.result(tally, believed, absent)
 
 
-def _term(tally: Tally, sample: Reservoir, i: int, believed: Parameters) -> Term | None:
+def _term(tally: Tally, sample: Reservoir, own: NDArray[np.int64], i: int, believed: Parameters) -> Term | None:
     """What a block says of the rows of the sample; None of texts, which are fitted on documents of their own."""
     form: Any = believed.form
     if hasattr(form, "terms"):
         return None
     block, classes = tally.blocks[i], len(tally.schema.classes)
-    labels, whose = sample.labels, np.arange(len(sample))
     if isinstance(form, Lookup) and len(block.columns) == 1 and tally.schema.by_name[block.columns[0]].kind == CATEGORY:
         codes = np.where(sample.columns[block.columns[0]] < 0, len(form.table) - 1, sample.columns[block.columns[0]])
     elif isinstance(form, Steps):
         codes = form.codes(sample.columns[block.columns[0]])
     else:
         return Term(block.name, _plain_term(tally, sample, i, form))
-    said = np.maximum(form.table, LOWEST).astype(np.float32)[codes]
-    own = form.table if believed.left_out is None else np.concatenate([believed.left_out, np.zeros((2, classes))])
-    said[whose, labels] = np.maximum(own[codes, labels], LOWEST)
+    said = np.maximum(form.table, LOWEST).astype(np.float32).take(codes, axis=0)
+    rest = form.table if believed.left_out is None else np.concatenate([believed.left_out, np.zeros((2, classes))])
+    rest = np.maximum(rest, LOWEST).astype(np.float32)
+    said.reshape(-1)[own] = rest.reshape(-1).take(codes * classes + sample.labels)
     searched = grouped(codes, len(form.table) - 2, isinstance(form, Steps), sample.weights)
     return Term(block.name, said, searched)
 
@@ -167,16 +171,19 @@ class Fit:
         for said, left_out, columns in absent.values():
             evidence.append(_missing_term(sample, columns, said, left_out))
         fit = Fit(sample, terms, base, evidence, np.zeros(0), np.zeros(len(seen)), 1.0, len(evidence), {})
-        one = fit._problem([np.sum(evidence, axis=0)], np.ones(1), np.array([TEMPERATURE_STRENGTH]))
+        summed = np.sum([said[:TEMPERATURE_ROWS] for said in evidence], axis=0)
+        one = fit._problem([summed], np.ones(1), np.array([TEMPERATURE_STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
         fit.temperature = float(weight[0])
         fit._solve(np.full(len(evidence), fit.temperature))
         return fit
 
     def _problem(self, evidence: Sequence[Single], centre: Array, strength: Array) -> Problem:
-        rows = min(len(self.base), max(1000, FIT_ENTRIES // self.base.shape[1]))
+        rows = min(len(evidence[0]), max(1000, FIT_ENTRIES // self.base.shape[1]))
         labels, weights = self.sample.labels[:rows], self.sample.weights[:rows]
-        return Problem([each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH)
+        return Problem(
+            [each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH
+        )
 
     def _solve(self, start: Array) -> None:
         tables = len(self.evidence) - self.alone
@@ -186,13 +193,19 @@ class Fit:
 
     def shares(self) -> Array:
         """The probability of each class for every row, the row left out."""
-        score = self.base.astype(np.float64) + self.bias
-        for weight, evidence in zip(self.weights, self.evidence, strict=True):
-            if weight > 0:
-                score += np.multiply(evidence, weight, dtype=np.float64)
-        grown = np.exp(score - score.max(1, keepdims=True))
-        shares: Array = grown / grown.sum(1, keepdims=True)
-        return shares
+
+        def work(part: tuple[int, int]) -> Array:
+            a, b = part
+            score = self.base[a:b].astype(np.float64) + self.bias
+            for weight, evidence in zip(self.weights, self.evidence, strict=True):
+                if weight > 0:
+                    score += np.multiply(evidence[a:b], weight, dtype=np.float64)
+            score -= score.max(1, keepdims=True)
+            np.exp(score, out=score)
+            score /= score.sum(1, keepdims=True)
+            return score
+
+        return np.concatenate(in_parallel(work, slabs(len(self.base), len(self.evidence) * self.base.shape[1])))
 
     def grow(self, order: int) -> bool:
         """The tables that surprise most are made and believed as far as they deserve; whether there were any."""
@@ -233,12 +246,14 @@ class Fit:
         for part in parts:
             score += part
         whole = w @ _lost(score, labels)
-        found = {}
-        for i, term in enumerate(self.terms):
+
+        def work(i: int) -> float:
             within = [] if self.shared else [t for t, columns in enumerate(self.tables) if i in columns]
             silent = score - parts[i] - sum(parts[self.alone + t] for t in within)
-            found[term.name] = float((w @ _lost(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
-        return found
+            return float((w @ _lost(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
+
+        rises = shared_out(work, range(len(self.terms)), rows)
+        return {term.name: rise for term, rise in zip(self.terms, rises, strict=True)}
 
     def result(self, tally: Tally, believed: Sequence[Parameters], absent: dict[str, Any]) -> Calibration:
         """What was found, as a part of the model."""

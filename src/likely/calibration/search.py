@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration.tables import COMPILED, Axis, Cells, Rows, search_gain
+from likely.calibration.tables import Axis, Cells, Rows
+from likely.kernels import Kernel
 from likely.threads import in_parallel
 
 Array = NDArray[np.float64]
@@ -21,6 +22,11 @@ VALUES = 48  # of a category in a table: the rare rest is one value
 CELLS = 1 << 14
 ENTRIES = 1 << 20  # cells times classes of one table
 COLUMNS = 64  # that are searched: those that say most by themselves
+MOST_COLUMNS = 4  # of a set
+RIDGE = 4.0  # imagined spread in the search
+COMPILED = 20_000  # entries from which a compiled loop is faster than NumPy's own count
+STRETCH = 2048  # rows
+TOGETHER = 16  # sets that a thread takes at a time
 Set = tuple[int, ...]
 
 
@@ -92,21 +98,74 @@ def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, 
     wrong *= rows.weights[:, None]
     if wrong.shape[1] == 2:  # the two classes mirror each other
         wrong, squared = wrong[:, 1:], squared[:, 1:]
-    seen = np.ascontiguousarray(wrong, np.float32), np.ascontiguousarray(squared, np.float32)
     limit = min(CELLS, max(256, ENTRIES // rows.shares.shape[1]))
     candidates = _candidates(columns, set(have), order, limit)
-    codes = {i: column.of_search[column.codes] for i, column in columns.items()}
-    sizes = {i: int(column.of_search[-1]) + 1 for i, column in columns.items()}
-
-    def work(candidate: Set) -> float:
-        held = [sizes[i] for i in candidate]
-        return search_gain(_cells([codes[i] for i in candidate], held), int(np.prod(held)), *seen)
-
-    few = seen[0].size < COMPILED  # then handing a candidate to a thread takes longer than the work
-    gains = [work(candidate) for candidate in candidates] if few else in_parallel(work, candidates)
+    gains = search_gains(columns, candidates, np.concatenate([wrong, squared], axis=1, dtype=np.float32))
     ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
     wanted = max(2, -(-terms // 2))
     return [candidate for gained, candidate in ranked[:wanted] if gained > 0]
+
+
+def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise: Single) -> list[float]:
+    """What the table of each set would gain, by one careful step from nothing: surprises that add up in its cells.
+
+    A row's surprise is the truth less the probability, class by class, and then the square of it. Each cell's step is
+    judged with the row's own surprise left out.
+    """
+    names = list(columns)
+    codes = np.stack([columns[i].of_search.astype(np.uint8)[columns[i].codes] for i in names])  # of few groups
+    sizes = np.array([int(columns[i].of_search[-1]) + 1 for i in names])
+    places = [[names.index(i) for i in each] for each in sets]
+    compiled = surprise.size >= COMPILED
+    if compiled:
+        add_up.prepare()
+
+    def work(part: Sequence[list[int]]) -> list[float]:
+        ends = np.cumsum([0, *(int(np.prod(sizes[each])) for each in part)])
+        sums = np.zeros((ends[-1], surprise.shape[1]))
+        if compiled:
+            which = np.array([each + [-1] * (MOST_COLUMNS - len(each)) for each in part])
+            add_up(surprise, codes, which, sizes, ends, sums)
+        else:
+            for each, (a, b) in zip(part, pairwise(ends), strict=True):
+                place = np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each]))
+                sums[a:b] = np.stack([np.bincount(place, x, b - a) for x in surprise.T], axis=1)
+        d, v = np.split(sums, 2, axis=1)
+        d = d * d
+        gains = ((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum(1)
+        return [float(gains[a:b].sum()) for a, b in pairwise(ends)]
+
+    parts = [places[a : a + TOGETHER] for a in range(0, len(places), TOGETHER)]
+    found = in_parallel(work, parts) if compiled else [work(part) for part in parts]
+    return [gained for part in found for gained in part]
+
+
+@Kernel
+def add_up(surprise, codes, sets, sizes, starts, sums):  # type: ignore[no-untyped-def]
+    """The surprises added up by the cells of every set; a stretch of rows stays at hand for all of them."""
+    rows, width = surprise.shape
+    cells = np.empty(STRETCH, np.uint32)  # unsigned: a place that cannot be negative is not looked at twice
+    for a in range(0, rows, STRETCH):
+        some = surprise[a : a + STRETCH]
+        n = len(some)
+        for s in range(len(sets)):
+            first = codes[sets[s, 0], a : a + n]
+            for r in range(n):
+                cells[r] = first[r]
+            for k in range(1, sets.shape[1]):
+                if sets[s, k] >= 0:
+                    size, more = np.uint32(sizes[sets[s, k]]), codes[sets[s, k], a : a + n]
+                    for r in range(n):
+                        cells[r] = cells[r] * size + np.uint32(more[r])
+            table = sums[starts[s] : starts[s + 1]]
+            for r in range(n):
+                cell = cells[r]
+                if width == 2:
+                    table[cell, 0] += some[r, 0]
+                    table[cell, 1] += some[r, 1]
+                else:
+                    for c in range(width):
+                        table[cell, c] += some[r, c]
 
 
 def _candidates(columns: Mapping[int, Searched], have: set[Set], order: int, limit: int) -> list[Set]:

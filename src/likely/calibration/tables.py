@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.kernels import Kernel
-
 Array = NDArray[np.float64]
 Cells = NDArray[np.int32]
 
@@ -22,8 +20,6 @@ SHRINKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # imagined rows, a
 USUAL_SHRINK = 8.0
 CHOOSING_ROWS = 8_000  # by which blur and shrink are chosen
 SURENESS = 1.64  # standard errors that a table must gain
-RIDGE = 4.0  # imagined spread in the search
-COMPILED = 20_000  # entries from which a compiled loop is faster than NumPy's own count
 
 
 @dataclass(frozen=True)
@@ -120,33 +116,3 @@ def gain(seen: Array, expected: Array, shrink: float, cells: Cells, rows: Rows) 
     ratios = _ratios(seen, expected, shrink, cells, rows)
     each = np.log(ratios[np.arange(len(cells)), rows.labels] / np.einsum("rc,rc->r", rows.shares, ratios))
     return float(rows.weights @ each), float(rows.weights @ (each * each))
-
-
-def search_gain(cells: Cells, number: int, wrong: NDArray[np.float32], squared: NDArray[np.float32]) -> float:
-    """What a table would gain, by one careful step from nothing: surprises that add up in its cells.
-
-    `wrong` is the truth less the probability, row by row; `squared` its square. Each cell's step is judged with the row's
-    own surprise left out.
-    """
-    classes = wrong.shape[1]
-    summed, spread = np.zeros((number, classes)), np.zeros((number, classes))
-    if wrong.size < COMPILED:
-        place = (cells.astype(np.int64)[:, None] * classes + np.arange(classes)).ravel()
-        summed[:] = np.bincount(place, wrong.ravel(), number * classes).reshape(number, classes)
-        spread[:] = np.bincount(place, squared.ravel(), number * classes).reshape(number, classes)
-    else:
-        add_up(wrong, squared, cells, summed, spread)
-    there = np.flatnonzero(spread)
-    v, d = spread.ravel()[there], summed.ravel()[there] ** 2
-    return float(((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum())
-
-
-@Kernel
-def add_up(wrong, squared, cells, summed, spread):  # type: ignore[no-untyped-def]
-    """The lines of two tables added up by cell."""
-    classes = wrong.shape[1]
-    for r in range(cells.shape[0]):
-        cell = cells[r]
-        for c in range(classes):
-            summed[cell, c] += wrong[r, c]
-            spread[cell, c] += squared[r, c]

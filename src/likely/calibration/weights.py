@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.threads import in_parallel
+from likely.threads import in_parallel, shared_out
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 STEPS = 25
 TOLERANCE = 1e-10  # of the loss: so near to the best that the order of rows and columns leaves no trace
-PROMISE = 1e-14  # of the loss: a step that promises less is not worth a look
+TRUSTED = 1e-4  # a step so short is taken without a look: what is left after it is its square
 SMALLEST_STEP = 1e-3
-VECTOR, MATRIX = 9_000, 250_000  # entries, and products, of a block: from these on linear algebra takes threads of its own
+VECTOR, MATRIX = 9_000, 250_000  # entries, and products, of a block: of more, linear algebra takes its own threads
 TAKEN = 1 << 18  # entries that a thread takes at a time
 FIRST_ROWS = 6_000  # on which a start is found, where there are many times more
 
@@ -54,7 +54,8 @@ class Problem:
         now = self.look(at)
         for _ in range(STEPS):
             step = _step(now.bend, now.slope, at, len(weight))
-            if -0.5 * float(now.slope @ step) <= PROMISE * (1 + abs(now.loss)):
+            if np.abs(step).max() <= TRUSTED:
+                at = self._within(at + step)
                 break
             tried, new = self._walk(at, step, now)
             done = abs(now.loss - new.loss) <= TOLERANCE * (1 + abs(now.loss))
@@ -71,12 +72,16 @@ class Problem:
         said = [each[:rows] for each in self.evidence]
         return replace(self, evidence=said, base=self.base[:rows], labels=self.labels[:rows], weights=some * more)
 
+    def _within(self, at: Array) -> Array:
+        """The place itself, or that on the walls which is nearest to it."""
+        terms = len(self.evidence)
+        return np.concatenate([np.maximum(at[:terms], 0.0), at[terms:]])
+
     def _walk(self, at: Array, step: Array, now: Look) -> tuple[Array, Look]:
         """As far along the step as the loss truly falls."""
-        terms, length = len(self.evidence), 1.0
+        length = 1.0
         while True:
-            tried = at + length * step
-            tried[:terms] = np.maximum(tried[:terms], 0.0)
+            tried = self._within(at + length * step)
             new = self.look(tried)
             if new.loss <= now.loss + 1e-4 * min(0.0, float(now.slope @ (tried - at))) or length < SMALLEST_STEP:
                 return tried, new
@@ -92,8 +97,11 @@ class Problem:
             return x[:, 1:].T - x[:, :1].T if classes == 2 else x.T
 
         said = np.zeros((len(self.evidence), 1 if classes == 2 else classes, rows), np.float32)
-        for t, each in enumerate(self.evidence):
-            said[t, :, : len(each)] = wide(each)
+
+        def lay(t: int) -> None:
+            said[t, :, : len(self.base)] = wide(self.evidence[t])
+
+        shared_out(lay, range(len(self.evidence)), rows)
         more = (0, rows - len(self.base))
         base = np.pad(wide(self.base), ((0, 0), more))
         return Rows(said, base, np.pad(self.labels, more), np.pad(self.weights, more))
@@ -130,7 +138,8 @@ class Rows:
 
     def some(self, start: int, stop: int) -> Rows:
         """Some of the rows."""
-        return Rows(*(x[..., start:stop] for x in (self.said, self.base, self.labels, self.weights)))
+        some = slice(start, stop)
+        return Rows(self.said[..., some], self.base[:, some], self.labels[some], self.weights[some])
 
 
 @dataclass(frozen=True)
@@ -193,7 +202,8 @@ def _blocks(x: NDArray[Any], size: int) -> NDArray[Any]:
 
 def _product(a: NDArray[Any], b: NDArray[Any]) -> Array:
     """The product of every line of one with every line of the other, block by block."""
-    return np.matmul(a, b.transpose(0, 2, 1)).sum(0, dtype=np.float64)
+    summed: Array = np.matmul(a, b.transpose(0, 2, 1)).sum(0, dtype=np.float64)
+    return summed
 
 
 def _mirrored(bend: Array) -> Array:

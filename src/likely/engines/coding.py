@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from likely.sources.batch import Batch, Coded
-from likely.threads import FEW_ROWS, in_parallel
+from likely.threads import shared_out
 
 
 def coded_columns(batch: Batch, names: Sequence[str]) -> list[Coded]:
     """The codes of several columns; those of a few rows are made faster than handed to a thread."""
-    return [batch.coded(name) for name in names] if batch.rows < FEW_ROWS else in_parallel(batch.coded, names)
+    return shared_out(batch.coded, names, batch.rows)

@@ -28,7 +28,7 @@ from likely.sources.cells import (
 from likely.sources.documents import Documents, Strings, arrow_documents
 
 Array = NDArray[np.float64]
-SHORT = 10_000  # rows: codes of more are not kept, for they may be many
+SHORT = 1 << 18  # rows: codes of more are not kept, for they may be many
 
 
 @dataclass(frozen=True)
