@@ -28,7 +28,7 @@ from likely.families import (
 )
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
 from likely.sources import EMPTY, Batch, Coded, Source, require_rows
-from likely.threads import shared_out
+from likely.threads import side_by_side
 
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
 FEWEST_ROWS_FOR_ID = 8
@@ -85,7 +85,7 @@ def plan_columns(
     given = _given(families, joint, list(names))
     columns: list[Column] = []
     ignored: list[tuple[str, str]] = []
-    looked_at = shared_out(lambda name: _column(batch, name, given.get(name), keep_all), names, batch.rows)
+    looked_at = side_by_side(lambda name: _column(batch, name, given.get(name), keep_all), names, batch.rows)
     for name, (column, reason) in zip(names, looked_at, strict=True):
         if column is None:
             ignored.append((name, reason))

@@ -19,7 +19,8 @@ _here = threading.local()  # a thread that counts one of several batches has the
 @cache
 def pool() -> ThreadPoolExecutor:
     """The threads that count and score; kernels let go of the interpreter."""
-    return ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, 16)), thread_name_prefix="likely")
+    workers = max(1, min(os.cpu_count() or 1, 16))
+    return ThreadPoolExecutor(workers, "likely", one_of_several)  # none of them ever waits for the others
 
 
 if hasattr(os, "register_at_fork"):
@@ -33,12 +34,12 @@ def slabs(rows: int, width: int) -> list[tuple[int, int]]:
 
 
 def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
-    """The work done on every part, in order; one part, or the parts of one batch among several, without more threads."""
+    """The work done on every part, in order; one part, or the parts of one thing among several, without more threads."""
     alone = len(parts) < 2 or getattr(_here, "one_of_several", False)
     return [work(part) for part in parts] if alone else list(pool().map(work, parts))
 
 
-def shared_out(work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
+def side_by_side(work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
     """The work done on every part, in order; parts of few rows are done here, faster than handed to a thread."""
     return in_parallel(work, parts) if rows >= FEW_ROWS else [work(part) for part in parts]
 

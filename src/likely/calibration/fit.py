@@ -21,7 +21,7 @@ from likely.families.statistics import Moments
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
-from likely.threads import in_parallel, shared_out, slabs
+from likely.threads import in_parallel, side_by_side, slabs
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -59,7 +59,7 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     sample = replace(sample, weights=np.minimum(sample.weights, HEAVIEST))
     own = np.arange(len(sample)) * classes + sample.labels  # where, among all entries, each row's own class stands
     numbered = list(enumerate(believed))
-    terms = shared_out(lambda one: _term(tally, sample, own, *one), numbered, len(sample))
+    terms = side_by_side(lambda one: _term(tally, sample, own, *one), numbered, len(sample))
     spoken = [term for term in terms if term is not None]
     if not spoken:
         return None
@@ -252,7 +252,7 @@ class Fit:
             silent = score - parts[i] - sum(parts[self.alone + t] for t in within)
             return float((w @ _lost(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
 
-        rises = shared_out(work, range(len(self.terms)), rows)
+        rises = side_by_side(work, range(len(self.terms)), rows)
         return {term.name: rise for term, rise in zip(self.terms, rises, strict=True)}
 
     def result(self, tally: Tally, believed: Sequence[Parameters], absent: dict[str, Any]) -> Calibration:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.threads import in_parallel, shared_out
+from likely.threads import in_parallel, side_by_side
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -101,7 +101,7 @@ class Problem:
         def lay(t: int) -> None:
             said[t, :, : len(self.base)] = wide(self.evidence[t])
 
-        shared_out(lay, range(len(self.evidence)), rows)
+        side_by_side(lay, range(len(self.evidence)), rows)
         more = (0, rows - len(self.base))
         base = np.pad(wide(self.base), ((0, 0), more))
         return Rows(said, base, np.pad(self.labels, more), np.pad(self.weights, more))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from likely.sources.batch import Batch, Coded
-from likely.threads import shared_out
+from likely.threads import side_by_side
 
 
 def coded_columns(batch: Batch, names: Sequence[str]) -> list[Coded]:
     """The codes of several columns; those of a few rows are made faster than handed to a thread."""
-    return shared_out(batch.coded, names, batch.rows)
+    return side_by_side(batch.coded, names, batch.rows)
