@@ -70,7 +70,9 @@ def predictions(model: Model, source: Source, absent: str, *, as_written: bool) 
 
 def with_answers(batch: Batch, posterior: Posterior, prefix: str, probabilities: bool) -> Columns:
     """The columns of a batch, then its label and, if asked for, the probability of each class."""
-    columns: Columns = {name: batch.columns[name] for name in batch.names}  # type: ignore[attr-defined]
+    from likely.sources.rows import take_columns
+
+    columns = take_columns(batch, batch.names).columns
     answers: Columns = {f"{prefix}label": _arrow_or_list(posterior.labels.tolist())}
     if probabilities:
         import pyarrow as pa

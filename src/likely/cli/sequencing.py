@@ -107,7 +107,7 @@ def _answered(found: Chain, steps: Steps, states: Any, source: Any, prefix: str,
     for batch in source.batches({name: known.get(name, CATEGORY) for name in names}):
         part = slice(at, at + batch.rows)
         at += batch.rows
-        columns: dict[str, Any] = dict(take_columns(batch, shown).columns)  # type: ignore[attr-defined]
+        columns: dict[str, Any] = take_columns(batch, shown).columns
         answers = {f"{prefix}state": pa.array([found.states[s] for s in states[part]])}
         answers |= {f"{prefix}p_{state}": pa.array(shares[part, j]) for j, state in enumerate(found.states)}
         yield export.beside(columns, answers)
