@@ -11,29 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from timing import median
+
 RESULTS: list[dict[str, Any]] = []
-
-
-def median(work: Callable[[], Any], repeats: int = 5) -> float:
-    """The median time of several runs, after one that warms up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def row(section: str, what: str, ours: float, theirs: float, goal: str, *, inverse: bool = False) -> None:

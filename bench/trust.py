@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from timing import median
 
 REPEATS = 3
 
@@ -36,17 +37,6 @@ def table(rows: int, seed: int = 0) -> Any:
     )
 
 
-def median(work: Callable[[], Any]) -> float:
-    """The median time of several runs, after one that warms up."""
-    work()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
 def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -> None:
     """Every line of this section."""
     import likely
@@ -55,13 +45,16 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
     rows = 20_000 if small else 100_000
     data = table(rows)
     features = data.drop(columns="y")
-    counting = median(lambda: likely.learn(data, "y", plain=True))
-    default = median(lambda: likely.learn(data, "y"))
+    counting = median(lambda: likely.learn(data, "y", plain=True), REPEATS)
+    default = median(lambda: likely.learn(data, "y"), REPEATS)
     row("trust", f"default against plain counting, {rows:,} x 20", default, counting, "<= 15x", inverse=True)
     plain("trust", f"learning by default, {rows:,} x 20", default, "s", "<= 3 s")
     model, textbook = likely.learn(data, "y"), likely.learn(data, "y", plain=True)
     plain("trust", "sets of columns that speak together in it", len(model.calibration.interactions), "sets", "-")
-    asked, plainly = median(lambda: model.posterior(features)), median(lambda: textbook.posterior(features))
+    asked, plainly = (
+        median(lambda: model.posterior(features), REPEATS),
+        median(lambda: textbook.posterior(features), REPEATS),
+    )
     row("trust", f"predicting with weights and sets, {rows:,} rows", asked, plainly, "<= 4x", inverse=True)
     khiops(data, default, row, plain)
     if not small:
@@ -70,7 +63,7 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
         likely.learn(large, "y")
         plain("trust", "learning by default, 1,000,000 x 20", time.perf_counter() - start, "s", "< 20 s")
     tiny = data.head(150)
-    plain("trust", "learning by default, 150 x 20", median(lambda: likely.learn(tiny, "y")), "s", "< 0.2 s")
+    plain("trust", "learning by default, 150 x 20", median(lambda: likely.learn(tiny, "y"), REPEATS), "s", "< 0.2 s")
 
 
 def khiops(data: Any, ours: float, row: Callable[..., None], plain: Callable[..., None]) -> None:

@@ -18,6 +18,18 @@ TEXTS = ("a", "b", "c", "Ünï", "with space", "'\";--")
 # Weights that are sums of powers of two add up without rounding in any order, so that counts can be compared exactly.
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 2.0, 3.0)
 
+# Ten rows in which there is little to be found, or that lie at the edge of what numbers can hold.
+ODD_TABLES = (
+    {"a": [1.0] * 10},
+    {"a": [None] * 9 + [1.0]},
+    {"a": [1.0, 2.0] * 5},
+    {"a": ["x", "y"] * 5, "b": [3.0] * 10},
+    {"a": [1.0] * 9 + [1e9]},
+    {"a": [1e-200, 2e-200] * 5},
+    {"a": [1.7e9, 1.7e9 + 1] * 5, "b": ["u"] * 10},
+    {"a": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0], "b": [2.0] * 10},
+)
+
 
 @dataclass(frozen=True)
 class Case:

@@ -29,7 +29,7 @@ from likely.families import (
 )
 from likely.families.base import Imagined, imagined_rows
 from likely.families.categorical import Shares
-from likely.families.forms import Lookup
+from likely.families.forms import Line, Lookup
 from likely.families.gaussian import dust
 from likely.families.joint import cells_of
 from likely.families.predictive import (
@@ -182,10 +182,11 @@ def _shares_of_events(case: _Case) -> Arc:
         raise case.improper("no event is imagined for a value", "choose smoothing above 0 for it")
     on, off = _urn(seen, imagined), _urn(seen.sum(0, keepdims=True), imagined)
     own, shared = (seen + imagined).T, np.repeat((seen.sum(0) + imagined)[:, None], case.classes, 1)
-    base: str = case.parameters.form.base  # type: ignore[union-attr]
+    form = case.parameters.form
+    assert isinstance(form, Line)
     if binomial:  # counted as failures and successes, scored as successes and failures
         own, shared = own[::-1], shared[::-1]
-    return Arc(on, off, Polya(own, base), Polya(shared, base))
+    return Arc(on, off, Polya(own, form.base), Polya(shared, form.base))
 
 
 def _events(case: _Case) -> Arc:
@@ -209,7 +210,8 @@ def _events(case: _Case) -> Arc:
 
 def _bell_curve(case: _Case) -> Arc:
     """Numbers: mean and variance have a normal–inverse-gamma prior, one imagined row like all rows if none is given."""
-    tie = case.block.family.tie  # type: ignore[attr-defined]
+    assert isinstance(case.block.family, Gaussian)
+    tie = case.block.family.tie
     if tie in ("column", "both"):
         raise case.improper(f"tie={tie!r} shares a variance with other columns", "use tie=None or tie='class'")
     moments: Moments = case.statistic

@@ -1,34 +1,40 @@
-"""The scikit-learn door: counting behind fit and predict. scikit-learn is imported here and nowhere else."""
+"""The scikit-learn door to tables with labels: counting behind fit and predict."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
+from likely.doorway import (
+    TableEstimator,
+    as_array,
+    by_name,
+    column_names,
+    encode_labels,
+    is_frame,
+    labelled,
+    planned,
+    refuse_hidden,
+    rows_of,
+    shared_out,
+)
 from likely.engines import Plan
-from likely.engines.memory import sorted_labels, tally_batch
-from likely.engines.shares import Held
+from likely.engines.memory import tally_batch
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
-from likely.partly import Choice, partly
-from likely.planning import plan_columns
 from likely.prior import priors, textbook
-from likely.sources import MISSING, Batch, Coded, Frame, InMemory, Matrix
-from likely.sources.batch import code_arrow, code_list, to_arrow
-from likely.sources.memory import from_memory
+from likely.sources import Batch, InMemory
 from likely.tally import Tally
 from likely.threads import in_parallel, slabs
 
@@ -36,7 +42,7 @@ Array = NDArray[np.float64]
 NOTES_SHOWN = 3
 
 
-class NaiveBayes(ClassifierMixin, BaseEstimator):
+class NaiveBayes(ClassifierMixin, TableEstimator):
     """Each class as likely as its share of the rows times what every column says of it.
 
     Parameters
@@ -99,8 +105,8 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         prior = self._priors(tally)
         labels = encode_labels(y)[0]
         if (labels.codes < labels.low).any():
-            plan = replace(self._plan(self._rows(X, reset=False)), blocks=tally.blocks)
-            found = shared_out(self._rows(X, reset=False), labels, sample_weight, plan, prior)
+            plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
+            found = shared_out(rows_of(self, X, reset=False), labels, sample_weight, plan, prior)
             self.unlabelled_ = found.unlabelled
             self._believe(found.model, dtype)
         else:
@@ -152,10 +158,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
             X = X.to_dict() if hasattr(self, "feature_names_in_") else X.to_numpy()
         if isinstance(X, Mapping):
             return self.model_.explain(X)
-        if not _is_frame(X):
-            X = _as_array(X)
+        if not is_frame(X):
+            X = as_array(X)
             X = X.reshape(1, -1) if X.ndim == 1 else X
-        batch = self._rows(X, reset=False)
+        batch = rows_of(self, X, reset=False)
         if batch.rows != 1:
             raise ValueError(f"explain takes one row, not {batch.rows}: pass X[i]")
         return self.model_.explain(InMemory(batch, "the row"))
@@ -164,26 +170,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         """The tally of these rows, in the columns of the model that was learned before, if there was one."""
         if y is None:
             validate_data(self, X, y, reset=before is None, skip_check_array=True)  # says that y is required
-        batch = self._rows(X, reset=before is None)
-        labels, dtype = encode_labels(y)
-        check_consistent_length(labels.codes, range(batch.rows))
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, labels.codes, dtype=np.float64, ensure_non_negative=True)
-            if not weights.any():
-                raise ValueError("the sample weights are all zero: nothing would be counted")
+        batch = rows_of(self, X, reset=before is None)
+        labels, dtype, weights = labelled(y, sample_weight, batch.rows)
         plan = self._plan(batch) if before is None else _plan_of(before)
         return tally_batch(batch, plan, labels, weights), dtype
 
     def _plan(self, batch: Batch) -> Plan:
-        names = list(batch.names)
-        target = "y"
-        while target in names:
-            target += "_"
-        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
-        joint = [_name(block, names) for block in self.joint]
-        plain = self.plain or self.average or textbook(self.smoothing)
-        return plan_columns(batch, names, target, families, joint, keep_all=True, plain=plain)
+        return planned(self, batch, "y", self.plain or self.average or textbook(self.smoothing))
 
     def _model(self, tally: Tally, prior: Any, declared: tuple[Any, ...] = ()) -> Model:
         made = Model(
@@ -204,16 +197,13 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         typed = labels.astype(dtype) if dtype.kind in "biufO" else labels
         self.classes_ = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
 
-    def _rows(self, X: Any, reset: bool) -> Batch:
-        return rows_of(self, X, reset)
-
     def _read_off(self, X: Any, what: str) -> NDArray[Any]:
         """Something of the posterior, each stretch of rows on a core of its own."""
         check_is_fitted(self)
         if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
             self.model_ = self.model_.recalibrate()
         scorer = self.model_.scorer
-        joint = scorer.log_joint(self._rows(X, reset=False))
+        joint = scorer.log_joint(rows_of(self, X, reset=False))
         out = joint if what != "labels" else np.empty(len(joint), self.classes_.dtype)
 
         def read(part: tuple[int, int]) -> None:
@@ -223,95 +213,6 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         if what != "log_joint":
             in_parallel(read, slabs(len(joint), 16 * len(self.classes_)))
         return out
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-
-def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
-    """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
-    if not _is_frame(X):
-        X = validate_data(estimator, _as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
-        batch = from_memory(X, MISSING).batch
-    else:
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        batch = from_memory(X, MISSING).batch
-        _refuse_nothing(batch.rows, len(batch.names), estimator)
-    names = column_names(estimator)
-    if isinstance(batch, Matrix):
-        return replace(batch, columns=tuple(names))
-    assert isinstance(batch, Frame)
-    return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
-
-
-def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
-    """The labels as codes without a sort, and the type they return in; an absent label is -1, unless all are."""
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind in "biuf":
-        gaps = np.isnan(y) if y.dtype.kind == "f" else np.zeros(0, bool)
-        if not gaps.any() or gaps.all():
-            assert_all_finite(y, input_name="y")
-            return _whole_labels(y), y.dtype
-        assert_all_finite(y[~gaps], input_name="y")
-        seen = _whole_labels(y[~gaps])
-        codes = np.full(len(y), -1, np.int64)
-        codes[~gaps] = seen.codes - seen.low
-        return Coded(codes, seen.values), y.dtype
-    column = to_arrow(y, "y")
-    coded = code_list(column) if isinstance(column, list) else code_arrow(column)
-    if len(coded.codes) and (coded.codes < 0).all():
-        raise ValueError("Input y contains NaN: no row has a label; Mixture finds classes without any")
-    if any(isinstance(value, float) and not value.is_integer() for value in coded.values):
-        raise ValueError(CONTINUOUS)
-    return coded, y.dtype
-
-
-def refuse_hidden(labels: Coded) -> None:
-    """Rows that are counted as they come need a label."""
-    absent = labels.codes < labels.low
-    if absent.any():
-        row = int(absent.argmax())
-        raise ValueError(f"Input y contains NaN: row {row} has no label; leave such rows out, or fit all rows at once")
-
-
-def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
-    """The model of rows of which some have no label."""
-    coded = sorted_labels(labels)
-    codes = np.asarray(coded.codes - coded.low, dtype=np.int64)
-    weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    made = partly(
-        lambda schema: [(Held(batch, schema), codes, weights)],
-        lambda: [batch],
-        plan,
-        coded.values,
-        prior,
-        lambda _: weights,
-    )
-    return made.learned()
-
-
-CONTINUOUS = (
-    "Unknown label type: continuous. A classifier expects discrete classes, and y looks like a regression target: "
-    "bin it, or turn it into text"
-)
-
-
-def _whole_labels(y: NDArray[Any]) -> Coded:
-    """Whole numbers are their own codes, once the gaps between them are closed."""
-    whole = y.astype(np.int64, copy=False)
-    if y.dtype.kind == "f" and not np.array_equal(whole, y):
-        raise ValueError(CONTINUOUS)
-    coded = Matrix(whole[:, None], ("y",)).coded("y")
-    seen = np.flatnonzero(np.bincount(coded.codes - coded.low, minlength=len(coded.values)))
-    if len(seen) < len(coded.values):
-        place = np.zeros(len(coded.values), np.int64)
-        place[seen] = np.arange(len(seen))
-        coded = Coded(place[coded.codes - coded.low], [coded.values[i] for i in seen.tolist()])
-    return replace(coded, values=np.array(coded.values).astype(y.dtype).tolist())
 
 
 def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
@@ -323,48 +224,6 @@ def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 def _plan_of(model: Model) -> Plan:
     keep = model.tally.sample is not None
     return Plan(model.schema.target.name, model.blocks, model.schema.columns, sample=keep)
-
-
-def _is_frame(X: Any) -> bool:
-    return bool(nw.dependencies.is_into_dataframe(X))
-
-
-def _as_array(X: Any) -> Any:
-    """Nested lists as an array that keeps numbers beside text; anything else as it is."""
-    if not isinstance(X, (list, tuple)):
-        return X
-    array = np.asarray(X)
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
-
-
-def column_names(estimator: Any) -> list[str]:
-    """What the columns are called: by their names, else by their positions."""
-    given = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(name) for name in given]
-
-
-def _name(key: Any, names: Sequence[str]) -> Any:
-    """A column by its name, which a position may stand for; several of them in a tuple."""
-    if isinstance(key, (int, np.integer)):
-        if not -len(names) <= key < len(names):
-            raise DataError(f"there is no column {int(key)}: there are {len(names)}")
-        return names[int(key)]
-    return key if isinstance(key, str) else tuple(_name(part, names) for part in key)
-
-
-def by_name(given: Mapping[Any, Any], names: Sequence[str]) -> dict[Any, Any]:
-    """A dict of columns under their names, which positions may stand for."""
-    return {_name(key, names): value for key, value in given.items()}
-
-
-def _refuse_nothing(rows: int, columns: int, estimator: Any) -> None:
-    """Words as scikit-learn uses for arrays."""
-    for count, what in ((rows, "sample"), (columns, "feature")):
-        if not count:
-            raise ValueError(
-                f"Found a frame with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 is required by "
-                f"{type(estimator).__name__}."
-            )
 
 
 def _warn(model: Model) -> None:

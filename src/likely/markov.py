@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from likely import em
 from likely.clustering import checked, known_beforehand
+from likely.doorway import TableEstimator, bells, by_name, drawn_seed, planned, rows_of, seed_of, stacked
 from likely.engines.shares import Held
 from likely.errors import UsageError
-from likely.estimators import by_name, rows_of
-from likely.families.forms import Parabola, Quadratic
-from likely.planning import plan_columns
 from likely.schema import is_missing
 from likely.sequences import Learning, Steps, checked_lengths, imagined_moves, in_sequences, say_what_is_odd
 from likely.sources import Batch
@@ -27,7 +23,7 @@ from likely.sources import Batch
 Array = NDArray[np.float64]
 
 
-class HiddenMarkov(DensityMixin, BaseEstimator):
+class HiddenMarkov(DensityMixin, TableEstimator):
     """Rows that follow one another, each shown by a hidden state that depends on the one before: Baum–Welch.
 
     Parameters
@@ -104,7 +100,7 @@ class HiddenMarkov(DensityMixin, BaseEstimator):
         self.chain_ = chain = learning.fit(range(k))
         say_what_is_odd(chain)
         self.start_, self.transition_ = chain.start, chain.transition
-        self.means_, self.covariances_ = _bells(chain.emission.block_parameters)
+        self.means_, self.covariances_ = bells(chain.emission.block_parameters)
         self.emission_ = dict(list(chain.tables.items())[2:])
         self.trace_, self.n_iter_ = np.array(chain.trace), len(chain.trace)
         self.converged_, self.lower_bound_ = chain.converged, chain.trace[-1]
@@ -115,24 +111,14 @@ class HiddenMarkov(DensityMixin, BaseEstimator):
         return self
 
     def _learning(self, batch: Batch, lengths: NDArray[np.int64], known: NDArray[np.int64], weights: Any) -> Learning:
-        names, target = list(batch.names), "state"
-        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
-        joint = [tuple(by_name(dict.fromkeys(block), names)) for block in self.joint]
-        while target in names:
-            target += "_"
-        plan = plan_columns(batch, names, target, families, joint, keep_all=True, plain=True)
-        plan = known_beforehand(plan, None, self.families)
-        smoothing = by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
-        each = _weights(weights, lengths)
+        plan = known_beforehand(planned(self, batch, "state", plain=True), None, self.families)
+        smoothing, each = by_name(self.smoothing, batch.names), _weights(weights, lengths)
         whole = em.whole_tally([batch], plan, lambda _: each)
         steps = in_sequences([(Held(batch, whole.schema), known, each)], lengths)
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Learning(
             steps, whole, em.variances(steps.parts, whole.schema.columns), smoothing,
-            imagined_moves(smoothing, self.transition_smoothing), self.restarts, self.max_iter, self.tol, int(seed),
-            dict(self.start or {}),
+            imagined_moves(smoothing, self.transition_smoothing), self.restarts, self.max_iter, self.tol,
+            seed_of(self.random_state), dict(self.start or {}),
         )  # fmt: skip
 
     def _steps(self, X: Any, lengths: Any) -> Steps:
@@ -159,10 +145,8 @@ class HiddenMarkov(DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """One sequence of so many rows, and the state behind each."""
         check_is_fitted(self)
-        cells, states = self.chain_.sample(n_samples, check_random_state(self.random_state).randint(2**31 - 1))
-        columns = list(cells.values())
-        dtype = np.float64 if all(c.dtype.kind == "f" for c in columns) else object
-        return np.column_stack([c.astype(dtype) for c in columns]), states
+        cells, states = self.chain_.sample(n_samples, drawn_seed(self.random_state))
+        return stacked(cells), states
 
     def bic(self, X: Any, lengths: Any = None) -> float:
         """−2 log likelihood of these rows + free parameters · log rows: the lower the better."""
@@ -172,13 +156,6 @@ class HiddenMarkov(DensityMixin, BaseEstimator):
     def aic(self, X: Any, lengths: Any = None) -> float:
         """−2 log likelihood of these rows + 2 · free parameters."""
         return -2 * self.score(X, lengths=lengths) + 2 * self.chain_.free
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
 
 def _lengths(y: Any, lengths: Any, rows: int) -> NDArray[np.int64]:
@@ -206,14 +183,3 @@ def _weights(given: Any, lengths: NDArray[np.int64]) -> Array:
     if each.shape != (len(lengths),) or not ((each >= 0) & np.isfinite(each)).all():
         raise UsageError(f"sequence_weight= must be {len(lengths)} finite numbers of zero or more, one a sequence")
     return np.repeat(each, lengths)
-
-
-def _bells(parameters: Any) -> tuple[Array | None, Array | None]:
-    """Means and variances of all columns of numbers, states × columns; covariances of one joint block."""
-    forms: list[Any] = [p.form for p in parameters]
-    if len(forms) == 1 and isinstance(forms[0], Quadratic) and not forms[0].lines:
-        return forms[0].mean[:, 0], forms[0].covariance[:, 0]
-    bells = [form for form in forms if isinstance(form, Parabola)]
-    if not bells:
-        return None, None
-    return np.column_stack([b.mean for b in bells]), np.column_stack([-0.5 / b.curve for b in bells])

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.base import ClusterMixin, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from likely import em
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.clustering import Clusters, Mixing, checked, equal_weights, known_beforehand, say_what_is_odd
+from likely.doorway import (
+    TableEstimator,
+    bells,
+    by_name,
+    drawn_seed,
+    planned,
+    rows_of,
+    seed_of,
+    stacked,
+    weights_of,
+)
 from likely.engines.shares import Held
 from likely.errors import UsageError
-from likely.estimators import by_name, rows_of
-from likely.families.forms import Parabola, Quadratic
-from likely.planning import plan_columns
 from likely.sampling import sample
 from likely.schema import is_missing, ordered
 from likely.sources import Batch
@@ -30,7 +37,7 @@ from likely.sources import Batch
 Array = NDArray[np.float64]
 
 
-class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
+class Mixture(ClusterMixin, DensityMixin, TableEstimator):
     """Rows from several sources, none of which is written down: k components, found by EM.
 
     Parameters
@@ -98,9 +105,8 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         A y without gaps is not looked at, as by every clusterer of scikit-learn: there is nothing to be found.
         """
         batch = rows_of(self, X, reset=True)
-        weights = np.ones(batch.rows)
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, range(batch.rows), dtype=np.float64, ensure_non_negative=True)
+        given = weights_of(sample_weight, batch.rows)
+        weights = np.ones(batch.rows) if given is None else given
         names, labels = _classes(y, checked(self.k), batch.rows)
         mixing = self._mixing(batch, labels, weights)
         if batch.rows < len(names):
@@ -111,47 +117,31 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         return self
 
     def _mixing(self, batch: Batch, labels: NDArray[np.int64], weights: Array) -> Mixing:
-        names = list(batch.names)
-        families = by_name(self.families, names) if isinstance(self.families, Mapping) else self.families
-        joint = [tuple(by_name(dict.fromkeys(block), names)) for block in self.joint]
-        target = "component"
-        while target in names:
-            target += "_"
-        plan = plan_columns(batch, names, target, families, joint, keep_all=True, plain=True)
-        plan = known_beforehand(plan, self.fixed, self.families)
+        plan = known_beforehand(planned(self, batch, "component", plain=True), self.fixed, self.families)
         whole = em.whole_tally([batch], plan, lambda _: weights)
         parts: list[em.Part] = [(Held(batch, whole.schema), labels, weights)]
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        smoothing = by_name(self.smoothing, batch.names)
         return Mixing(
-            parts, plan, whole, em.variances(parts, whole.schema.columns), self._smoothing(names),
-            equal_weights(self.fixed), self.restarts, self.max_iter, self.tol, int(seed),
+            parts, plan, whole, em.variances(parts, whole.schema.columns), smoothing,
+            equal_weights(self.fixed), self.restarts, self.max_iter, self.tol, seed_of(self.random_state),
         )  # fmt: skip
-
-    def _smoothing(self, names: Sequence[str]) -> Any:
-        return by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
 
     def _believe(self, fit: em.Fit, batch: Batch) -> None:
         self.model_ = Clusters.of(fit)
         self.classes_ = labels_array(self.model_.classes)
         self.weights_ = self.model_.class_prior
-        self.means_, self.covariances_ = _bells(self.model_)
+        self.means_, self.covariances_ = bells(self.model_.block_parameters)
         self.trace_ = np.array(fit.trace)
         self.n_iter_, self.converged_, self.lower_bound_ = len(fit.trace), fit.converged, fit.value
-        self.labels_ = self._posterior(batch).labels
+        self.labels_ = self.model_.posterior_of(batch).labels
         if not fit.converged and self.tol > 0:
             said = f"EM did not reach its end in {self.max_iter} rounds: raise max_iter, or tol"
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
         say_what_is_odd(self.model_)
 
-    def _posterior(self, batch: Batch) -> Posterior:
-        scorer = self.model_.scorer
-        return Posterior(self.classes_, scorer.log_joint(batch), scorer.log_prior)
-
     def _of(self, X: Any) -> Posterior:
         check_is_fitted(self)
-        return self._posterior(rows_of(self, X, reset=False))
+        return self.model_.posterior_of(rows_of(self, X, reset=False))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[Any]:
         """Find the components, and say which one each row belongs to."""
@@ -180,10 +170,8 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
     def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows drawn from the mixture, and the component that each came from."""
         check_is_fitted(self)
-        cells, classes = sample(self.model_, n_samples, check_random_state(self.random_state).randint(2**31 - 1))
-        columns = list(cells.values())
-        dtype = np.float64 if all(c.dtype.kind == "f" for c in columns) else object
-        return np.column_stack([c.astype(dtype) for c in columns]), self.classes_[classes]
+        cells, classes = sample(self.model_, n_samples, drawn_seed(self.random_state))
+        return stacked(cells), self.classes_[classes]
 
     def bic(self, X: Any) -> float:
         """−2 log likelihood of these rows + free parameters · log rows: the lower the better."""
@@ -204,13 +192,6 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         evidence = float(found.log_evidence.sum())
         return em.Fit(self.model_, tuple(self.trace_), evidence, entropy, float(len(found)), self.converged_)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
 
 def _classes(y: Any, k: int, rows: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     """The names of the components, and the place of each row's (-1: open); those without a label are numbered."""
@@ -227,14 +208,3 @@ def _classes(y: Any, k: int, rows: int) -> tuple[tuple[Any, ...], NDArray[np.int
     names = (*known, *free[: k - len(known)])
     place = {label: i for i, label in enumerate(names)}
     return names, np.array([-1 if v is None else place[v] for v in values], np.int64)
-
-
-def _bells(model: Clusters) -> tuple[Array | None, Array | None]:
-    """Means and variances of all columns of numbers, components × columns; covariances of one joint block."""
-    forms: list[Any] = [p.form for p in model.block_parameters]
-    if len(forms) == 1 and isinstance(forms[0], Quadratic) and not forms[0].lines:
-        return forms[0].mean[:, 0], forms[0].covariance[:, 0]
-    bells = [form for form in forms if isinstance(form, Parabola)]
-    if not bells:
-        return None, None
-    return np.column_stack([b.mean for b in bells]), np.column_stack([-0.5 / b.curve for b in bells])

@@ -232,9 +232,10 @@ class Spread:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", _number(self.rows, "rows"))
         object.__setattr__(self, "pseudocount", _number(self.pseudocount, "a pseudocount"))
-        several = isinstance(self.variance, tuple | list)
-        each = tuple(_number(v, "variance") for v in (self.variance if several else (self.variance,)))  # type: ignore[union-attr]
-        object.__setattr__(self, "variance", each if several else each[0])
+        if isinstance(self.variance, tuple | list):
+            object.__setattr__(self, "variance", tuple(_number(each, "variance") for each in self.variance))
+        else:
+            object.__setattr__(self, "variance", _number(self.variance, "variance"))
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
         """How many rows are imagined for each cell."""

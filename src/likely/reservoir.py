@@ -143,7 +143,7 @@ def _number(value: Any) -> int:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         value = value.lower() == "true"
     try:
-        return struct.unpack("<Q", struct.pack("<d", float(value) + 0.0))[0]  # type: ignore[no-any-return]
+        return int.from_bytes(struct.pack("<d", float(value) + 0.0), "little")
     except (TypeError, ValueError, OverflowError):
         text = f"{type(value).__name__} {value}".encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -48,6 +48,7 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
     The classes lie side by side in memory, so that the innermost loop runs along them. Rows without gaps, which are most,
     need no count of their own in every column.
     """
+    # Not one with `count_moments`: there classes × columns, here columns × classes, and each is fast only its own way round.
     rows, width = x.shape
     groups = share.shape[1]
     part_n = np.zeros((width, groups))

@@ -78,7 +78,9 @@ def _columns(batch: Held, schema: Schema, blocks: tuple[Block, ...], chosen: NDA
             size = len(column.values)
             places = np.eye(size) if size <= MOST_VALUES else _signs(size, MOST_VALUES)
             found.append(np.concatenate([places, np.zeros((1, places.shape[1]))])[np.where(codes >= 0, codes, size)])
-    found += [_text(batch, block, chosen) for block in blocks if isinstance(block.family, Text)]
+    found += [
+        _text(batch, block.columns[0], block.family, chosen) for block in blocks if isinstance(block.family, Text)
+    ]
     return found
 
 
@@ -87,10 +89,9 @@ def _signs(values: int, width: int) -> Array:
     return np.asarray(np.random.default_rng(values).choice([-1.0, 1.0], (values, width)) / np.sqrt(width))
 
 
-def _text(batch: Held, block: Block, chosen: NDArray[np.int64]) -> Array:
+def _text(batch: Held, name: str, family: Text, chosen: NDArray[np.int64]) -> Array:
     """Each text as the direction of its words, rare ones weighed up, mixed into a few numbers."""
-    family: Text = block.family  # type: ignore[assignment]
-    documents = batch.documents(block.columns[0])
+    documents = batch.documents(name)
     bags = family.bags(documents.part(0, batch.rows), Vocabulary(), frozen=False)
     held = np.bincount(bags.ids, minlength=len(bags.vocabulary))
     values = np.log1p(bags.counts) * np.log((1.0 + batch.rows) / (1.0 + held))[bags.ids]

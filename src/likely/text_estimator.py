@@ -9,22 +9,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
+from likely.doorway import encode_labels, labelled, refuse_hidden, shared_out
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
-from likely.estimators import encode_labels, refuse_hidden, shared_out
 from likely.families import Block, Text
 from likely.families.text import ranked_words
 from likely.ledger import Ledger
 from likely.model import Model
 from likely.prior import priors
 from likely.schema import TEXT, Column, is_missing
-from likely.sources import Coded, Frame, InMemory
+from likely.sources import Frame, InMemory
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
@@ -123,11 +122,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _count(self, X: Any, y: Any, sample_weight: Any) -> Any:
         batch = _batch(X)
-        labels: Coded = encode_labels(y)[0]
-        check_consistent_length(labels.codes, range(batch.rows))
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, labels.codes, dtype=np.float64, ensure_non_negative=True)
+        labels, _, weights = labelled(y, sample_weight, batch.rows)
         return tally_batch(batch, self._plan(), labels, weights)
 
     def _plan(self) -> Plan:
@@ -148,8 +143,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _posterior(self, X: Any) -> Posterior:
         check_is_fitted(self)
-        scorer = self.model_.scorer
-        return Posterior(self.classes_, scorer.log_joint(_batch(X)), scorer.log_prior)
+        return self.model_.posterior_of(_batch(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 import likely
 from frames import COLUMNS, EACH_FRAME, LABELS, pandas_frame
-from likely import NaiveBayes
-from likely.errors import LikelyWarning
+from likely import HiddenMarkov, Mixture, NaiveBayes
+from likely.errors import LikelyWarning, UsageError
 
 # ---------------------------------------------------------------- frames
 
@@ -299,3 +299,15 @@ def test_fit_forgets_what_partial_fit_counted():
     X, y = load_iris(return_X_y=True)
     model = NaiveBayes().partial_fit(X, y).fit(X, y)
     assert model.model_.tally == NaiveBayes().fit(X, y).model_.tally
+
+
+@pytest.mark.parametrize("door", [NaiveBayes, Mixture, HiddenMarkov])
+@pytest.mark.parametrize(
+    ("joint", "says"),
+    [([("x0", "x0")], "names a column twice"), ([(0, "x0")], "names a column twice"), (["x0"], "a block is meant"),
+     ([0], "a block is meant")],
+)  # fmt: skip
+def test_every_door_refuses_an_odd_block_in_the_same_words(door, joint, says):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(UsageError, match=says):
+        door(joint=joint).fit(X, y)

@@ -12,7 +12,7 @@ from likely import clustering, em
 from likely.engines.shares import Held
 from likely.errors import DataError, LikelyError
 from likely.sources import Reading, open_source
-from strategies import cases, quietly
+from strategies import ODD_TABLES, cases, quietly
 
 TEXTS = (
     "a cat sat",
@@ -181,19 +181,7 @@ def test_weights_are_copies():
     assert (one.predict(x) == other.predict(x)).all()
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"a": [1.0] * 10},
-        {"a": [None] * 9 + [1.0]},
-        {"a": [1.0, 2.0] * 5},
-        {"a": ["x", "y"] * 5, "b": [3.0] * 10},
-        {"a": [1.0] * 9 + [1e9]},
-        {"a": [1e-200, 2e-200] * 5},
-        {"a": [1.7e9, 1.7e9 + 1] * 5, "b": ["u"] * 10},
-        {"a": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0], "b": [2.0] * 10},
-    ],
-)
+@pytest.mark.parametrize("table", ODD_TABLES)
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 11])
 @pytest.mark.parametrize("families", [None, "joint"])
 @pytest.mark.parametrize("smoothing", [1.0, 0.0])

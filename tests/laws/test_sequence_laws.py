@@ -13,7 +13,7 @@ from likely.engines import along
 from likely.errors import DataError, LikelyError
 from likely.sequences import Learning, climb, in_sequences
 from likely.sources import Reading, open_source
-from strategies import cases, quietly
+from strategies import ODD_TABLES, cases, quietly
 
 SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
 
@@ -190,18 +190,7 @@ def test_shards_are_as_good_as_the_whole():
     np.testing.assert_allclose(whole.transition, again.transition, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"a": [1.0] * 10},
-        {"a": [None] * 9 + [1.0]},
-        {"a": [1.0, 2.0] * 5},
-        {"a": ["x", "y"] * 5, "b": [3.0] * 10},
-        {"a": [1.0] * 9 + [1e9]},
-        {"a": [1e-200, 2e-200] * 5},
-        {"a": [1.7e9, 1.7e9 + 1] * 5, "b": ["u"] * 10},
-    ],
-)
+@pytest.mark.parametrize("table", ODD_TABLES)
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 @pytest.mark.parametrize("families", [None, "joint"])
 @pytest.mark.parametrize("smoothing", [1.0, 0.0])

@@ -57,9 +57,7 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
     if labels is not None:
         export.format_of(labels)
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(
-            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
-        )
+        source, reading = options.opened_with(path, given)
         found = _found(source, k, given | {"reading": reading})
         report = _report(found) | {"data": data}
         if output:
@@ -81,12 +79,7 @@ def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
 
     if k != "auto" and not k.isdecimal():
         raise UsageError(f"-k {k!r} is no number of clusters: write 1, 2, 3, … or auto")
-    settings = given | {
-        "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
-    }
-    return find(source, k if k == "auto" else int(k), **settings)
+    return find(source, k if k == "auto" else int(k), **options.as_for_learn(given))
 
 
 def _report(found: Clusters) -> dict[str, Any]:

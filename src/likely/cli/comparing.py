@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from likely.cli import export, options
 from likely.cli.options import FILE, json_option, reading_options
-from likely.cli.terminal import Terminal, is_terminal, standard_output
-from likely.errors import UsageError
+from likely.cli.terminal import Terminal, is_terminal
 
 if TYPE_CHECKING:
     from likely.comparison import Comparison
@@ -67,56 +65,25 @@ def compare(
     Prints accuracy, log loss, Brier score, calibration error, seconds of a fold, and how much accuracy and log loss differ
     from Likely's, with the 95 % interval of a test for paired folds. Needs scikit-learn: pip install 'likely[sklearn]'.
     """
-    _check_output(output, terminal)
+    if output is not None:
+        from likely.comparison import check_ending
+
+        options.check_picture(output, terminal, check_ending)
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(
-            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
-        )
+        source, reading = options.opened_with(path, given)
         from likely.compare import compare as run
 
-        settings = _settings(given) | {"missing": reading.missing}
+        settings = options.as_for_learn(given) | {"missing": reading.missing}
         found = run(source, rivals=rivals or None, **settings, progress=_progress(terminal))
         terminal.list_rejects(reading.rejects)
-    _write(found, output, title)
+    export.write_picture(found, output, title)
     written = {"output": output} if output else {}
     terminal.result(found.to_dict() | {"data": data} | written, lambda: _show(terminal, found, output))
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The options in the library's own words."""
-    return given | {
-        "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
-    }
 
 
 def _progress(terminal: Terminal) -> Callable[[str], None] | None:
     """Who is at it now, on standard error, if a person is there."""
     return terminal.say if is_terminal(sys.stderr) else None
-
-
-def _check_output(output: str | None, terminal: Terminal) -> None:
-    """Whether the picture can be made and written: said before the work, not after it."""
-    if output is None:
-        return
-    if output == "-":
-        if terminal.json:
-            raise UsageError("-o - and --json both want standard output: name a file for the picture")
-        terminal.report_on_stderr = True
-        return
-    from likely.comparison import check_ending
-
-    check_ending(Path(output).suffix.lower())
-    options.check_destination(output)
-
-
-def _write(found: Comparison, output: str | None, title: str | None) -> None:
-    if output == "-":
-        standard_output().write(found.svg(title))
-    elif output:
-        with export.whole_file(output) as temporary:
-            Path(temporary).write_bytes(found.drawn(Path(output).suffix.lower(), title))
 
 
 def _show(terminal: Terminal, found: Comparison, output: str | None) -> None:

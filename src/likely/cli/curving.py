@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from likely.cli import export, options
 from likely.cli.options import FILE, json_option, reading_options
-from likely.cli.terminal import Terminal, standard_output
+from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,30 +59,28 @@ def curve(terminal: Terminal, /, data: str, output: str | None, figure: str, tit
     Prints accuracy and log loss for every size: the mean over the seeds, the lowest and the highest. Each seed withholds
     other rows; its training sets hold one another. -o draws the curve over a logarithmic axis.
     """
-    _check_output(output, terminal)
+    if output is not None:
+        from likely.curve import check_ending
+
+        options.check_picture(output, terminal, check_ending)
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(
-            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
-        )
+        source, reading = options.opened_with(path, given)
         from likely.curve import curve as learn_and_judge
 
         settings = _settings(given) | {"missing": reading.missing}
         with terminal.progress("learning") as progress:
             found = learn_and_judge(source, **settings, progress=progress)
         terminal.list_rejects(reading.rejects)
-    _write(found, output, figure, title)
+    export.write_picture(found, output, figure, title)
     written = {"output": output} if output else {}
     terminal.result(found.to_dict() | {"data": data} | written, lambda: _show(terminal, found, output))
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """The options in the library's own words."""
-    return given | {
-        "sizes": _sizes(given.pop("sizes")),
-        "holdout": options.number(given.pop("holdout"), "--holdout"),
-        "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
+    return options.as_for_learn(given) | {
+        "sizes": _sizes(given["sizes"]),
+        "holdout": options.number(given["holdout"], "--holdout"),
     }
 
 
@@ -96,29 +93,6 @@ def _sizes(text: str | None) -> Sequence[int] | None:
         raise UsageError(
             f"--sizes {text!r} is not understood: write whole numbers parted by commas, as 50,500"
         ) from None
-
-
-def _check_output(output: str | None, terminal: Terminal) -> None:
-    """Whether the picture can be made and written: said before the work, not after it."""
-    if output is None:
-        return
-    if output == "-":
-        if terminal.json:
-            raise UsageError("-o - and --json both want standard output: name a file for the picture")
-        terminal.report_on_stderr = True
-        return
-    from likely.curve import check_ending
-
-    check_ending(Path(output).suffix.lower())
-    options.check_destination(output)
-
-
-def _write(found: LearningCurve, output: str | None, figure: str, title: str | None) -> None:
-    if output == "-":
-        standard_output().write(found.svg(figure, title))
-    elif output:
-        with export.whole_file(output) as temporary:
-            Path(temporary).write_bytes(found.drawn(Path(output).suffix.lower(), figure, title))
 
 
 def _show(terminal: Terminal, found: LearningCurve, output: str | None) -> None:

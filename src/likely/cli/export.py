@@ -17,6 +17,8 @@ from likely.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from likely.bayes import Posterior
+    from likely.comparison import Comparison
+    from likely.curve import LearningCurve
     from likely.model import Model
     from likely.sources import Batch, Source
 
@@ -68,13 +70,20 @@ def predictions(model: Model, source: Source, absent: str, *, as_written: bool) 
 
 def with_answers(batch: Batch, posterior: Posterior, prefix: str, probabilities: bool) -> Columns:
     """The columns of a batch, then its label and, if asked for, the probability of each class."""
-    columns: Columns = {name: batch.columns[name] for name in batch.names}  # type: ignore[attr-defined]
+    from likely.sources.rows import take_columns
+
+    columns = take_columns(batch, batch.names).columns
     answers: Columns = {f"{prefix}label": _arrow_or_list(posterior.labels.tolist())}
     if probabilities:
         import pyarrow as pa
 
         shares = posterior.probabilities
         answers |= {f"{prefix}p_{label}": pa.array(shares[:, k]) for k, label in enumerate(posterior.classes)}
+    return beside(columns, answers)
+
+
+def beside(columns: Columns, answers: Columns) -> Columns:
+    """The answers after the columns they are for; neither hides the other."""
     twice = sorted(answers.keys() & columns.keys())
     if twice:
         raise UsageError(f"the data have a column {twice[0]!r} already: name the new ones apart with --prefix TEXT")
@@ -115,6 +124,15 @@ def whole_file(path: str) -> Iterator[str]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def write_picture(found: Comparison | LearningCurve, output: str | None, *how: Any) -> None:
+    """A picture, drawn as `how` says, at its path or on standard output, if it is wanted at all."""
+    if output == "-":
+        standard_output().write(found.svg(*how))
+    elif output:
+        with whole_file(output) as temporary:
+            Path(temporary).write_bytes(found.drawn(Path(output).suffix.lower(), *how))
 
 
 def _mask() -> int:

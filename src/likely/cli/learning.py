@@ -99,11 +99,9 @@ def learn(
     column was taken for and why, and which columns were left out.
     """
     destination = output or default_output(data)
-    to_stdout = _stdout_is_taken(destination, terminal)
+    to_stdout = options.stdout_is_taken(destination, terminal, "model")
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(
-            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
-        )
+        source, reading = options.opened_with(path, given)
         model, figures = _learned(terminal, source, reading, class_prior, folds, given)
         digest = _save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
@@ -124,15 +122,11 @@ def _learned(
     from likely.learn import learn as learn_from
 
     target = given.pop("target")
-    settings = {
-        "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
+    settings = options.as_for_learn(given) | {
         "missing": reading.missing,
         "unlabelled": options.unlabelled(given["unlabelled"]),
         "classes": options.names(given["classes"]) if given["classes"] else (),
     }
-    settings = given | settings
     with terminal.progress("learning") as progress:
         model = learn_from(source, target, **settings, progress=progress)
     if class_prior:  # labels are typed as text: the model knows what type they are
@@ -151,17 +145,6 @@ def default_output(data: str) -> str:
     """The data's own name as a model file in the current folder."""
     stem = Path(data).stem or "model"
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
-
-
-def _stdout_is_taken(output: str, terminal: Terminal) -> bool:
-    """Whether the model goes to standard output, so that the report must not."""
-    options.check_destination(output)
-    if output != "-":
-        return False
-    if terminal.json:
-        raise UsageError("-o - and --json both want standard output: name a file for the model")
-    terminal.report_on_stderr = True
-    return True
 
 
 def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
@@ -208,7 +191,7 @@ def _change(
     from likely.model import load_with_digest
 
     destination = output or model
-    to_stdout = _stdout_is_taken(destination, terminal)
+    to_stdout = options.stdout_is_taken(destination, terminal, "model")
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         before, digest = load_with_digest(model_path)
         source, reading = options.opened(path, before.missing, encoding, on_bad_rows)
@@ -304,7 +287,7 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
 
     if len(models) < 2:
         raise UsageError("merge needs two models or more")
-    to_stdout = _stdout_is_taken(output, terminal)
+    to_stdout = options.stdout_is_taken(output, terminal, "model")
     parts = []
     for name in models:
         with options.as_file(name, terminal) as path:

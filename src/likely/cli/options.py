@@ -86,6 +86,16 @@ def families(given: Sequence[str]) -> Any:
     return chosen or None
 
 
+def as_for_learn(given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, with --family, --joint and --smoothing in the library's own words."""
+    rest = {name: value for name, value in given.items() if name != "family"}
+    return rest | {
+        "families": families(given["family"]),
+        "joint": [names(block) for block in given["joint"]],
+        "smoothing": smoothing(given["smoothing"]),
+    }
+
+
 def number(text: str, option: str) -> float:
     """A decimal or a fraction such as 1/3."""
     try:
@@ -192,6 +202,29 @@ def check_destination(path: str) -> None:
         raise UsageError(f"-o {path!r} is a folder: name a file in it")
     if not Path(path).parent.is_dir():
         raise UsageError(f"-o {path!r}: there is no folder {str(Path(path).parent)!r}")
+
+
+def stdout_is_taken(output: str, terminal: Terminal, what: str) -> bool:
+    """Whether standard output carries what is written, so that the report must not go there; a file must be possible."""
+    check_destination(output)
+    if output != "-":
+        return False
+    if terminal.json:
+        raise UsageError(f"-o - and --json both want standard output: name a file for the {what}")
+    terminal.report_on_stderr = True
+    return True
+
+
+def check_picture(output: str, terminal: Terminal, check_ending: Callable[[str], None]) -> None:
+    """Whether the picture can be made and written: said before the work, not after it."""
+    if output != "-":
+        check_ending(Path(output).suffix.lower())
+    stdout_is_taken(output, terminal, "picture")
+
+
+def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, Reading]:
+    """The source behind a path, read as the options say, which are taken out of what was given (--missing stays)."""
+    return opened(path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows"))
 
 
 def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:

@@ -10,7 +10,6 @@ import click
 from likely.cli import describe, export, options
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal
-from likely.errors import UsageError
 
 if TYPE_CHECKING:
     from likely.sequences import Chain, Steps
@@ -53,14 +52,13 @@ def sequences(
     its sequence, and `p_1`, `p_2`, … the probability of each state. Leave out what names a row or a time with --ignore.
     """
     if output is not None:
-        _check_output(output, terminal)
+        options.stdout_is_taken(output, terminal, "rows")
+        export.format_of(output)
     with options.as_file(data, terminal) as path:
-        source, reading = options.opened(
-            path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows")
-        )
+        source, reading = options.opened_with(path, given)
         from likely.sequences import sequences as learn
 
-        found = learn(source, k, by=by, **_settings(given), reading=reading)
+        found = learn(source, k, by=by, **options.as_for_learn(given), reading=reading)
         steps = found.opened(source, by=by)
         states = found.decode(steps)
         report = _report(found, steps, states) | {"data": data}
@@ -71,25 +69,6 @@ def sequences(
             report["output"] = output
         terminal.list_rejects(reading.rejects)
     terminal.result(report, lambda: _show(terminal, found, report))
-
-
-def _check_output(output: str, terminal: Terminal) -> None:
-    """Whether the rows can be written: said before the work, not after it."""
-    options.check_destination(output)
-    export.format_of(output)
-    if output == "-":
-        if terminal.json:
-            raise UsageError("-o - and --json both want standard output: name a file for the rows")
-        terminal.report_on_stderr = True
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The options in the library's own words."""
-    return given | {
-        "families": options.families(given.pop("family")),
-        "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
-    }
 
 
 def _report(found: Chain, steps: Steps, states: Any) -> dict[str, Any]:
@@ -128,13 +107,10 @@ def _answered(found: Chain, steps: Steps, states: Any, source: Any, prefix: str,
     for batch in source.batches({name: known.get(name, CATEGORY) for name in names}):
         part = slice(at, at + batch.rows)
         at += batch.rows
-        columns: dict[str, Any] = dict(take_columns(batch, shown).columns)  # type: ignore[attr-defined]
+        columns: dict[str, Any] = take_columns(batch, shown).columns
         answers = {f"{prefix}state": pa.array([found.states[s] for s in states[part]])}
         answers |= {f"{prefix}p_{state}": pa.array(shares[part, j]) for j, state in enumerate(found.states)}
-        twice = sorted(answers.keys() & columns.keys())
-        if twice:
-            raise UsageError(f"the data have a column {twice[0]!r} already: name the new ones apart with --prefix TEXT")
-        yield columns | answers
+        yield export.beside(columns, answers)
 
 
 def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:

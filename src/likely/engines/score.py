@@ -54,7 +54,7 @@ class Scorer:
     @cached_property
     def _tables(self) -> tuple[Array, NDArray[np.int64]]:
         """All tables below each other with a line of zeros at the end, and where each begins."""
-        tables = [self.parameters[i].form.table for i in self._of(Lookup)]  # type: ignore[union-attr]
+        tables = [form.table for form in self._forms(Lookup)]
         first = np.cumsum([0, *(len(table) for table in tables)])
         return np.concatenate([*tables, np.zeros((1, len(self.log_prior)))]), first.astype(np.int64)
 
@@ -83,11 +83,11 @@ class Scorer:
 
     @cached_property
     def _parabolas(self) -> tuple[Array, Array, Array]:
-        return tuple(np.array([getattr(f, part) for f in self._forms]) for part in ("mean", "curve", "peak"))  # type: ignore[return-value]
+        forms = self._forms(Parabola)
+        return np.array([f.mean for f in forms]), np.array([f.curve for f in forms]), np.array([f.peak for f in forms])
 
-    @property
-    def _forms(self) -> list[Any]:
-        return [self.parameters[i].form for i in self._of(Parabola)]
+    def _forms(self, form: type) -> list[Any]:
+        return [self.parameters[i].form for i in self._of(form)]
 
     def log_joint(self, batch: Batch) -> Array:
         """log P(class) + Σ log P(cells of a block | class), for every row and class."""
@@ -171,13 +171,13 @@ class Scorer:
             return
         self._refuse_infinity(batch, names, x, part[0])
         rows = np.flatnonzero(np.isneginf(out).any(1))  # most of them by a count of zero, without smoothing
-        reach = [form.reach for form in self._forms]
+        reach = [form.reach for form in self._forms(Parabola)]
         rows = rows[(np.abs(x[rows]) > reach).any(1)]
         if len(rows):
             yield rows, x[rows]
 
     def _add_far(self, x: Array, out: Array) -> Array:
-        for j, form in enumerate(self._forms):
+        for j, form in enumerate(self._forms(Parabola)):
             out += form.of(x[:, j])
         return out
 
@@ -256,7 +256,7 @@ class Scorer:
         if not sets:
             return ()
         end = np.cumsum([len(self.parameters[i].columns) for i in sets])
-        cells = np.concatenate([self.parameters[i].form.table for i in sets])  # type: ignore[union-attr]
+        cells = np.concatenate([form.table for form in self._forms(Cells)])
         return np.array(member), end, np.array(shift), np.concatenate(maps), cells
 
     def _number_names(self, block: int) -> list[str]:
@@ -273,7 +273,8 @@ class Scorer:
         if block in self.bernoulli:
             x = batch.numbers(self.parameters[block].columns, a, b)
             self._refuse_infinity(batch, self.parameters[block].columns, x, a)
-            return yes_or_no(x)  # type: ignore[no-any-return]
+            answers: NDArray[Any] = yes_or_no(x)
+            return answers
         names = [name for name in self.parameters[block].columns if name in coded]
         columns = [coded[name][1][coded[name][0].codes[a:b] - coded[name][0].low] for name in names]
         if not isinstance(form, Lookup):
@@ -301,7 +302,8 @@ def text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
     words = max(len(bags.ids) // max(len(bags), 1), 1)
     parts = slabs(len(bags), 4 * words)
     if len(parts) < 2:
-        return form.terms(bags, missing)  # type: ignore[no-any-return]
+        terms: Array = form.terms(bags, missing)
+        return terms
     return np.concatenate(in_parallel(lambda p: form.terms(bags.part(*p), missing[p[0] : p[1]]), parts))
 
 

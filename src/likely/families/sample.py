@@ -133,7 +133,7 @@ def document_keys(text: Part) -> Ints:
     if isinstance(text, list):
         sums = [zlib.crc32((document or "").encode("utf-8", "surrogatepass")) for document in text]
     else:
-        view = memoryview(np.ascontiguousarray(text[0]))  # type: ignore[arg-type]
+        view = np.ascontiguousarray(text[0]).data
         sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
     x = np.array(sums, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

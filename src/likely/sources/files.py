@@ -85,7 +85,8 @@ class Several:
                     )
                 _check_numbers(batch, numbers, part.label)
                 rows = before + batch.start + batch.rows
-                yield replace(batch, start=before + batch.start)  # type: ignore[type-var]
+                assert isinstance(batch, Frame)
+                yield replace(batch, start=before + batch.start)
 
 
 def _check_numbers(batch: Batch, names: list[str], label: str) -> None:

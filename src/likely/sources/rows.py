@@ -80,7 +80,7 @@ def cell(batch: Batch, column: Column) -> Any:
     return None if np.isnan(number) else number.item()
 
 
-def take_columns(batch: Batch, names: Sequence[str]) -> Batch:
+def take_columns(batch: Batch, names: Sequence[str]) -> Frame:
     """The same rows with some of their columns."""
     assert isinstance(batch, Frame)
     return replace(batch, columns={name: batch.columns[name] for name in names})

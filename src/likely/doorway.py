@@ -1,0 +1,216 @@
+"""What the doors to scikit-learn share: rows and labels as they come, columns by name, seeds, and what is read off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from likely.engines import Plan
+from likely.engines.memory import sorted_labels
+from likely.engines.shares import Held
+from likely.errors import DataError
+from likely.families.forms import Parabola, Quadratic
+from likely.partly import Choice, partly
+from likely.planning import plan_columns
+from likely.sources import MISSING, Batch, Coded, Frame, Matrix
+from likely.sources.batch import code_arrow, code_list, to_arrow
+from likely.sources.memory import from_memory
+
+Array = NDArray[np.float64]
+CONTINUOUS = (
+    "Unknown label type: continuous. A classifier expects discrete classes, and y looks like a regression target: "
+    "bin it, or turn it into text"
+)
+
+
+class TableEstimator(BaseEstimator):
+    """An estimator of any table: numbers, categories and text beside each other, with gaps."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
+    """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
+    if not is_frame(X):
+        X = validate_data(estimator, as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
+        batch = from_memory(X, MISSING).batch
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        batch = from_memory(X, MISSING).batch
+        _refuse_nothing(batch.rows, len(batch.names), estimator)
+    names = column_names(estimator)
+    if isinstance(batch, Matrix):
+        return replace(batch, columns=tuple(names))
+    assert isinstance(batch, Frame)
+    return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+
+
+def is_frame(X: Any) -> bool:
+    """Whether it is a frame of some library, whose columns have names and types of their own."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def as_array(X: Any) -> Any:
+    """Nested lists as an array that keeps numbers beside text; anything else as it is."""
+    if not isinstance(X, (list, tuple)):
+        return X
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def column_names(estimator: Any) -> list[str]:
+    """What the columns are called: by their names, else by their positions."""
+    given = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(name) for name in given]
+
+
+def _name(key: Any, names: Sequence[str]) -> Any:
+    """A column by its name, which a position may stand for; several of them in a tuple."""
+    if isinstance(key, (int, np.integer)):
+        if not -len(names) <= key < len(names):
+            raise DataError(f"there is no column {int(key)}: there are {len(names)}")
+        return names[int(key)]
+    return key if isinstance(key, str) else tuple(_name(part, names) for part in key)
+
+
+def by_name(given: Any, names: Sequence[str]) -> Any:
+    """A dict of columns under their names, which positions may stand for; what speaks of all columns as it is."""
+    if not isinstance(given, Mapping):
+        return given
+    return {_name(key, names): value for key, value in given.items()}
+
+
+def _refuse_nothing(rows: int, columns: int, estimator: Any) -> None:
+    """Words as scikit-learn uses for arrays."""
+    for count, what in ((rows, "sample"), (columns, "feature")):
+        if not count:
+            raise ValueError(
+                f"Found a frame with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 is required by "
+                f"{type(estimator).__name__}."
+            )
+
+
+def planned(estimator: Any, batch: Batch, target: str, plain: bool) -> Plan:
+    """What is to be counted, as an estimator's `families` and `joint` say; no column is called like the target."""
+    names = list(batch.names)
+    while target in names:
+        target += "_"
+    families, joint = by_name(estimator.families, names), [_name(block, names) for block in estimator.joint]
+    return plan_columns(batch, names, target, families, joint, keep_all=True, plain=plain)
+
+
+def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
+    """The labels as codes without a sort, and the type they return in; an absent label is -1, unless all are."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "biuf":
+        gaps = np.isnan(y) if y.dtype.kind == "f" else np.zeros(0, bool)
+        if not gaps.any() or gaps.all():
+            assert_all_finite(y, input_name="y")
+            return _whole_labels(y), y.dtype
+        assert_all_finite(y[~gaps], input_name="y")
+        seen = _whole_labels(y[~gaps])
+        codes = np.full(len(y), -1, np.int64)
+        codes[~gaps] = seen.codes - seen.low
+        return Coded(codes, seen.values), y.dtype
+    column = to_arrow(y, "y")
+    coded = code_list(column) if isinstance(column, list) else code_arrow(column)
+    if len(coded.codes) and (coded.codes < 0).all():
+        raise ValueError("Input y contains NaN: no row has a label; Mixture finds classes without any")
+    if any(isinstance(value, float) and not value.is_integer() for value in coded.values):
+        raise ValueError(CONTINUOUS)
+    return coded, y.dtype
+
+
+def refuse_hidden(labels: Coded) -> None:
+    """Rows that are counted as they come need a label."""
+    absent = labels.codes < labels.low
+    if absent.any():
+        row = int(absent.argmax())
+        raise ValueError(f"Input y contains NaN: row {row} has no label; leave such rows out, or fit all rows at once")
+
+
+def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
+    """The model of rows of which some have no label."""
+    coded = sorted_labels(labels)
+    codes = np.asarray(coded.codes - coded.low, dtype=np.int64)
+    weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    made = partly(
+        lambda schema: [(Held(batch, schema), codes, weights)],
+        lambda: [batch],
+        plan,
+        coded.values,
+        prior,
+        lambda _: weights,
+    )
+    return made.learned()
+
+
+def _whole_labels(y: NDArray[Any]) -> Coded:
+    """Whole numbers are their own codes, once the gaps between them are closed."""
+    whole = y.astype(np.int64, copy=False)
+    if y.dtype.kind == "f" and not np.array_equal(whole, y):
+        raise ValueError(CONTINUOUS)
+    coded = Matrix(whole[:, None], ("y",)).coded("y")
+    seen = np.flatnonzero(np.bincount(coded.codes - coded.low, minlength=len(coded.values)))
+    if len(seen) < len(coded.values):
+        place = np.zeros(len(coded.values), np.int64)
+        place[seen] = np.arange(len(seen))
+        coded = Coded(place[coded.codes - coded.low], [coded.values[i] for i in seen.tolist()])
+    return replace(coded, values=np.array(coded.values).astype(y.dtype).tolist())
+
+
+def labelled(y: Any, sample_weight: Any, rows: int) -> tuple[Coded, np.dtype[Any], Array | None]:
+    """A label for each row, the type they return in, and how much each row counts, if that was said."""
+    labels, dtype = encode_labels(y)
+    check_consistent_length(labels.codes, range(rows))
+    return labels, dtype, weights_of(sample_weight, rows)
+
+
+def weights_of(given: Any, rows: int) -> Array | None:
+    """How much each row counts, if that was said: nothing negative, and not nothing at all."""
+    if given is None:
+        return None
+    weights: Array = _check_sample_weight(given, range(rows), dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("the sample weights are all zero: nothing would be counted")
+    return weights
+
+
+def seed_of(random_state: Any) -> int:
+    """A whole number is its own seed; anything else has one drawn from it."""
+    return int(random_state) if isinstance(random_state, int | np.integer) else drawn_seed(random_state)
+
+
+def drawn_seed(random_state: Any) -> int:
+    """A seed drawn from whatever scikit-learn takes for a source of chance."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def stacked(cells: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Columns side by side as one array: of numbers if all are, else of objects."""
+    dtype = np.float64 if all(column.dtype.kind == "f" for column in cells.values()) else object
+    return np.column_stack([column.astype(dtype) for column in cells.values()])
+
+
+def bells(parameters: Sequence[Any]) -> tuple[Array | None, Array | None]:
+    """Means and variances of all columns of numbers, classes × columns; covariances of one joint block."""
+    forms: list[Any] = [each.form for each in parameters]
+    if len(forms) == 1 and isinstance(forms[0], Quadratic) and not forms[0].lines:
+        return forms[0].mean[:, 0], forms[0].covariance[:, 0]
+    found = [form for form in forms if isinstance(form, Parabola)]
+    if not found:
+        return None, None
+    return np.column_stack([bell.mean for bell in found]), np.column_stack([-0.5 / bell.curve for bell in found])
