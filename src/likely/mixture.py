@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -107,7 +106,7 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
             raise ValueError(f"{len(names)} components need as many rows: there are n_samples={batch.rows}")
         fit = mixing.fit(names, self.start)
         named = self.start is not None or bool((labels >= 0).any())
-        self._believe(fit if named else replace(fit, model=em.ranked(fit.model)), batch)
+        self._believe(fit if named else em.ranked(fit), batch)
         return self
 
     def _mixing(self, batch: Batch, labels: NDArray[np.int64], weights: Array) -> Mixing:
