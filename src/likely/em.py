@@ -24,7 +24,7 @@ from likely.families.belief import log_density as density_of_block
 from likely.families.belief import refuse_text
 from likely.families.statistics import Moments, totals
 from likely.model import Model
-from likely.prior import Prior, Priors, Pseudocount, Spread
+from likely.prior import Priors, Pseudocount, Spread, priors
 from likely.schema import CATEGORY, NUMBER, Column, Schema
 from likely.sources import Batch, Coded
 from likely.tally import Tally
@@ -279,23 +279,17 @@ def imagined(smoothing: Any, tally: Tally, spread: Mapping[str, float], class_pr
 
     The imagined rows lie as wide as a k-th part of the table would, if its parts lay side by side: overall variance / k².
     """
-    if not isinstance(smoothing, int | float):
-        return _as_given(smoothing, class_prior)
-    own: dict[str, Prior] = {}
+    given = replace(priors(smoothing, None), classes=class_prior)
+    own = dict(given.columns)
     for block in tally.blocks:
-        numbers = [name for name in block.columns if name in spread]
-        if smoothing and isinstance(block.family, Gaussian):
-            own[block.name] = Spread(smoothing, spread[numbers[0]] / k**2)
-        elif smoothing and isinstance(block.family, Joint) and numbers:
+        chosen, numbers = given.of(block), [name for name in block.columns if name in spread]
+        rows = chosen.count if isinstance(chosen, Pseudocount) else 0.0  # another prior says itself what it imagines
+        if rows and isinstance(block.family, Gaussian):
+            own[block.name] = Spread(rows, spread[numbers[0]] / k**2)
+        elif rows and isinstance(block.family, Joint) and numbers:
             each = tuple((spread[name] or 1.0) / k**2 for name in numbers)
-            own[block.name] = Spread(smoothing, each, smoothing)
-    return Priors(Pseudocount(smoothing), own, class_prior)
-
-
-def _as_given(smoothing: Any, class_prior: Any) -> Priors:
-    from likely.prior import priors
-
-    return replace(priors(smoothing, None), classes=class_prior)
+            own[block.name] = Spread(rows, each, rows)
+    return replace(given, columns=own)
 
 
 def ranked(fit: Fit) -> Fit:

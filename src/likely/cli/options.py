@@ -94,17 +94,19 @@ def number(text: str, option: str) -> float:
         raise UsageError(f"{option} {text!r} is no number: write it as 1, 0.5 or 1/3") from None
 
 
-def smoothing(given: Sequence[str]) -> Any:
-    """One pseudocount for all columns, others for the columns named."""
+def smoothing(given: Sequence[str], otherwise: Any = "auto") -> Any:
+    """One pseudocount for all columns, others for the columns named; `otherwise` where nothing is said."""
     if not given:
-        return "auto"
+        return otherwise
     own = dict(pair(text, "--smoothing", "1/3, or COLUMN=1/3") for text in given if "=" in text)
     general = [number(text, "--smoothing") for text in given if "=" not in text]
     if len(general) > 1:
         raise UsageError("--smoothing is given twice for all columns: give it once, or name a column (COLUMN=1)")
     if not own:
         return general[0]
-    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": general[0] if general else "auto"}
+    return {name: number(text, "--smoothing") for name, text in own.items()} | {
+        "*": general[0] if general else otherwise
+    }
 
 
 def unlabelled(given: str) -> str | float:
@@ -192,6 +194,12 @@ def check_destination(path: str) -> None:
         raise UsageError(f"-o {path!r} is a folder: name a file in it")
     if not Path(path).parent.is_dir():
         raise UsageError(f"-o {path!r}: there is no folder {str(Path(path).parent)!r}")
+
+
+def check_page(path: str, option: str) -> None:
+    """A page for a browser is named as one."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
 
 
 def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:

@@ -32,7 +32,12 @@ MOST_LINES = 500
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
 @click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option(
+    "--smoothing",
+    multiple=True,
+    metavar="N|COL=N",
+    help="Imagined rows for each value and for each width; 1 if nothing is said.",
+)
 @click.option(
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
 )
@@ -88,7 +93,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
     return given | {
         "families": options.families(given.pop("family")),
         "joint": [options.names(block) for block in given.pop("joint")],
-        "smoothing": options.smoothing(given.pop("smoothing")),
+        "smoothing": options.smoothing(given.pop("smoothing"), 1.0),  # as EM counts: a width is smoothed too
     }
 
 
