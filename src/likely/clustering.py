@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, 
 SHORT = 10
 MOST_CLUSTERS = 12  # k="auto" looks no further
 TARGET = "cluster"
+Fitted = TypeVar("Fitted")
 
 
 @dataclass(frozen=True)
@@ -232,26 +233,34 @@ def say_what_is_odd(model: Model) -> None:
 
 
 def _chosen(mixing: Mixing, criterion: str) -> Clusters:
-    """The number of clusters that costs least; three in a row that cost more end the search."""
+    """The number of clusters that costs least."""
     if criterion not in ("bic", "icl"):
         raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
+    best, tried = cheapest(lambda k: mixing.fit(range(1, k + 1)), lambda fit: float(getattr(fit, criterion)))
+    return Clusters.of(em.ranked(best), tried=tried)
+
+
+def cheapest(
+    fit: Callable[[int], Fitted], cost: Callable[[Fitted], float], most: int = MOST_CLUSTERS
+) -> tuple[Fitted, dict[int, float]]:
+    """The number of parts that costs least, and what each number cost; three in a row that cost more end the search."""
     best, tried, worse = None, dict[int, float](), 0
-    for k in range(1, MOST_CLUSTERS + 1):
+    for k in range(1, min(most, MOST_CLUSTERS) + 1):
         try:
-            fit = mixing.fit(range(1, k + 1))
+            found = fit(k)
         except DataError:
             if best is None:
                 raise
             break  # there are no more different rows
-        tried[k] = float(getattr(fit, criterion))
-        if best is None or tried[k] < getattr(best, criterion):
-            best, worse = fit, 0
+        tried[k] = cost(found)
+        if best is None or tried[k] < cost(best):
+            best, worse = found, 0
         else:
             worse += 1
         if worse == 3:
             break
     assert best is not None
-    return Clusters.of(em.ranked(best), tried=tried)
+    return best, tried
 
 
 def plan_clusters(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from likely import em
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
-from likely.clustering import Clusters, Mixing, checked, equal_weights, known_beforehand, say_what_is_odd
+from likely.clustering import Clusters, Mixing, cheapest, checked, equal_weights, known_beforehand, say_what_is_odd
 from likely.engines.shares import Held
 from likely.errors import UsageError
 from likely.estimators import by_name, rows_of
@@ -34,8 +34,8 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    k : int, default=2
-        How many components there are.
+    k : int or "auto", default=2
+        How many components there are; "auto" tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     families : "auto", name, family, or dict of them, default="auto"
         What the columns are. "auto": numbers are Gaussian, text and true/false categorical. "gaussian:class" shares the
         variances among the components, "joint" is a full covariance, "joint:class" one for all components.
@@ -62,6 +62,8 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         The most probable component of every row; components are numbered from 0, the largest first.
     weights_, means_, covariances_ : arrays
         The components' shares; the means of all columns of numbers; variances, or covariances of one joint block.
+    tried_ : dict
+        For k="auto", the BIC of each number of components.
     trace_, n_iter_, converged_, lower_bound_
         The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
 
@@ -69,7 +71,7 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        k: int = 2,
+        k: int | str = 2,
         families: Any = "auto",
         fixed: Any = None,
         max_iter: int = 200,
@@ -100,6 +102,8 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         weights = np.ones(batch.rows)
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, range(batch.rows), dtype=np.float64, ensure_non_negative=True)
+        if isinstance(self.k, str) and self.k == "auto":
+            return self._fit_any(batch, y, weights)
         names, labels = _classes(y, checked(self.k), batch.rows)
         mixing = self._mixing(batch, labels, weights)
         if batch.rows < len(names):
@@ -107,6 +111,18 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
         fit = mixing.fit(names, self.start)
         named = self.start is not None or bool((labels >= 0).any())
         self._believe(fit if named else em.ranked(fit), batch)
+        return self
+
+    def _fit_any(self, batch: Batch, y: Any, weights: Array) -> Self:
+        """As many components as cost least."""
+        _, labels = _classes(y, batch.rows, batch.rows)
+        if self.start is not None or (labels >= 0).any():
+            raise UsageError(
+                "k='auto' finds components by itself: leave out start= and labels, or say how many there are"
+            )
+        mixing = self._mixing(batch, labels, weights)
+        best, tried = cheapest(lambda k: mixing.fit(range(k)), lambda fit: fit.bic)
+        self._believe(em.ranked(best), batch, tried)
         return self
 
     def _mixing(self, batch: Batch, labels: NDArray[np.int64], weights: Array) -> Mixing:
@@ -131,8 +147,9 @@ class Mixture(ClusterMixin, DensityMixin, BaseEstimator):
     def _smoothing(self, names: Sequence[str]) -> Any:
         return by_name(self.smoothing, names) if isinstance(self.smoothing, Mapping) else self.smoothing
 
-    def _believe(self, fit: em.Fit, batch: Batch) -> None:
-        self.model_ = Clusters.of(fit)
+    def _believe(self, fit: em.Fit, batch: Batch, tried: Mapping[int, float] | None = None) -> None:
+        self.model_ = Clusters.of(fit, tried=dict(tried or {}))
+        self.tried_ = dict(self.model_.tried)
         self.classes_ = labels_array(self.model_.classes)
         self.weights_ = self.model_.class_prior
         self.means_, self.covariances_ = _bells(self.model_)

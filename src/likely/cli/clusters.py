@@ -96,14 +96,13 @@ def _check(output: str | None, labels: str | None, picture: str | None, steps: s
 def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
     from likely.clustering import cluster as find
 
-    if k != "auto" and not k.isdecimal():
-        raise UsageError(f"-k {k!r} is no number of clusters: write 1, 2, 3, … or auto")
+    parts = options.how_many(k, "clusters")
     settings = given | {
         "families": options.families(given.pop("family")),
         "joint": [options.names(block) for block in given.pop("joint")],
         "smoothing": options.smoothing(given.pop("smoothing"), 1.0),  # as EM counts: a width is smoothed too
     }
-    return find(source, k if k == "auto" else int(k), **settings)
+    return find(source, parts, **settings)
 
 
 def _report(found: Clusters) -> dict[str, Any]:

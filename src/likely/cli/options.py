@@ -109,6 +109,13 @@ def smoothing(given: Sequence[str], otherwise: Any = "auto") -> Any:
     }
 
 
+def how_many(given: str, what: str) -> int | str:
+    """A number of clusters or states, or the word that has them tried."""
+    if given != "auto" and not (given.isdecimal() and int(given) > 0):
+        raise UsageError(f"-k {given!r} is no number of {what}: write 1, 2, 3, … or auto")
+    return given if given == "auto" else int(given)
+
+
 def unlabelled(given: str) -> str | float:
     """A word, or the weight of a row without a label."""
     return given if given.isalpha() else number(given, "--unlabelled")

@@ -20,7 +20,7 @@ MOST_LINES = 500
 
 @click.command(short_help="Find hidden states in rows that follow one another.")
 @click.argument("data", type=FILE)
-@click.option("-k", "k", type=click.IntRange(min=1), default=2, show_default=True, help="How many states there are.")
+@click.option("-k", "k", default="2", show_default=True, metavar="N|auto", help="How many states; auto tries them.")
 @click.option("--by", metavar="COLUMN", help="The column that tells sequences apart; by default all rows are one.")
 @click.option(
     "-o",
@@ -50,13 +50,14 @@ MOST_LINES = 500
 @json_option
 @click.pass_obj
 def sequences(
-    terminal: Terminal, /, data: str, k: int, by: str | None, output: str | None, prefix: str, **given: Any
+    terminal: Terminal, /, data: str, k: str, by: str | None, output: str | None, prefix: str, **given: Any
 ) -> None:
     """Find K hidden states in the rows of DATA, each of which depends on the one before: a hidden Markov model.
 
     The states are numbered, the most frequent first. -o writes every row with its `state` on the most probable path through
     its sequence, and `p_1`, `p_2`, … the probability of each state. Leave out what names a row or a time with --ignore.
     """
+    states_wanted = options.how_many(k, "states")
     if output is not None:
         _check_output(output, terminal)
     with options.as_file(data, terminal) as path:
@@ -65,7 +66,7 @@ def sequences(
         )
         from likely.sequences import sequences as learn
 
-        found = learn(source, k, by=by, **_settings(given), reading=reading)
+        found = learn(source, states_wanted, by=by, **_settings(given), reading=reading)
         steps = found.opened(source, by=by)
         states = found.decode(steps)
         report = _report(found, steps, states) | {"data": data}
@@ -103,7 +104,8 @@ def _report(found: Chain, steps: Steps, states: Any) -> dict[str, Any]:
     tables = found.tables
     start, transition = tables.pop("start"), tables.pop("transition")
     decoded = np.bincount(states, minlength=len(found.states)).tolist()
-    return {
+    tried = {"tried": {str(k): value for k, value in found.tried.items()}} if found.tried else {}
+    return tried | {
         "rows": steps.rows,
         "sequences": len(steps.edges) - 1,
         "start": list(start),
@@ -156,6 +158,9 @@ def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
         describe.show_parameters(terminal, name, table)
     if report["left_out"]:
         terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
+        terminal.line()
+    if found.tried:
+        terminal.table(["states", "cost"], [[k, value] for k, value in found.tried.items()])
         terminal.line()
     trace = report["trace"]
     terminal.table(["round", "penalised log likelihood"], [[str(i), trace[i - 1]] for i in _some(len(trace))])
