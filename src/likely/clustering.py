@@ -202,9 +202,8 @@ def cluster(
     """
     reading = reading or Reading(as_tokens(missing))
     source, weight_name = with_weights(open_source(data, reading), weights)
-    plan = plan_clusters(
-        source, families, joint, (*ignore, *([weight_name] if weight_name else [])), weight_name, fixed
-    )
+    skip = (*ignore, *([weight_name] if weight_name else []))
+    plan = plan_clusters(source, families, joint, skip, weight_name, fixed)
     mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=restarts, max_iter=max_iter,
                     tol=tol, seed=seed, steps=steps)  # fmt: skip
     if k == "auto":

@@ -93,13 +93,12 @@ class Steps:
 def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any] | None = None) -> Steps:
     """Rows as sequences: of the given lengths, or those with the same name in `by`; else all are one sequence."""
     held = list(parts)
-    rows = sum(batch.rows for batch, _, _ in held)
     if by is not None:
         place: dict[Any, int] = {}
         codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
         order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
         return Steps(held, np.cumsum([0, *np.bincount(codes)]), order)
-    return Steps(held, np.cumsum([0, *checked_lengths(lengths, rows)]))
+    return Steps(held, np.cumsum([0, *checked_lengths(lengths, sum(batch.rows for batch, _, _ in held))]))
 
 
 def checked_lengths(lengths: Any, rows: int) -> Whole:
@@ -264,8 +263,7 @@ class Learning:
         """As many states as cost least by BIC, named from `first` on: 1, 2, 3, … are tried."""
         if self.given or self.steps.known is not None:
             raise UsageError("k='auto' finds states by itself: leave out start= and states=, or say how many there are")
-        most = self.steps.rows
-        best, tried = cheapest(lambda k: self.fit(range(first, first + k)), lambda chain: chain.bic, most)
+        best, tried = cheapest(lambda k: self.fit(range(first, first + k)), lambda c: c.bic, self.steps.rows)
         return replace(best, tried=tried)
 
     def _climb(self, chain: Chain, most: int) -> Chain:
@@ -330,8 +328,7 @@ def ranked(chain: Chain) -> Chain:
 def _shares(counts: Array) -> Array:
     """Each row divided by its sum; a row of nothing is shared evenly."""
     whole = counts.sum(1, keepdims=True)
-    even = np.full(counts.shape, 1.0 / counts.shape[1])
-    return np.asarray(np.divide(counts, whole, out=even, where=whole > 0))
+    return np.asarray(np.divide(counts, whole, out=np.full(counts.shape, 1.0 / counts.shape[1]), where=whole > 0))
 
 
 def imagined_moves(smoothing: Any, given: Any = None) -> float:
