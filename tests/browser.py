@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -16,8 +17,8 @@ SILENCE = 60  # seconds after which a browser that says nothing is given up
 
 
 def found() -> str | None:
-    """The path of a browser on this machine."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    """The path of a browser on this machine; its pipe is handed over as only POSIX systems can."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None) if os.name == "posix" else None
 
 
 class Page:
@@ -48,6 +49,7 @@ class Page:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            assert select.select([self._in], [], [], SILENCE)[0], "the browser says nothing"
             piece = os.read(self._in, 1 << 20)
             assert piece, "the browser went away"
             self._rest += piece
