@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, 
 SHORT = 10
 MOST_CLUSTERS = 12  # k="auto" looks no further
 TARGET = "cluster"
+Fitted = TypeVar("Fitted")
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,14 @@ class Clusters(Model):
     entropy: float = float("nan")
     converged: bool = False
     tried: Mapping[int, float] = field(default_factory=dict)  # for k="auto": what each number of clusters cost
+    steps: tuple[em.Step, ...] = field(default=(), repr=False)  # the way of EM, where it was asked for
 
     @staticmethod
     def of(fit: em.Fit, **settings: Any) -> Clusters:
         """The model where a run of EM ended."""
         m = fit.model
-        way = (fit.trace, fit.log_likelihood, fit.entropy, fit.converged)
-        names = ("trace", "log_likelihood", "entropy", "converged")
+        way = (fit.trace, fit.log_likelihood, fit.entropy, fit.converged, fit.steps)
+        names = ("trace", "log_likelihood", "entropy", "converged", "steps")
         known: dict[str, Any] = dict(zip(names, way, strict=True))
         return Clusters(m.tally, m.prior, m.missing, m.weights, m.declared, m.stages, **known | settings)
 
@@ -53,7 +55,11 @@ class Clusters(Model):
     def fit(self) -> em.Fit:
         """Where the run of EM ended."""
         weight = float(self.tally.classes.sum())
-        return em.Fit(self, self.trace, self.log_likelihood, self.entropy, weight, self.converged)
+        return em.Fit(self, self.trace, self.log_likelihood, self.entropy, weight, self.converged, self.steps)
+
+    def as_of(self, step: em.Step) -> Model:
+        """The model as it stood at a step of EM."""
+        return Model(step.tally, self.prior, self.missing, self.weights, self.declared, self.stages)
 
     @property
     def bic(self) -> float:
@@ -85,13 +91,15 @@ class Mixing:
     max_iter: int = 200
     tol: float = 1e-4
     seed: int = 0
+    steps: bool = False  # whether the way of EM is kept
 
     def fit(self, classes: Sequence[Any], start: Any = None, watch: em.Watch | None = None) -> em.Fit:
         """The best of several runs of EM; `start` gives the first means instead of drawing them."""
         return em.judged(self._best(classes, start, watch), self.parts)
 
     def _best(self, classes: Sequence[Any], start: Any, watch: em.Watch | None) -> em.Fit:
-        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        after = () if self.steps else None
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "after": after}
         zero = em.empty_tally(self.whole, tuple(classes))
         prior = em.imagined(self.smoothing, zero, self.spread, self._shares(classes), len(classes))
         blank = Model(with_room(zero, prior), prior)
@@ -106,7 +114,7 @@ class Mixing:
             return max((em.climb(model, self.parts, **settings) for model in models), key=_worth)
         short = settings | {"max_iter": min(SHORT, self.max_iter)}
         best = max((em.climb(model, self.parts, **short) for model in models), key=_worth)
-        rest = em.climb(best.model, self.parts, **settings)
+        rest = em.climb(best.model, self.parts, **settings | {"after": best.steps if self.steps else None})
         return replace(rest, trace=(*best.trace[:-1], *rest.trace))
 
     def _shares(self, classes: Sequence[Any]) -> Mapping[Any, float] | None:
@@ -182,6 +190,7 @@ def cluster(
     seed: int = 0,
     criterion: str = "bic",
     start: Any = None,
+    steps: bool = False,
     reading: Reading | None = None,
 ) -> Clusters:
     """Find k clusters in a table: a model whose classes 1, 2, … are the components, the largest first.
@@ -189,19 +198,19 @@ def cluster(
     Numbers are Gaussian, texts of a few words categories, longer texts bags of words, unless `families` says otherwise.
     `k="auto"` tries 1, 2, 3, … and keeps the number whose `criterion` ("bic" or "icl") is lowest. `fixed` may hold what is
     known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
+    With `steps=True` the model keeps the way of EM, step by step, in `steps`: `likely.lesson` makes a page of it.
     """
     reading = reading or Reading(as_tokens(missing))
     source, weight_name = with_weights(open_source(data, reading), weights)
-    plan = plan_clusters(
-        source, families, joint, (*ignore, *([weight_name] if weight_name else [])), weight_name, fixed
-    )
+    skip = (*ignore, *([weight_name] if weight_name else []))
+    plan = plan_clusters(source, families, joint, skip, weight_name, fixed)
     mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=restarts, max_iter=max_iter,
-                    tol=tol, seed=seed)  # fmt: skip
+                    tol=tol, seed=seed, steps=steps)  # fmt: skip
     if k == "auto":
         made = _chosen(mixing, criterion)
     else:
         fit = mixing.fit(range(1, checked(k) + 1), start)
-        made = Clusters.of(fit if start is not None else replace(fit, model=em.ranked(fit.model)))
+        made = Clusters.of(fit if start is not None else em.ranked(fit))
     say_what_is_odd(made)
     return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
 
@@ -223,26 +232,34 @@ def say_what_is_odd(model: Model) -> None:
 
 
 def _chosen(mixing: Mixing, criterion: str) -> Clusters:
-    """The number of clusters that costs least; three in a row that cost more end the search."""
+    """The number of clusters that costs least."""
     if criterion not in ("bic", "icl"):
         raise UsageError(f"criterion={criterion!r} is not known: choose 'bic' or 'icl'")
+    best, tried = cheapest(lambda k: mixing.fit(range(1, k + 1)), lambda fit: float(getattr(fit, criterion)))
+    return Clusters.of(em.ranked(best), tried=tried)
+
+
+def cheapest(
+    fit: Callable[[int], Fitted], cost: Callable[[Fitted], float], most: int = MOST_CLUSTERS
+) -> tuple[Fitted, dict[int, float]]:
+    """The number of parts that costs least, and what each number cost; three in a row that cost more end the search."""
     best, tried, worse = None, dict[int, float](), 0
-    for k in range(1, MOST_CLUSTERS + 1):
+    for k in range(1, min(most, MOST_CLUSTERS) + 1):
         try:
-            fit = mixing.fit(range(1, k + 1))
+            found = fit(k)
         except DataError:
             if best is None:
                 raise
             break  # there are no more different rows
-        tried[k] = float(getattr(fit, criterion))
-        if best is None or tried[k] < getattr(best, criterion):
-            best, worse = fit, 0
+        tried[k] = cost(found)
+        if best is None or tried[k] < cost(best):
+            best, worse = found, 0
         else:
             worse += 1
         if worse == 3:
             break
     assert best is not None
-    return Clusters.of(replace(best, model=em.ranked(best.model)), tried=tried)
+    return best, tried
 
 
 def plan_clusters(

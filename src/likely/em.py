@@ -24,7 +24,7 @@ from likely.families.belief import log_density as density_of_block
 from likely.families.belief import refuse_text
 from likely.families.statistics import Moments, totals
 from likely.model import Model
-from likely.prior import Prior, Priors, Pseudocount, Spread
+from likely.prior import Priors, Pseudocount, Spread, priors
 from likely.schema import CATEGORY, NUMBER, Column, Schema
 from likely.sources import Batch, Coded
 from likely.tally import Tally
@@ -35,7 +35,18 @@ Part = tuple[Held, Labels, Array]  # rows, the place of their class (-1: hidden)
 Watch = Callable[[int, float, Model], None]
 FALL = 1e-9  # relative: a penalised log likelihood that falls by less has only been rounded
 ALL = "all"
+MOST_STEPS = 60  # what a run keeps of its way, if it is asked to
+FIRST_STEPS = 20  # these are kept one by one: most happens in them
 COUNTABLE = (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where EM stood after so many rounds: what was counted, off which the components are read, and its value."""
+
+    at: int  # 0: the start
+    value: float  # the penalised log likelihood
+    tally: Tally
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Fit:
     entropy: float  # NaN until it is asked for
     weight: float
     converged: bool
+    steps: tuple[Step, ...] = ()  # the way itself, where it was asked for
 
     @property
     def value(self) -> float:
@@ -115,13 +127,18 @@ def climb(
     tol: float = 1e-4,
     unlabelled: float = 1.0,
     watch: Watch | None = None,
+    after: tuple[Step, ...] | None = None,
 ) -> Fit:
-    """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept."""
+    """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept.
+
+    The steps are kept where `after` is given: those of the run that this one goes on from, () for a run of its own.
+    """
     if any(isinstance(block.family, Text) for block in model.blocks):
         # A word that the first rows lack says nothing until it is counted: only from then on are values comparable.
         model = replace(model, tally=share(model, parts, unlabelled).tally)
     trace: list[float] = []
     best: tuple[Model, Shared] | None = None
+    steps = Steps(list((after or ())[:-1]))  # the last one is where this run starts
     converged = False
     for i in range(max(max_iter, 1)):
         found = share(model, parts, unlabelled)
@@ -133,13 +150,47 @@ def climb(
         gain = value - trace[-1] if trace else np.inf
         trace.append(value)
         best = (model, found)
+        if after is not None:
+            steps.note(value, model.tally)
         if gain <= tol * max(found.tally.classes.sum(), 1e-300):
             converged = True
             break
         model = replace(model, tally=found.tally)
     assert best is not None
     weight = float(best[1].tally.classes.sum())
-    return Fit(best[0], tuple(trace), best[1].log_evidence, float("nan"), weight, converged)
+    return Fit(best[0], tuple(trace), best[1].log_evidence, float("nan"), weight, converged, steps.kept)
+
+
+@dataclass
+class Steps:
+    """The way of a run, step by step; a long one is thinned while it is walked, so that it never takes much room."""
+
+    _kept: list[Step]
+    _stride: int = 1
+
+    def __post_init__(self) -> None:
+        self._next = len(self._kept)
+        self._last: Step | None = None
+
+    def note(self, value: float, tally: Tally) -> None:
+        """One step more; once there are too many, of the later ones every second is let go."""
+        self._last = Step(self._next, value, tally)
+        if self._wanted(self._last):
+            self._kept.append(self._last)
+        while len(self._kept) >= MOST_STEPS:
+            self._stride *= 2
+            self._kept = [step for step in self._kept if self._wanted(step)]
+        self._next += 1
+
+    def _wanted(self, step: Step) -> bool:
+        return step.at < FIRST_STEPS or step.at % self._stride == 0
+
+    @property
+    def kept(self) -> tuple[Step, ...]:
+        """The first steps one by one, some of the later ones, and the last."""
+        if self._last is None or (self._kept and self._kept[-1] is self._last):
+            return tuple(self._kept)
+        return (*self._kept, self._last)
 
 
 def plan_hidden(plan: Plan) -> Plan:
@@ -228,26 +279,25 @@ def imagined(smoothing: Any, tally: Tally, spread: Mapping[str, float], class_pr
 
     The imagined rows lie as wide as a k-th part of the table would, if its parts lay side by side: overall variance / k².
     """
-    if not isinstance(smoothing, int | float):
-        return _as_given(smoothing, class_prior)
-    own: dict[str, Prior] = {}
+    given = replace(priors(smoothing, None), classes=class_prior)
+    own = dict(given.columns)
     for block in tally.blocks:
-        numbers = [name for name in block.columns if name in spread]
-        if smoothing and isinstance(block.family, Gaussian):
-            own[block.name] = Spread(smoothing, spread[numbers[0]] / k**2)
-        elif smoothing and isinstance(block.family, Joint) and numbers:
+        chosen, numbers = given.of(block), [name for name in block.columns if name in spread]
+        rows = chosen.count if isinstance(chosen, Pseudocount) else 0.0  # another prior says itself what it imagines
+        if rows and isinstance(block.family, Gaussian):
+            own[block.name] = Spread(rows, spread[numbers[0]] / k**2)
+        elif rows and isinstance(block.family, Joint) and numbers:
             each = tuple((spread[name] or 1.0) / k**2 for name in numbers)
-            own[block.name] = Spread(smoothing, each, smoothing)
-    return Priors(Pseudocount(smoothing), own, class_prior)
+            own[block.name] = Spread(rows, each, rows)
+    return replace(given, columns=own)
 
 
-def _as_given(smoothing: Any, class_prior: Any) -> Priors:
-    from likely.prior import priors
+def ranked(fit: Fit) -> Fit:
+    """The same components, the largest first, all along the way."""
+    order = np.argsort(-fit.model.tally.classes, kind="stable").tolist()
 
-    return replace(priors(smoothing, None), classes=class_prior)
+    def sort(tally: Tally) -> Tally:
+        return tally.of_classes(order, fit.model.classes)
 
-
-def ranked(model: Model) -> Model:
-    """The same components, the largest first."""
-    order = np.argsort(-model.tally.classes, kind="stable")
-    return replace(model, tally=model.tally.of_classes(order.tolist(), model.classes))
+    steps = tuple(replace(step, tally=sort(step.tally)) for step in fit.steps)
+    return replace(fit, model=replace(fit.model, tally=sort(fit.model.tally)), steps=steps)

@@ -28,8 +28,8 @@ class HiddenMarkov(DensityMixin, TableEstimator):
 
     Parameters
     ----------
-    k : int, default=2
-        How many states there are.
+    k : int or "auto", default=2
+        How many states there are; "auto" tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     families : "auto", name, family, or dict of them, default="auto"
         What the columns are. "auto": numbers are Gaussian, text and true/false categorical; "joint" is a full covariance.
     max_iter, tol : int and float, default=200 and 1e-4
@@ -57,6 +57,8 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         The means of all columns of numbers; variances, or covariances of one joint block.
     emission_ : dict
         For every column or block, a table of what each state shows.
+    tried_ : dict
+        For k="auto", the BIC of each number of states.
     trace_, n_iter_, converged_, lower_bound_
         The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
 
@@ -64,7 +66,7 @@ class HiddenMarkov(DensityMixin, TableEstimator):
 
     def __init__(
         self,
-        k: int = 2,
+        k: int | str = 2,
         families: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
@@ -93,12 +95,14 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         many sequences each one counts for.
         """
         batch = rows_of(self, X, reset=True)
-        k, lengths = checked(self.k), _lengths(y, lengths, batch.rows)
+        auto = isinstance(self.k, str) and self.k == "auto"
+        k, lengths = batch.rows if auto else checked(self.k), _lengths(y, lengths, batch.rows)
         learning = self._learning(batch, lengths, _known(states, k, batch.rows), sequence_weight)
         if batch.rows < k:
             raise ValueError(f"{k} states need as many rows: there are n_samples={batch.rows}")
-        self.chain_ = chain = learning.fit(range(k))
+        self.chain_ = chain = learning.fit_any() if auto else learning.fit(range(k))
         say_what_is_odd(chain)
+        self.tried_ = dict(chain.tried)
         self.start_, self.transition_ = chain.start, chain.transition
         self.means_, self.covariances_ = bells(chain.emission.block_parameters)
         self.emission_ = dict(list(chain.tables.items())[2:])

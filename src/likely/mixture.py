@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from likely import em
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
-from likely.clustering import Clusters, Mixing, checked, equal_weights, known_beforehand, say_what_is_odd
+from likely.clustering import Clusters, Mixing, cheapest, checked, equal_weights, known_beforehand, say_what_is_odd
 from likely.doorway import (
     TableEstimator,
     bells,
@@ -42,8 +42,8 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
 
     Parameters
     ----------
-    k : int, default=2
-        How many components there are.
+    k : int or "auto", default=2
+        How many components there are; "auto" tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     families : "auto", name, family, or dict of them, default="auto"
         What the columns are. "auto": numbers are Gaussian, text and true/false categorical. "gaussian:class" shares the
         variances among the components, "joint" is a full covariance, "joint:class" one for all components.
@@ -70,6 +70,8 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         The most probable component of every row; components are numbered from 0, the largest first.
     weights_, means_, covariances_ : arrays
         The components' shares; the means of all columns of numbers; variances, or covariances of one joint block.
+    tried_ : dict
+        For k="auto", the BIC of each number of components.
     trace_, n_iter_, converged_, lower_bound_
         The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
 
@@ -77,7 +79,7 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
 
     def __init__(
         self,
-        k: int = 2,
+        k: int | str = 2,
         families: Any = "auto",
         fixed: Any = None,
         max_iter: int = 200,
@@ -107,13 +109,27 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         batch = rows_of(self, X, reset=True)
         given = weights_of(sample_weight, batch.rows)
         weights = np.ones(batch.rows) if given is None else given
+        if isinstance(self.k, str) and self.k == "auto":
+            return self._fit_any(batch, y, weights)
         names, labels = _classes(y, checked(self.k), batch.rows)
         mixing = self._mixing(batch, labels, weights)
         if batch.rows < len(names):
             raise ValueError(f"{len(names)} components need as many rows: there are n_samples={batch.rows}")
         fit = mixing.fit(names, self.start)
         named = self.start is not None or bool((labels >= 0).any())
-        self._believe(fit if named else replace(fit, model=em.ranked(fit.model)), batch)
+        self._believe(fit if named else em.ranked(fit), batch)
+        return self
+
+    def _fit_any(self, batch: Batch, y: Any, weights: Array) -> Self:
+        """As many components as cost least."""
+        _, labels = _classes(y, batch.rows, batch.rows)
+        if self.start is not None or (labels >= 0).any():
+            raise UsageError(
+                "k='auto' finds components by itself: leave out start= and labels, or say how many there are"
+            )
+        mixing = self._mixing(batch, labels, weights)
+        best, tried = cheapest(lambda k: mixing.fit(range(k)), lambda fit: fit.bic)
+        self._believe(em.ranked(best), batch, tried)
         return self
 
     def _mixing(self, batch: Batch, labels: NDArray[np.int64], weights: Array) -> Mixing:
@@ -126,8 +142,9 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
             equal_weights(self.fixed), self.restarts, self.max_iter, self.tol, seed_of(self.random_state),
         )  # fmt: skip
 
-    def _believe(self, fit: em.Fit, batch: Batch) -> None:
-        self.model_ = Clusters.of(fit)
+    def _believe(self, fit: em.Fit, batch: Batch, tried: Mapping[int, float] | None = None) -> None:
+        self.model_ = Clusters.of(fit, tried=dict(tried or {}))
+        self.tried_ = dict(self.model_.tried)
         self.classes_ = labels_array(self.model_.classes)
         self.weights_ = self.model_.class_prior
         self.means_, self.covariances_ = bells(self.model_.block_parameters)

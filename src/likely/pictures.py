@@ -33,35 +33,48 @@ class Panel:
     x: tuple[float, float]
     y: tuple[float, float]
     top: float
+    width: float = WIDTH
+    height: float = PANEL
+    head: float = TOP
+
+    @property
+    def right(self) -> float:
+        """Where the axis below ends."""
+        return self.width - RIGHT
+
+    @property
+    def ground(self) -> float:
+        """Where the axis below lies."""
+        return self.top + self.height - BOTTOM
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Where a pair of numbers lies."""
         across = (x - self.x[0]) / (self.x[1] - self.x[0])
         up = (y - self.y[0]) / (self.y[1] - self.y[0])
-        return LEFT + across * (WIDTH - LEFT - RIGHT), self.top + PANEL - BOTTOM - up * (PANEL - TOP - BOTTOM)
+        return LEFT + across * (self.right - LEFT), self.ground - up * (self.height - self.head - BOTTOM)
 
     def frame(self, title: str, x_label: str, y_label: str) -> list[str]:
         """Title, grid and axes."""
-        ground = self.top + PANEL - BOTTOM
-        parts = [_text(LEFT, self.top + 30, title, "ink", 'font-size="17" font-weight="600"')]
+        ground = self.ground
+        parts = [_text(LEFT, self.top + 30, title, "ink", 'font-size="17" font-weight="600"')] if title else []
         for tick in ticks(*self.y):
             if self.y[0] <= tick <= self.y[1]:
                 height = self.at(self.x[0], tick)[1]
-                parts.append(f'<path class="lk-grid" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+                parts.append(f'<path class="lk-grid" d="M{LEFT} {height:.1f}H{self.right}"/>')
                 parts.append(_text(LEFT - 8, height + 4, f"{tick:g}", "faint", 'font-size="12" text-anchor="end"'))
-        parts.append(f'<path class="lk-axis" d="M{LEFT} {ground}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<path class="lk-axis" d="M{LEFT} {ground}H{self.right}"/>')
         for tick in ticks(*self.x):
             if self.x[0] <= tick <= self.x[1]:
                 place = self.at(tick, self.y[0])[0]
                 parts.append(_text(place, ground + 18, f"{tick:g}", "faint", 'font-size="12" text-anchor="middle"'))
-        middle = (LEFT + WIDTH - RIGHT) / 2
+        middle = (LEFT + self.right) / 2
         parts.append(_text(middle, ground + 38, x_label, "ink", 'font-size="13" text-anchor="middle"'))
-        return [*parts, _text(LEFT, self.top + 50, y_label, "faint", 'font-size="12"')]
+        return [*parts, _text(LEFT, self.top + self.head - 14, y_label, "faint", 'font-size="12"')]
 
 
 def picture(model: Model, data: Any, columns: Sequence[str] = ()) -> str:
     """The components over the rows along one or two columns of numbers, and below them the way EM climbed."""
-    names = _columns(model, columns)
+    names = drawn_columns(model, columns)
     trace: Sequence[float] = getattr(model, "trace", ())
     panels: list[list[str]] = []
     if names:
@@ -75,29 +88,36 @@ def picture(model: Model, data: Any, columns: Sequence[str] = ()) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'font-family="{FONTS}" role="img" aria-label="{len(model.classes)} clusters">'
     )
-    said = f"<title>{len(model.classes)} clusters</title><desc>{escape(_clean(_described(model, names, trace)))}</desc>"
+    said = (
+        f"<title>{len(model.classes)} clusters</title><desc>{escape(printable(_described(model, names, trace)))}</desc>"
+    )
     paper = f'<rect class="lk-paper" width="{WIDTH}" height="{height}"/>'
     return "\n".join(
         [head, said, f"<style>{STYLE}</style>", paper, *(p for panel in panels for p in panel), "</svg>\n"]
     )
 
 
-def _columns(model: Model, wanted: Sequence[str]) -> list[str]:
+def drawn_columns(model: Model, wanted: Sequence[str]) -> list[str]:
     """The columns that are drawn: those asked for, else the first two that hold numbers as bell curves."""
-    bells = [
+    known = bell_columns(model)
+    odd = [name for name in wanted if name not in known]
+    if odd or len(wanted) > 2:
+        raise UsageError(f"{list(wanted)} cannot be drawn: name one or two of the columns of numbers {known[:20]}")
+    return list(wanted or known[:2])
+
+
+def bell_columns(model: Model) -> list[str]:
+    """The columns that hold numbers as bell curves."""
+    return [
         name
         for block, p in zip(model.blocks, model.block_parameters, strict=True)
         if isinstance(p.form, Parabola | Quadratic)
         for name in block.columns
         if model.schema.by_name[name].kind == NUMBER
     ]
-    odd = [name for name in wanted if name not in bells]
-    if odd or len(wanted) > 2:
-        raise UsageError(f"{list(wanted)} cannot be drawn: name one or two of the columns of numbers {bells[:20]}")
-    return list(wanted or bells[:2])
 
 
-def _bells(model: Model, names: Sequence[str]) -> tuple[Array, Array]:
+def bells(model: Model, names: Sequence[str]) -> tuple[Array, Array]:
     """Mean and covariance of each class along some columns; within a block of categories, over all of its cells."""
     k = len(model.classes)
     mean, covariance = np.zeros((k, len(names))), np.zeros((k, len(names), len(names)))
@@ -134,7 +154,8 @@ def _rows(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, NDArray
     return x[::step], c[::step]
 
 
-def _room(x: Array) -> tuple[float, float]:
+def room(x: Array) -> tuple[float, float]:
+    """An axis around some numbers, with a little air on both sides."""
     low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
     wide = max(high - low, 1e-6 * max(abs(high), abs(low), 1.0))
     return low - 0.05 * wide, high + 0.05 * wide
@@ -143,8 +164,8 @@ def _room(x: Array) -> tuple[float, float]:
 def _one(model: Model, data: Any, name: str) -> list[str]:
     """A histogram of the rows, the bell of each component by its weight, and their sum."""
     x, _ = _rows(model, data, [name])
-    mean, covariance = _bells(model, [name])
-    low, high = _room(x)
+    mean, covariance = bells(model, [name])
+    low, high = room(x)
     edges = np.linspace(low, high, BINS + 1)
     heights = np.histogram(x[:, 0], edges)[0] / max(len(x), 1) / (edges[1] - edges[0])
     line = np.linspace(low, high, 241)
@@ -166,8 +187,8 @@ def _one(model: Model, data: Any, name: str) -> list[str]:
 def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
     """The rows as points in the hue of their component, with the ellipses of one and two deviations."""
     x, classes = _rows(model, data, names)
-    mean, covariance = _bells(model, names)
-    panel = Panel(_room(x[:, 0]), _room(x[:, 1]), 0)
+    mean, covariance = bells(model, names)
+    panel = Panel(room(x[:, 0]), room(x[:, 1]), 0)
     parts = panel.frame(f"{len(model.classes)} clusters", names[0], names[1])
     for (a, b), c in zip(x.tolist(), classes.tolist(), strict=True):
         across, up = panel.at(a, b)
@@ -187,7 +208,7 @@ def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
 def _trace(trace: Sequence[float], top: float) -> list[str]:
     """The penalised log likelihood, round by round."""
     y = np.array([v for v in trace if math.isfinite(v)])
-    panel = Panel((1.0, float(max(len(y), 2))), _room(y), top)
+    panel = Panel((1.0, float(max(len(y), 2))), room(y), top)
     rounds = np.arange(1.0, len(y) + 1)
     parts = panel.frame("EM never falls", "round", "penalised log likelihood")
     parts.append(_path(panel, rounds, y, HUES[0], 2.2))
@@ -222,8 +243,9 @@ def _described(model: Model, names: Sequence[str], trace: Sequence[float]) -> st
 
 
 def _text(x: float, y: float, text: str, style: str, more: str) -> str:
-    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(_clean(text))}</text>'
+    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(text))}</text>'
 
 
-def _clean(text: str) -> str:
+def printable(text: str) -> str:
+    """The text without what XML forbids."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import em, starting
-from likely.clustering import checked, opened, plan_clusters
+from likely.clustering import FEW_ROWS, SHORT, cheapest, checked, opened, plan_clusters
 from likely.engines.along import Look, best_path, look
 from likely.engines.shares import Held, count_given, log_joint
 from likely.errors import DataError, LikelyWarning, UsageError
@@ -31,8 +31,6 @@ from likely.tally import Tally
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
-FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, only the best one after some rounds
-SHORT = 10
 
 
 @dataclass(frozen=True)
@@ -95,13 +93,12 @@ class Steps:
 def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any] | None = None) -> Steps:
     """Rows as sequences: of the given lengths, or those with the same name in `by`; else all are one sequence."""
     held = list(parts)
-    rows = sum(batch.rows for batch, _, _ in held)
     if by is not None:
         place: dict[Any, int] = {}
         codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
         order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
         return Steps(held, np.cumsum([0, *np.bincount(codes)]), order)
-    return Steps(held, np.cumsum([0, *checked_lengths(lengths, rows)]))
+    return Steps(held, np.cumsum([0, *checked_lengths(lengths, sum(batch.rows for batch, _, _ in held))]))
 
 
 def checked_lengths(lengths: Any, rows: int) -> Whole:
@@ -124,6 +121,7 @@ class Chain:
     trace: tuple[float, ...] = ()  # penalised log likelihood, round by round
     log_likelihood: float = float("nan")
     converged: bool = False
+    tried: Mapping[int, float] = field(default_factory=dict)  # for k="auto": the BIC of each number of states
 
     @property
     def states(self) -> tuple[Any, ...]:
@@ -215,7 +213,8 @@ def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float
     for _ in range(max(max_iter, 1)):
         found = chain.look(steps, weights)
         seen = float(weights[first] @ found.log_evidence)
-        value = seen + em.log_density(chain.emission) + _log_density(chain, imagined)
+        unseen = imagined * float(log(chain.start).sum() + log(chain.transition).sum()) if imagined else 0.0
+        value = seen + em.log_density(chain.emission) + unseen  # and the log density of beginnings and moves
         if trace and not value >= trace[-1] - em.FALL * abs(trace[-1]):
             break  # without a prior a variance can vanish and is then borrowed: what came before was better
         gain = value - trace[-1] if trace else np.inf
@@ -226,11 +225,6 @@ def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float
             break
         chain = counted(found)
     return replace(best, trace=tuple(trace), log_likelihood=evidence, converged=converged)
-
-
-def _log_density(chain: Chain, imagined: float) -> float:
-    """The log density of beginnings and moves under their prior, up to a constant."""
-    return imagined * float(log(chain.start).sum() + log(chain.transition).sum()) if imagined else 0.0
 
 
 @dataclass(frozen=True)
@@ -264,6 +258,13 @@ class Learning:
         else:
             best = max((self._climb(s, self.max_iter) for s in starts), key=lambda chain: chain.trace[-1])
         return best if own else ranked(best)
+
+    def fit_any(self, first: int = 0) -> Chain:
+        """As many states as cost least by BIC, named from `first` on: 1, 2, 3, … are tried."""
+        if self.given or self.steps.known is not None:
+            raise UsageError("k='auto' finds states by itself: leave out start= and states=, or say how many there are")
+        best, tried = cheapest(lambda k: self.fit(range(first, first + k)), lambda c: c.bic, self.steps.rows)
+        return replace(best, tried=tried)
 
     def _climb(self, chain: Chain, most: int) -> Chain:
         return climb(chain, self.steps, self.imagined, most, self.tol)
@@ -327,8 +328,7 @@ def ranked(chain: Chain) -> Chain:
 def _shares(counts: Array) -> Array:
     """Each row divided by its sum; a row of nothing is shared evenly."""
     whole = counts.sum(1, keepdims=True)
-    even = np.full(counts.shape, 1.0 / counts.shape[1])
-    return np.asarray(np.divide(counts, whole, out=even, where=whole > 0))
+    return np.asarray(np.divide(counts, whole, out=np.full(counts.shape, 1.0 / counts.shape[1]), where=whole > 0))
 
 
 def imagined_moves(smoothing: Any, given: Any = None) -> float:
@@ -355,7 +355,7 @@ def named_by(source: Source, by: str) -> list[Any]:
 
 def sequences(
     data: Any,
-    k: int = 2,
+    k: int | str = 2,
     *,
     by: str | None = None,
     lengths: Any = None,
@@ -374,6 +374,7 @@ def sequences(
 ) -> Chain:
     """Learn k hidden states, named 1, 2, … with the most frequent first, from rows that follow one another.
 
+    `k="auto"` tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     `by` names the column that tells sequences apart, `lengths` says how long each is; else all rows are one. `start` may
     hold where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
     """
@@ -385,7 +386,7 @@ def sequences(
     steps = in_sequences(table.parts, lengths, None if by is None else named_by(source, by))
     learning = Learning(steps, table.whole, table.spread, smoothing, imagined_moves(smoothing, transition_smoothing),
                         restarts, max_iter, tol, seed, dict(start or {}))  # fmt: skip
-    found = learning.fit(range(1, checked(k) + 1))
+    found = learning.fit_any(1) if k == "auto" else learning.fit(range(1, checked(k) + 1))
     say_what_is_odd(found)
     return replace(found, emission=replace(found.emission, missing=reading.missing))
 

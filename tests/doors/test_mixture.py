@@ -181,3 +181,16 @@ def test_pictures_are_drawn_along_one_number_two_or_none():
         assert "nan" not in ET.tostring(drawn).decode().lower()
     only = likely.cluster({"c": ["u", "v", "w", "u"] * 10, "d": ["x", "x", "y", "y"] * 10}, 2)
     assert "penalised log likelihood" in picture(only, {"c": ["u"], "d": ["x"]})
+
+
+def test_the_estimator_keeps_the_number_of_components_with_the_lowest_bic():
+    x, _ = blobs()
+    made = Mixture(k="auto").fit(x)
+    found = likely.cluster({"a": x[:, 0], "b": x[:, 1]}, "auto")
+    assert made.tried_ == pytest.approx(found.tried)
+    assert len(made.weights_) == len(found.classes)
+    assert Mixture(k=2).fit(x).tried_ == {}
+    with pytest.raises(likely.errors.UsageError, match="leave out start= and labels"):
+        Mixture(k="auto").fit(x, [0] + [None] * (len(x) - 1))
+    with pytest.raises(likely.errors.UsageError, match="is no number of clusters"):
+        Mixture(k="some").fit(x)

@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import commands
 import likely
 from likely import HiddenMarkov
 from likely.cli import main
+from likely.errors import UsageError
 
 # Every estimator is asked whether rows can be taken alone and in any order. Rows of a sequence cannot.
 IN_ORDER = dict.fromkeys(
@@ -139,3 +142,51 @@ def test_slips_are_said_in_words() -> None:
     assert not Path("again.csv").exists()
     assert "name a file" in run("sequences", "days.csv", "-o", "-", "--json", expect=2).stderr
     assert "ending" in run("sequences", "days.csv", "-o", "out.txt", expect=2).stderr
+
+
+def _three_states(seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    hidden = np.repeat(rng.permutation(np.arange(18) % 3), 25)
+    return {"x": rng.normal(6.0 * hidden, 1.0), "y": rng.normal(-5.0 * hidden, 1.0)}
+
+
+def test_the_number_of_states_with_the_lowest_bic_is_kept() -> None:
+    table = _three_states()
+    chain = likely.sequences(table, "auto")
+    assert chain.states == (1, 2, 3)
+    assert min(chain.tried, key=chain.tried.__getitem__) == 3
+    assert list(chain.tried) == [1, 2, 3, 4, 5, 6]
+    for k, cost in chain.tried.items():
+        assert likely.sequences(table, k).bic == cost
+    assert likely.sequences(table, 3).trace == chain.trace
+    made = HiddenMarkov(k="auto").fit(np.column_stack(list(table.values())))
+    assert made.transition_.shape == (3, 3)
+    assert made.tried_ == pytest.approx(chain.tried)
+    few = HiddenMarkov(k="auto").fit([[1.0], [1.0], [5.0]])
+    assert set(few.tried_) <= {1, 2, 3}
+
+
+def test_states_that_are_known_or_given_are_not_counted_out() -> None:
+    x = np.column_stack(list(_three_states().values()))
+    with pytest.raises(UsageError, match="leave out start= and states="):
+        HiddenMarkov(k="auto").fit(x, states=[0] + [None] * (len(x) - 1))
+    with pytest.raises(UsageError, match="leave out start= and states="):
+        likely.sequences(_three_states(), "auto", start={"start": [0.5, 0.5]})
+    for wrong in ("many", 0, 1.5, True):
+        with pytest.raises(UsageError, match="is no number of"):
+            likely.sequences(_three_states(), wrong)
+
+
+def test_the_shell_tries_numbers_of_states(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    columns = _three_states()
+    path.write_text("x,y\n" + "\n".join(f"{a:.6f},{b:.6f}" for a, b in zip(*columns.values(), strict=True)) + "\n")
+    told = commands.document("sequences", str(path), "-k", "auto")
+    assert set(told["tried"]) == {"1", "2", "3", "4", "5", "6"}
+    assert told["bic"] == told["tried"]["3"]
+    said = commands.run("sequences", str(path), "-k", "auto").stdout
+    assert "cost" in said
+    assert "3 states in 450 rows" in said
+    assert "tried" not in commands.document("sequences", str(path), "-k", "3")
+    for wrong in ("many", "0", "-1", "1.5"):
+        commands.run("sequences", str(path), "-k", wrong, expect=2)

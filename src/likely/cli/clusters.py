@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +27,18 @@ if TYPE_CHECKING:
     "--labels", type=FILE, metavar="OUT", help="Where the rows go with their cluster: .csv, .jsonl, .parquet."
 )
 @click.option("--picture", type=FILE, metavar="OUT.svg", help="Where the picture of clusters and of EM's way goes.")
+@click.option("--steps", type=FILE, metavar="OUT.html", help="Where the page goes that plays EM step by step.")
 @click.option(
-    "--draw", metavar="A[,B]", help="The one or two columns of the picture; by default the first two numbers."
+    "--draw", metavar="A[,B]", help="The one or two columns of the pictures; by default the first two numbers."
 )
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
 @click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option(
+    "--smoothing",
+    multiple=True,
+    metavar="N|COL=N",
+    help="Imagined rows for each value and for each width; 1 if nothing is said.",
+)
 @click.option(
     "--criterion", type=click.Choice(["bic", "icl"]), default="bic", show_default=True, help="What -k auto judges by."
 )
@@ -44,22 +51,18 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels: str | None, picture: str | None,
-            draw: str | None, **given: Any) -> None:  # fmt: skip
+            steps: str | None, draw: str | None, **given: Any) -> None:  # fmt: skip
     """Find clusters in DATA by EM: a mixture of any columns, with missing cells as they are.
 
     The clusters are numbered, the largest first. A label column, if there is one, should be left out with --ignore.
     """
-    for path in (output, labels, picture):
-        if path is not None:
-            options.check_destination(path)
-    if "-" in (output, picture):
-        raise UsageError("-o and --picture need the name of a file")
-    if labels is not None:
-        export.format_of(labels)
+    _check(output, labels, picture, steps)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
-        found = _found(source, k, given | {"reading": reading})
+        found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
         report = _report(found) | {"data": data}
+        # What cannot be drawn is said before anything is written.
+        drawn = _drawn(found, source, {"picture": picture, "steps": steps}, options.names(draw) if draw else (), data)
         if output:
             report |= {"model": output, "digest": found.save(output)}
         if labels:
@@ -67,19 +70,31 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
                 found, options.opened(path, reading.missing, reading.encoding, reading.on_bad_rows)[0], labels
             )
             report["labels"] = labels
-        if picture:
-            _draw(found, source, picture, draw)
-            report["picture"] = picture
+        for what, (path_to, text) in drawn.items():
+            with export.whole_file(path_to) as temporary:
+                Path(temporary).write_text(text, encoding="utf-8")
+            report[what] = path_to
         terminal.list_rejects(reading.rejects)
     terminal.result(report, lambda: _show(terminal, found, report))
+
+
+def _check(output: str | None, labels: str | None, picture: str | None, steps: str | None) -> None:
+    """Whether all that is asked for can be written: said before the work, not after it."""
+    for path in (output, labels, picture, steps):
+        if path is not None:
+            options.check_destination(path)
+    if "-" in (output, picture, steps):
+        raise UsageError("-o, --picture and --steps need the name of a file")
+    if labels is not None:
+        export.format_of(labels)
+    if steps is not None:
+        options.check_page(steps, "--steps")
 
 
 def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
     from likely.clustering import cluster as find
 
-    if k != "auto" and not k.isdecimal():
-        raise UsageError(f"-k {k!r} is no number of clusters: write 1, 2, 3, … or auto")
-    return find(source, k if k == "auto" else int(k), **options.as_for_learn(given))
+    return find(source, options.how_many(k, "clusters"), **options.as_for_learn(given, 1.0))
 
 
 def _report(found: Clusters) -> dict[str, Any]:
@@ -101,12 +116,21 @@ def _write_labels(found: Clusters, source: Any, path: str) -> None:
         export.write_predictions(answers, out, "", True)
 
 
-def _draw(found: Clusters, source: Any, path: str, columns: str | None) -> None:
-    from likely.pictures import picture
+def _drawn(
+    found: Clusters, source: Any, wanted: dict[str, str | None], columns: Sequence[str], data: str
+) -> dict[str, tuple[str, str]]:
+    """The picture and the page that are wanted: where each goes, and its text."""
+    made = {}
+    if path := wanted["picture"]:
+        from likely.pictures import picture
 
-    drawn = picture(found, source, options.names(columns) if columns else ())
-    with export.whole_file(path) as temporary:
-        Path(temporary).write_text(drawn, encoding="utf-8")
+        made["picture"] = (path, picture(found, source, columns))
+    if path := wanted["steps"]:
+        from likely import lesson
+
+        name = "standard input" if data == "-" else Path(data).name
+        made["steps"] = (path, lesson.page(found, source, columns, title=f"{lesson.TITLE}: {name}"))
+    return made
 
 
 def _show(terminal: Terminal, found: Clusters, report: dict[str, Any]) -> None:
@@ -122,6 +146,7 @@ def _show(terminal: Terminal, found: Clusters, report: dict[str, Any]) -> None:
     end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
     terminal.line(f"log likelihood {found.log_likelihood:,.2f} after {len(found.trace)} rounds{end}")
     terminal.line(f"BIC {found.bic:,.2f}, ICL {found.icl:,.2f}, AIC {found.aic:,.2f}: the lower the better")
-    for what, key in (("Model", "model"), ("Rows with their clusters", "labels"), ("Picture", "picture")):
+    for what, key in (("Model", "model"), ("Rows with their clusters", "labels"), ("Picture", "picture"),
+                      ("Steps", "steps")):  # fmt: skip
         if key in report:
             terminal.line(f"{what} written to {report[key]}")

@@ -86,13 +86,13 @@ def families(given: Sequence[str]) -> Any:
     return chosen or None
 
 
-def as_for_learn(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, with --family, --joint and --smoothing in the library's own words."""
+def as_for_learn(given: dict[str, Any], otherwise: Any = "auto") -> dict[str, Any]:
+    """What was given, in the library's own words: --family, --joint, and --smoothing or what it is `otherwise`."""
     rest = {name: value for name, value in given.items() if name != "family"}
     return rest | {
         "families": families(given["family"]),
         "joint": [names(block) for block in given["joint"]],
-        "smoothing": smoothing(given["smoothing"]),
+        "smoothing": smoothing(given["smoothing"], otherwise),
     }
 
 
@@ -104,17 +104,26 @@ def number(text: str, option: str) -> float:
         raise UsageError(f"{option} {text!r} is no number: write it as 1, 0.5 or 1/3") from None
 
 
-def smoothing(given: Sequence[str]) -> Any:
-    """One pseudocount for all columns, others for the columns named."""
+def smoothing(given: Sequence[str], otherwise: Any = "auto") -> Any:
+    """One pseudocount for all columns, others for the columns named; `otherwise` where nothing is said."""
     if not given:
-        return "auto"
+        return otherwise
     own = dict(pair(text, "--smoothing", "1/3, or COLUMN=1/3") for text in given if "=" in text)
     general = [number(text, "--smoothing") for text in given if "=" not in text]
     if len(general) > 1:
         raise UsageError("--smoothing is given twice for all columns: give it once, or name a column (COLUMN=1)")
     if not own:
         return general[0]
-    return {name: number(text, "--smoothing") for name, text in own.items()} | {"*": general[0] if general else "auto"}
+    return {name: number(text, "--smoothing") for name, text in own.items()} | {
+        "*": general[0] if general else otherwise
+    }
+
+
+def how_many(given: str, what: str) -> int | str:
+    """A number of clusters or states, or the word that has them tried."""
+    if given != "auto" and not (given.isdecimal() and int(given) > 0):
+        raise UsageError(f"-k {given!r} is no number of {what}: write 1, 2, 3, … or auto")
+    return given if given == "auto" else int(given)
 
 
 def unlabelled(given: str) -> str | float:
@@ -225,6 +234,12 @@ def check_picture(output: str, terminal: Terminal, check_ending: Callable[[str],
 def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, Reading]:
     """The source behind a path, read as the options say, which are taken out of what was given (--missing stays)."""
     return opened(path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows"))
+
+
+def check_page(path: str, option: str) -> None:
+    """A page for a browser is named as one."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
 
 
 def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:

@@ -19,7 +19,7 @@ MOST_LINES = 500
 
 @click.command(short_help="Find hidden states in rows that follow one another.")
 @click.argument("data", type=FILE)
-@click.option("-k", "k", type=click.IntRange(min=1), default=2, show_default=True, help="How many states there are.")
+@click.option("-k", "k", default="2", show_default=True, metavar="N|auto", help="How many states; auto tries them.")
 @click.option("--by", metavar="COLUMN", help="The column that tells sequences apart; by default all rows are one.")
 @click.option(
     "-o",
@@ -31,7 +31,12 @@ MOST_LINES = 500
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
 @click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
+@click.option(
+    "--smoothing",
+    multiple=True,
+    metavar="N|COL=N",
+    help="Imagined rows for each value and for each width; 1 if nothing is said.",
+)
 @click.option(
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
 )
@@ -44,13 +49,14 @@ MOST_LINES = 500
 @json_option
 @click.pass_obj
 def sequences(
-    terminal: Terminal, /, data: str, k: int, by: str | None, output: str | None, prefix: str, **given: Any
+    terminal: Terminal, /, data: str, k: str, by: str | None, output: str | None, prefix: str, **given: Any
 ) -> None:
     """Find K hidden states in the rows of DATA, each of which depends on the one before: a hidden Markov model.
 
     The states are numbered, the most frequent first. -o writes every row with its `state` on the most probable path through
     its sequence, and `p_1`, `p_2`, … the probability of each state. Leave out what names a row or a time with --ignore.
     """
+    states_wanted = options.how_many(k, "states")
     if output is not None:
         options.stdout_is_taken(output, terminal, "rows")
         export.format_of(output)
@@ -58,7 +64,8 @@ def sequences(
         source, reading = options.opened_with(path, given)
         from likely.sequences import sequences as learn
 
-        found = learn(source, k, by=by, **options.as_for_learn(given), reading=reading)
+        settings = options.as_for_learn(given, 1.0)  # as EM counts: a width is smoothed too
+        found = learn(source, states_wanted, by=by, **settings, reading=reading)
         steps = found.opened(source, by=by)
         states = found.decode(steps)
         report = _report(found, steps, states) | {"data": data}
@@ -77,7 +84,8 @@ def _report(found: Chain, steps: Steps, states: Any) -> dict[str, Any]:
     tables = found.tables
     start, transition = tables.pop("start"), tables.pop("transition")
     decoded = np.bincount(states, minlength=len(found.states)).tolist()
-    return {
+    tried = {"tried": {str(k): value for k, value in found.tried.items()}} if found.tried else {}
+    return tried | {
         "rows": steps.rows,
         "sequences": len(steps.edges) - 1,
         "start": list(start),
@@ -127,6 +135,9 @@ def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
         describe.show_parameters(terminal, name, table)
     if report["left_out"]:
         terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
+        terminal.line()
+    if found.tried:
+        terminal.table(["states", "cost"], [[k, value] for k, value in found.tried.items()])
         terminal.line()
     trace = report["trace"]
     terminal.table(["round", "penalised log likelihood"], [[str(i), trace[i - 1]] for i in _some(len(trace))])

@@ -125,19 +125,35 @@ def _inspect_data(terminal: Terminal, opened: tuple[Any, Any], name: str, target
 
 @click.command(short_help="Worked examples, step by step.")
 @click.argument("name", required=False)
+@click.option("--picture", type=FILE, metavar="OUT.html", help="Where the page goes that plays the example (em).")
 @json_option
 @click.pass_obj
-def examples(terminal: Terminal, name: str | None) -> None:
+def examples(terminal: Terminal, name: str | None, picture: str | None) -> None:
     """List the worked examples, or run one: its sums step by step, as on paper, and what the library says."""
     from likely import examples as worked
 
+    if picture is not None:
+        options.check_destination(picture)
+        options.check_page(picture, "--picture")
+        _write_page(picture, worked.page(name))
     if name is None:
         listed = dict(worked.EXAMPLES)
         terminal.result({"examples": listed}, lambda: terminal.table(["example", "shows"], list(listed.items())))
     elif terminal.json:
-        click.echo(to_json(worked.numbers(name), indent=2))
+        drawn = {"picture": picture} if picture else {}
+        click.echo(to_json(worked.numbers(name) | drawn, indent=2))
     else:
         terminal.line(worked.run(name))
+        if picture:
+            terminal.line()
+            terminal.line(f"Picture written to {picture}")
+
+
+def _write_page(path: str, page: str) -> None:
+    from likely.cli.export import whole_file
+
+    with whole_file(path) as temporary:
+        Path(temporary).write_text(page, encoding="utf-8")
 
 
 @click.command(short_help="Completion script for a shell.")

@@ -227,9 +227,7 @@ def _count_group(
         counted = in_parallel(count, [(some, a, b) for some in wanted for a, b in parts])
     sums = [s for i in range(0, len(counted), len(parts)) for s in totals(counted[i : i + len(parts)])]
     if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
-        for a, b in parts:
-            _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
-        _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
+        _refuse_first(batch, group, numbers, y, w, parts)
     return sums
 
 
@@ -293,6 +291,15 @@ def _weights(batch: Batch, name: str | None) -> Array:
     w = batch.numbers([name], 0, batch.rows)[:, 0]
     check_weights(w, name, batch.start)
     return w
+
+
+def _refuse_first(
+    batch: Batch, group: list[Block], numbers: list[str], y: Labels, w: Array, parts: Sequence[tuple[int, int]]
+) -> None:
+    """Name the cell for which the sums are no numbers any more."""
+    for a, b in parts:
+        _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
+    _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
 
 
 def _refuse_numbers(

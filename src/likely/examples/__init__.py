@@ -8,7 +8,7 @@ from typing import Any
 from likely.errors import UsageError
 from likely.examples.estimates import insurance, wrappers
 from likely.examples.events import candies, spam
-from likely.examples.hidden import em
+from likely.examples.hidden import em, em_page
 from likely.examples.sheet import Sheet
 from likely.examples.tables import ball, tennis
 
@@ -32,6 +32,8 @@ WORK: dict[str, Callable[[Sheet], None]] = {
     "em": em,
 }
 
+PAGES: dict[str | None, Callable[[], str]] = {"em": em_page}
+
 
 def run(name: str) -> str:
     """One worked example as a page of text: counts, fractions, products, and what the library says."""
@@ -42,6 +44,13 @@ def numbers(name: str) -> dict[str, Any]:
     """The key numbers of an example; fractions as text, so that they stay exact."""
     sheet = _sheet(name)
     return {"example": name, "shows": EXAMPLES[name], **sheet.numbers}
+
+
+def page(name: str | None) -> str:
+    """An example as a page that plays it step by step, for those that have one."""
+    if name not in PAGES:
+        raise UsageError("only em can be played step by step: likely examples em --picture em.html")
+    return PAGES[name]()
 
 
 def _sheet(name: str) -> Sheet:

@@ -77,10 +77,18 @@ def _log_likelihood(means: Sequence[float]) -> float:
     return sum(math.log(sum(0.5 * peak * math.exp(-((x - m) ** 2) / (2 * VARIANCE)) for m in means)) for x in NUMBERS)
 
 
-def _mixture(rounds: int) -> likely.Model:
+def _mixture(rounds: int, *, steps: bool = False) -> likely.Model:
     """The library's own run: so many steps of the means."""
     fixed = {"variance": VARIANCE, "weights": "equal"}
-    return likely.cluster({"x": list(NUMBERS)}, 2, fixed=fixed, start=FIRST, max_iter=rounds + 1, tol=-1.0)
+    return likely.cluster({"x": list(NUMBERS)}, 2, fixed=fixed, start=FIRST, max_iter=rounds + 1, tol=-1.0, steps=steps)
+
+
+def em_page() -> str:
+    """The same run as a page: every step drawn over the six numbers, with its shares and sums."""
+    from likely import lesson
+
+    title = f"{lesson.TITLE}: two Gaussians, σ² = {VARIANCE:g}, equally probable"
+    return lesson.page(_mixture(LAST, steps=True), {"x": list(NUMBERS)}, title=title)
 
 
 def _means(model: likely.Model) -> list[float]:
