@@ -24,9 +24,10 @@ ENTRIES = 1 << 20  # cells times classes of one table
 COLUMNS = 64  # that are searched: those that say most by themselves
 MOST_COLUMNS = 4  # of a set
 RIDGE = 4.0  # imagined spread in the search
-COMPILED = 20_000  # entries from which a compiled loop is faster than NumPy's own count
+# From so many entries of a set on, or in all with so many more for each set, the compiled loop pays for its import.
+COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
 STRETCH = 2048  # rows
-TOGETHER = 16  # sets that a thread takes at a time
+PORTION = 1 << 15  # entries of the tables that a thread fills at a time
 Set = tuple[int, ...]
 
 
@@ -116,34 +117,54 @@ def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise:
     codes = np.stack([columns[i].of_search.astype(np.uint8)[columns[i].codes] for i in names])  # of few groups
     sizes = np.array([int(columns[i].of_search[-1]) + 1 for i in names])
     places = [[names.index(i) for i in each] for each in sets]
-    compiled = surprise.size >= COMPILED
+    compiled = surprise.size >= COMPILED or len(sets) * (EACH + surprise.size) >= IN_ALL
     if compiled:
         add_up.prepare()
 
     def work(part: Sequence[list[int]]) -> list[float]:
+        if not compiled:
+            return [_gain(np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each])), surprise) for each in part]
+        which = np.array([each + [-1] * (MOST_COLUMNS - len(each)) for each in part])
         ends = np.cumsum([0, *(int(np.prod(sizes[each])) for each in part)])
-        sums = np.zeros((ends[-1], surprise.shape[1]))
-        if compiled:
-            which = np.array([each + [-1] * (MOST_COLUMNS - len(each)) for each in part])
-            add_up(surprise, codes, which, sizes, ends, sums)
-        else:
-            for each, (a, b) in zip(part, pairwise(ends), strict=True):
-                place = np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each]))
-                sums[a:b] = np.stack([np.bincount(place, x, b - a) for x in surprise.T], axis=1)
-        d, v = np.split(sums, 2, axis=1)
-        d = d * d
-        gains = ((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum(1)
-        return [float(gains[a:b].sum()) for a, b in pairwise(ends)]
+        gains = np.zeros(len(part))
+        add_up(surprise, codes, which, sizes, ends, np.zeros((ends[-1], surprise.shape[1])), gains)
+        return gains.tolist()
 
-    parts = [places[a : a + TOGETHER] for a in range(0, len(places), TOGETHER)]
-    found = in_parallel(work, parts) if compiled else [work(part) for part in parts]
+    parts = _portions(places, [int(np.prod(sizes[each])) * surprise.shape[1] for each in places])
+    found = in_parallel(work, parts) if compiled else map(work, parts)
     return [gained for part in found for gained in part]
 
 
+def _portions(sets: Sequence[list[int]], entries: Sequence[int]) -> list[list[list[int]]]:
+    """The sets in portions whose tables fit the cache together; one is never too large to be one."""
+    parts: list[list[list[int]]] = []
+    held = PORTION
+    for each, more in zip(sets, entries, strict=True):
+        if held + more > PORTION:
+            parts.append([])
+            held = 0
+        parts[-1].append(each)
+        held += more
+    return parts
+
+
+def _gain(cells: NDArray[np.int64], surprise: Single) -> float:
+    """What one table would gain: `add_up` for few rows."""
+    place = np.unique(cells, return_inverse=True)[1]
+    sums = np.stack([np.bincount(place, x) for x in surprise.T], axis=1)
+    d, v = np.split(sums, 2, axis=1)
+    d = d * d
+    return float(((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum())
+
+
 @Kernel
-def add_up(surprise, codes, sets, sizes, starts, sums):  # type: ignore[no-untyped-def]
-    """The surprises added up by the cells of every set; a stretch of rows stays at hand for all of them."""
+def add_up(surprise, codes, sets, sizes, starts, sums, gains):  # type: ignore[no-untyped-def]
+    """The surprises added up by the cells of every set, and what each table gains.
+
+    A stretch of rows stays at hand for all sets.
+    """
     rows, width = surprise.shape
+    classes = width // 2
     cells = np.empty(STRETCH, np.uint32)  # unsigned: a place that cannot be negative is not looked at twice
     for a in range(0, rows, STRETCH):
         some = surprise[a : a + STRETCH]
@@ -166,6 +187,13 @@ def add_up(surprise, codes, sets, sizes, starts, sums):  # type: ignore[no-untyp
                 else:
                     for c in range(width):
                         table[cell, c] += some[r, c]
+    for s in range(len(sets)):
+        for cell in range(starts[s], starts[s + 1]):
+            for c in range(classes):
+                v = sums[cell, classes + c]
+                if v > 0.0:
+                    d = sums[cell, c] ** 2
+                    gains[s] += (d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2
 
 
 def _candidates(columns: Mapping[int, Searched], have: set[Set], order: int, limit: int) -> list[Set]:

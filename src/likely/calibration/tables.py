@@ -59,7 +59,8 @@ class Table:
 
     def left_out(self, cells: Cells, rows: Rows) -> NDArray[np.float32]:
         """What the cell of every row says, once the row itself is taken out of what was seen and expected."""
-        return np.log(_ratios(self.seen, self.expected, self.shrink, cells, rows)).astype(np.float32)
+        own, rest = _others(self.seen, self.expected, cells, rows)
+        return np.log((own + self.shrink) / (rest + self.shrink)).astype(np.float32)
 
 
 def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows) -> Table | None:
@@ -68,10 +69,11 @@ def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows) -> Table | None:
     some, few = cells[:CHOOSING_ROWS], rows.first(CHOOSING_ROWS)
     blurs = BLURS if any(axis.numeric for axis in axes) else BLURS[:1]
     blurred = [(blur(seen, axes, s), blur(expected, axes, s)) for s in blurs]
-    gains = [gain(n, e, USUAL_SHRINK, some, few)[0] for n, e in blurred]
-    seen, expected = blurred[int(np.argmax(gains))]
-    shrink = SHRINKS[int(np.argmax([gain(seen, expected, a, some, few)[0] for a in SHRINKS]))]
-    whole, squared = gain(seen, expected, shrink, cells, rows)
+    others = [_others(n, e, some, few) for n, e in blurred]
+    best = int(np.argmax([_gain(*left, USUAL_SHRINK, few)[0] for left in others]))
+    seen, expected = blurred[best]
+    shrink = SHRINKS[int(np.argmax([_gain(*others[best], a, few)[0] for a in SHRINKS]))]
+    whole, squared = _gain(*_others(seen, expected, cells, rows), shrink, rows)
     error = float(np.sqrt(squared))
     return Table(seen, expected, shrink, whole, error) if whole > SURENESS * error else None
 
@@ -100,19 +102,20 @@ def blur(table: Array, axes: Sequence[Axis], lent: float) -> Array:
     return np.ascontiguousarray(wide).reshape(-1, classes)
 
 
-def _ratios(seen: Array, expected: Array, shrink: float, cells: Cells, rows: Rows) -> Array:
-    """(seen + a) / (expected + a) in the cell of every row, the row itself taken out."""
+def _others(seen: Array, expected: Array, cells: Cells, rows: Rows) -> tuple[Array, Array]:
+    """Rows seen and rows expected in the cell of every row, the row itself taken out."""
     one = np.minimum(rows.weights, 1.0)
     whose = np.arange(len(cells))
-    own = seen[cells]
+    own = seen.take(cells, axis=0)
     own[whose, rows.labels] = np.maximum(own[whose, rows.labels] - one, 0.0)
-    rest = np.maximum(expected[cells] - one[:, None] * rows.shares, 0.0)
-    ratios: Array = (own + shrink) / (rest + shrink)
-    return ratios
+    rest = expected.take(cells, axis=0)
+    rest -= one[:, None] * rows.shares
+    return own, np.maximum(rest, 0.0, out=rest)
 
 
-def gain(seen: Array, expected: Array, shrink: float, cells: Cells, rows: Rows) -> tuple[float, float]:
+def _gain(own: Array, rest: Array, shrink: float, rows: Rows) -> tuple[float, float]:
     """By how much the left-out labels grow more likely if the table is believed, and the sum of the squares of that."""
-    ratios = _ratios(seen, expected, shrink, cells, rows)
-    each = np.log(ratios[np.arange(len(cells)), rows.labels] / np.einsum("rc,rc->r", rows.shares, ratios))
-    return float(rows.weights @ each), float(rows.weights @ (each * each))
+    ratios = (own + shrink) / (rest + shrink)
+    each = np.log(ratios[np.arange(len(ratios)), rows.labels] / np.einsum("rc,rc->r", rows.shares, ratios))
+    weighed = rows.weights * each  # no linear algebra of many rows: its threads would linger on the cores
+    return float(weighed.sum()), float((weighed * each).sum())
