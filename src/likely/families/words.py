@@ -38,7 +38,8 @@ class Words:
         self._newer: tuple[Words, Ids, Array] | None = None
         mine = table[: len(vocabulary)]
         self.total = mine[:, : len(documents)].sum(0)
-        self.known = int(np.count_nonzero(mine @ np.ones(table.shape[1])))  # nothing is negative: no sum, no word
+        # Nothing is negative: no sum, no word. Linear algebra would be no faster, and its threads linger on the cores.
+        self.known = int(np.count_nonzero(np.einsum("wc->w", mine)))
 
     @property
     def classes(self) -> int:

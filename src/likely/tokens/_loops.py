@@ -33,6 +33,7 @@ BRUIJN = 0x03F79D71B4CB0A89  # every six bits of it differ: a power of two times
 PLACES = np.argsort([(BRUIJN << k & (1 << 64) - 1) >> 58 for k in range(64)])  # the exponent, by its mark
 LONG = 1 << 62
 POSITIVE = 0x7FFFFFFFFFFFFFFF
+MARKS, NUMBERS = 0x7FFFFFFF, 0xFFFFFFFF  # a slot holds the number of a word, and above it a mark of its key
 MASKS = np.array([(1 << 8 * n) - 1 for n in range(8)], dtype=np.int64)
 WIDTHS = np.array(
     [1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64
@@ -164,16 +165,19 @@ def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, st
 
 
 @Loop
-def edges(window: Ints, starts: Ints, stops: Ints, places: Ints, documents: Ints) -> None:
-    """Where every run of at least two bytes between zeros begins and ends, one after the other.
+def words(window: Ints, starts: Ints, stops: Ints, secret: int, spans: Triple, documents: Ints) -> None:
+    """Every run of at least two characters between zeros, and its key.
 
     A branch per letter would be mispredicted at every word. So 63 bytes become the bits of a number, one where a byte is
-    not zero, and only the places where the bits change are looked at; the last bit only says whether a run goes on.
+    not zero, and only the places where the bits change are looked at; the last bit only says whether a run goes on. What
+    is written of a single long character is overwritten.
     """
+    begin, size, keys = spans
     u = 0
     for d in range(starts.size):
         p = starts[d] & POSITIVE  # tells the compiler that no index counts from the end
         before = kept = 0
+        at = -1
         while p <= stops[d]:
             bits = 0
             for k in range(9):
@@ -185,38 +189,30 @@ def edges(window: Ints, starts: Ints, stops: Ints, places: Ints, documents: Ints
             long = bits & (bits << 1 | before | bits >> 1) & LONG - 1
             change = (long ^ (long << 1 | kept)) & LONG - 1
             while change:
-                places[u & POSITIVE] = p + PLACES[(change & -change) * BRUIJN >> 58 & 63]
+                place = p + PLACES[(change & -change) * BRUIJN >> 58 & 63]
                 change &= change - 1
+                if at < 0:
+                    at = place
+                    continue
+                n = place - at
+                u &= POSITIVE
+                begin[u] = at
+                size[u] = n
+                chunk = int(window[at & POSITIVE]) & SEVEN
+                if n > 7:
+                    key = chunk | 7 << 56
+                    for q in range(at + 7, place, 7):
+                        key = mix(key, int(window[q & POSITIVE]) & MASKS[min(place - q, 7)], secret) | LONG
+                else:
+                    key = chunk & MASKS[n & 7] | n << 56
+                keys[u] = key
+                first = chunk & 0xFF
                 u += 1
+                if first >= 0x80 and n <= WIDTHS[first]:
+                    u -= 1
+                at = -1
             before, kept = bits >> 61 & 1, long >> 61 & 1
             p += 62
-        documents[d + 1] = u
-
-
-@Loop
-def words(window: Ints, places: Ints, ends: Ints, secret: int, spans: Triple, documents: Ints) -> None:
-    """Every run of at least two characters, and its key: what is written of a single long character is overwritten."""
-    begin, size, keys = spans
-    u = 0
-    for d in range(ends.size - 1):
-        for i in range(ends[d] & POSITIVE, ends[d + 1], 2):
-            p = int(places[i]) & POSITIVE
-            n = int(places[i + 1]) - p
-            u &= POSITIVE
-            begin[u] = p
-            size[u] = n
-            chunk = int(window[p]) & SEVEN
-            if n > 7:
-                key = chunk | 7 << 56
-                for q in range(p + 7, p + n, 7):
-                    key = mix(key, int(window[q]) & MASKS[min(p + n - q, 7)], secret) | LONG
-            else:
-                key = chunk & MASKS[n & 7] | n << 56
-            keys[u] = key
-            first = chunk & 0xFF
-            u += 1
-            if first >= 0x80 and n <= WIDTHS[first]:
-                u -= 1
         documents[d + 1] = u
 
 
@@ -300,14 +296,20 @@ def number(
     mask = slots.size - 1
     for u in range(first, keys.size):
         key = int(keys[u])
-        slot = (key * secret & POSITIVE) >> shift
+        mixed = key * secret & POSITIVE
+        slot, mark = mixed >> shift, mixed >> 16 & MARKS
         while True:
-            w = slots[slot] - 1
+            w = (slots[slot] & NUMBERS) - 1
             if w < 0 or w >= count:
                 w = -1
                 break
-            if known[w] == key and (
-                key < LONG or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
+            if (
+                slots[slot] >> 32 == mark
+                and known[w] == key
+                and (
+                    key < LONG
+                    or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
+                )
             ):
                 break
             slot = slot + 1 & mask
@@ -321,7 +323,7 @@ def number(
             ends[count + 1] = there + size[u]
             w = count
             count += 1
-            slots[slot] = count
+            slots[slot] = mark << 32 | count
         ids[u] = w
     return keys.size, count
 
@@ -331,10 +333,11 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
     """Every word's number at its place in a larger, empty table, the older word first."""
     mask = slots.size - 1
     for w in range(count):
-        slot = (int(known[w]) * secret & POSITIVE) >> shift
+        mixed = int(known[w]) * secret & POSITIVE
+        slot = mixed >> shift
         while slots[slot] > 0:
             slot = slot + 1 & mask
-        slots[slot] = w + 1
+        slots[slot] = (mixed >> 16 & MARKS) << 32 | w + 1
 
 
 @Loop

@@ -59,6 +59,20 @@ class _Units(NamedTuple):
     documents: Ints
 
 
+class Desk:
+    """Room for what documents need on their way to spans; whoever reads on with it takes the spans read before away."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Ints] = {}
+
+    def room(self, name: str, size: int, dtype: Any = np.int64) -> Ints:
+        """An array for one purpose, of any content: asking the system for fresh memory again and again takes longer."""
+        held = self._held.get(name)
+        if held is None or held.size < size or held.dtype != dtype:
+            held = self._held[name] = np.empty(size * 9 // 8, dtype)
+        return held[:size]
+
+
 def utf8(texts: Iterable[str | None]) -> tuple[Bytes, Ints]:
     """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
     # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
@@ -76,12 +90,13 @@ def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes,
     return buffer, offsets
 
 
-def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading) -> Spans:
+def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk | None = None) -> Spans:
     """The words, or runs of words or characters, of every document; `offsets` begin at zero."""
     unit, ngrams, lowercase = reading
-    text, starts, stops = _normalised(buffer, offsets, unit, lowercase)
+    desk = desk or Desk()
+    text, starts, stops = _normalised(buffer, offsets, unit, lowercase, desk)
     if unit == "word":
-        words = _words(text, starts, stops)
+        words = _words(text, starts, stops, desk)
         return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
     units = _characters(text, starts, stops)
     return _sealed(_grams(units, ngrams, whole=unit == "char_wb"))
@@ -107,19 +122,19 @@ def _ends(pieces: Sequence[Sized]) -> Ints:
     return ends
 
 
-def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tuple[Bytes, Ints, Ints]:
+def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
     """Every document in its final case, and where it starts and stops; for words, all else is zero."""
     count = offsets.size - 1
     simple = unit == "word" and int(buffer.max(initial=0)) < 0x80
     # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
     starts = offsets[:-1] + np.arange(count) if simple else 3 * (offsets[:-1] + np.arange(count))
     room = int(offsets[-1]) + count if simple else 3 * (int(offsets[-1]) + count)
-    text = np.empty(room + PADDING + FARTHER, dtype=np.uint8)
+    text = desk.room("text", room + PADDING + FARTHER, np.uint8)
     stops = np.full(count, -1, dtype=np.int64)
     if unit == "word":
         _loops.classify(buffer, offsets, np.uint8(0x20 if lowercase else 0), starts, text, stops)
     if not simple:
-        points = np.empty(int(offsets[-1]) + 2 * count, dtype=np.int32)
+        points = desk.room("points", int(offsets[-1]) + 2 * count, np.int32)
         bounds = np.zeros(count + 1, dtype=np.int64)
         _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
         table = entries(unit, lowercase, buffer)
@@ -127,14 +142,11 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool) -> tup
     return text, starts, stops
 
 
-def _words(text: Bytes, starts: Ints, stops: Ints) -> Spans:
-    # A word has two bytes or more and a zero after it, a beginning and an end.
-    most = 2 * (int((stops - starts).sum() + starts.size) // 3 + 1)
-    places = np.empty(most, dtype=np.int32 if text.size < 1 << 31 else np.int64)
-    ends, documents = (np.zeros(starts.size + 1, dtype=np.int64) for _ in range(2))
-    _loops.edges(_loops.windows(text), starts, stops, places, ends)
-    begin, size, keys = (np.empty(int(ends[-1]) // 2, dtype=np.int64) for _ in range(3))
-    _loops.words(_loops.windows(text), places, ends, SECRET, (begin, size, keys), documents)
+def _words(text: Bytes, starts: Ints, stops: Ints, desk: Desk) -> Spans:
+    most = int((stops - starts).sum() + starts.size) // 3 + 1  # a word has two bytes or more and a zero after it
+    begin, size, keys = (desk.room(name, most) for name in ("begin", "size", "keys"))
+    documents = np.zeros(starts.size + 1, dtype=np.int64)
+    _loops.words(_loops.windows(text), starts, stops, SECRET, (begin, size, keys), documents)
     count = int(documents[-1])
     return Spans(text, begin[:count], size[:count], keys[:count], documents)
 

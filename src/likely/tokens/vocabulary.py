@@ -19,6 +19,8 @@ Ids = npt.NDArray[np.int32]
 class Table:
     """Words in flat arrays: their bytes end to end, where each ends, their keys, and the slots that find them.
 
+    A slot holds a mark of the word's key beside its number, so that hardly any other word is ever looked at.
+
     Words are only ever added, and a slot once taken stays taken, so whoever knows how many words there were at some
     moment goes on seeing the table of that moment.
     """
@@ -29,15 +31,15 @@ class Table:
         self.lock = threading.Lock()
         # One tuple, so that a reader never mixes the arrays of two moments.
         self.arrays = (
-            np.zeros(2 * slots, dtype=np.int32),
+            np.zeros(2 * slots, dtype=np.int64),
             np.empty(slots, dtype=np.int64),
             np.zeros(slots + 1, dtype=np.int64),
             np.empty(8 * slots + PADDING, dtype=np.uint8),
         )
 
-    def add(self, spans: Spans) -> Ids:
-        """The number of every span's word, new ones being given the next."""
-        ids = np.empty(spans.keys.size, dtype=np.int32)
+    def add(self, spans: Spans, ids: Ids | None = None) -> Ids:
+        """The number of every span's word, new ones being given the next; written where there is room, if it is given."""
+        ids = np.empty(spans.keys.size, dtype=np.int32) if ids is None else ids
         at = 0
         while at < ids.size:
             at, self.size = self._number(spans, at, self.size, True, ids)
@@ -65,19 +67,20 @@ class Table:
         return found
 
     def _enlarge(self, size: int) -> None:
-        """Room for more words, and for one of this size."""
+        """Room for more words, and for one of this size; memory is not taken before it is written."""
         slots, known, ends, arena = self.arrays
-        if 2 * self.size >= slots.size or self.size >= known.size:
-            slots = np.zeros(4 * slots.size, dtype=np.int32)
+        if 2 * self.size >= slots.size:
+            slots = np.zeros(2 * slots.size, dtype=np.int64)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
-            known, ends = longer(known, slots.size // 2), longer(ends, slots.size // 2 + 1)
+        if self.size >= known.size:
+            known, ends = longer(known, 4 * known.size), longer(ends, 4 * known.size + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
-            arena = longer(arena, max(2 * arena.size, used + size + PADDING))
+            arena = longer(arena, max(4 * arena.size, used + size + PADDING))
         self.arrays = (slots, known, ends, arena)
 
 
-def _shift(slots: npt.NDArray[np.int32]) -> int:
+def _shift(slots: npt.NDArray[np.int64]) -> int:
     """How many low bits of a 63-bit product are not part of a slot's number: the high ones are mixed best."""
     return 64 - int(slots.size).bit_length()
 
