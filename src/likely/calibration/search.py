@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,14 +120,16 @@ def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise:
     compiled = surprise.size >= COMPILED or len(sets) * (EACH + surprise.size) >= IN_ALL
     if compiled:
         add_up.prepare()
+        judge.prepare()
 
     def work(part: Sequence[list[int]]) -> list[float]:
         if not compiled:
             return [_gain(np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each])), surprise) for each in part]
         which = np.array([each + [-1] * (MOST_COLUMNS - len(each)) for each in part])
         ends = np.cumsum([0, *(int(np.prod(sizes[each])) for each in part)])
-        gains = np.zeros(len(part))
-        add_up(surprise, codes, which, sizes, ends, np.zeros((ends[-1], surprise.shape[1])), gains)
+        gains, sums = np.zeros(len(part)), np.zeros((ends[-1], surprise.shape[1]))
+        add_up(surprise, codes, which, sizes, ends, sums)
+        judge(sums, ends, gains)
         return gains.tolist()
 
     parts = _portions(places, [int(np.prod(sizes[each])) * surprise.shape[1] for each in places])
@@ -149,22 +151,18 @@ def _portions(sets: Sequence[list[int]], entries: Sequence[int]) -> list[list[li
 
 
 def _gain(cells: NDArray[np.int64], surprise: Single) -> float:
-    """What one table would gain: `add_up` for few rows."""
-    place = np.unique(cells, return_inverse=True)[1]
-    sums = np.stack([np.bincount(place, x) for x in surprise.T], axis=1)
-    d, v = np.split(sums, 2, axis=1)
+    """What one table would gain: `add_up` and `judge` for few rows."""
+    sums = np.stack([np.bincount(cells, x) for x in surprise.T])
+    sums = sums[:, sums[len(sums) // 2 :].any(0)]
+    d, v = np.split(sums, 2)
     d = d * d
     return float(((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum())
 
 
 @Kernel
-def add_up(surprise, codes, sets, sizes, starts, sums, gains):  # type: ignore[no-untyped-def]
-    """The surprises added up by the cells of every set, and what each table gains.
-
-    A stretch of rows stays at hand for all sets.
-    """
+def add_up(surprise, codes, sets, sizes, starts, sums):  # type: ignore[no-untyped-def]
+    """The surprises added up by the cells of every set; a stretch of rows stays at hand for all of them."""
     rows, width = surprise.shape
-    classes = width // 2
     cells = np.empty(STRETCH, np.uint32)  # unsigned: a place that cannot be negative is not looked at twice
     for a in range(0, rows, STRETCH):
         some = surprise[a : a + STRETCH]
@@ -187,7 +185,13 @@ def add_up(surprise, codes, sets, sizes, starts, sums, gains):  # type: ignore[n
                 else:
                     for c in range(width):
                         table[cell, c] += some[r, c]
-    for s in range(len(sets)):
+
+
+@Kernel
+def judge(sums, starts, gains):  # type: ignore[no-untyped-def]
+    """What each table gains; most cells of a large one are empty."""
+    classes = sums.shape[1] // 2
+    for s in range(len(gains)):
         for cell in range(starts[s], starts[s + 1]):
             for c in range(classes):
                 v = sums[cell, classes + c]
