@@ -185,7 +185,9 @@ class Model:
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
             if curve:
                 stages[block.name] = curve
-        calibration = calibrate(self.tally, self.plain_parameters, self.dependence) if self.calibrates else None
+        if not self.calibrates:
+            return replace(self, stages=stages, calibration=None)
+        calibration = calibrate(self.tally, self.plain_parameters, self.dependence)
         fitted = replace(self, stages=stages, calibration=calibration)
         vars(fitted)["plain_parameters"] = self.plain_parameters  # of the same tally and prior: read off once
         return fitted
