@@ -246,22 +246,41 @@ def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
 
 
 def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -> Iterator[Any]:
-    """What becomes of each slab, in order, with all cores at work."""
+    """What becomes of each slab, in order, with all cores at work: whoever takes them is one of the workers."""
     workers = min(len(slabs), threads or _cores())
     if workers < 2:
         yield from map(work, slabs)
         return
-    pool = ThreadPoolExecutor(workers)
-    under_way: deque[Future[Any]] = deque()
+    pool = ThreadPoolExecutor(workers - 1)
+    under_way: deque[_Task] = deque()
     try:
         for slab in slabs:
-            under_way.append(pool.submit(work, slab))
+            under_way.append(_Task(slab, pool.submit(work, slab)))
             if len(under_way) > workers:  # whoever takes them may be slower than whoever makes them
-                yield under_way.popleft().result()
+                yield _first(work, under_way)
         while under_way:
-            yield under_way.popleft().result()
+            yield _first(work, under_way)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@dataclass
+class _Task:
+    """A slab, and what becomes of it."""
+
+    slab: Any
+    future: Future[Any]
+
+
+def _first(work: Callable[[Any], Any], under_way: deque[_Task]) -> Any:
+    """What became of the first slab; while another core is at it, slabs that nobody has begun are done here."""
+    while not under_way[0].future.done():
+        task = next((task for task in under_way if task.future.cancel()), None)
+        if task is None:
+            break
+        task.future = Future()
+        task.future.set_result(work(task.slab))
+    return under_way.popleft().future.result()
 
 
 def _cores() -> int:

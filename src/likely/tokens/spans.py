@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import secrets
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ Ints = npt.NDArray[Any]
 UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
 PADDING = 16  # bytes after a text, so that a window may begin at its last byte
+LARGE = 1 << 17  # bytes of an array
 FARTHER = 64  # bytes more, where words are sought: they are looked at by the block
 
 
@@ -59,6 +61,18 @@ class _Units(NamedTuple):
     documents: Ints
 
 
+def zeros(size: int, dtype: Any = np.int64) -> Ints:
+    """An array of zeros; a large one goes back to the system as soon as nobody looks at it.
+
+    The allocator would keep it for later, and what it keeps adds up to a third of all that counting words takes.
+    """
+    width = np.dtype(dtype).itemsize
+    if size * width < LARGE:
+        return np.zeros(size, dtype)
+    own = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    return np.frombuffer(mmap.mmap(-1, size * width, **own), dtype)
+
+
 class Desk:
     """Room for what documents need on their way to spans; whoever reads on with it takes the spans read before away."""
 
@@ -69,7 +83,7 @@ class Desk:
         """An array for one purpose, of any content: asking the system for fresh memory again and again takes longer."""
         held = self._held.get(name)
         if held is None or held.size < size or held.dtype != dtype:
-            held = self._held[name] = np.empty(size * 9 // 8, dtype)
+            held = self._held[name] = zeros(size * 9 // 8, dtype)
         return held[:size]
 
 
@@ -125,21 +139,24 @@ def _ends(pieces: Sequence[Sized]) -> Ints:
 def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
     """Every document in its final case, and where it starts and stops; for words, all else is zero."""
     count = offsets.size - 1
-    simple = unit == "word" and int(buffer.max(initial=0)) < 0x80
-    # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
-    starts = offsets[:-1] + np.arange(count) if simple else 3 * (offsets[:-1] + np.arange(count))
-    room = int(offsets[-1]) + count if simple else 3 * (int(offsets[-1]) + count)
+    starts, stops = offsets[:-1] + np.arange(count), np.full(count, -1, dtype=np.int64)
+    room = int(offsets[-1]) + count
     text = desk.room("text", room + PADDING + FARTHER, np.uint8)
-    stops = np.full(count, -1, dtype=np.int64)
     if unit == "word":
         _loops.classify(buffer, offsets, np.uint8(0x20 if lowercase else 0), starts, text, stops)
-    if not simple:
-        points = desk.room("points", int(offsets[-1]) + 2 * count, np.int32)
-        bounds = np.zeros(count + 1, dtype=np.int64)
-        _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
-        table = entries(unit, lowercase, buffer)
-        _loops.lower(points, bounds, table, starts, text, stops)
-    return text, starts, stops
+    other = np.flatnonzero(stops < 0)
+    if not other.size:
+        return text, starts, stops
+    # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
+    wide = 3 * (offsets[other + 1] - offsets[other] + 1)
+    starts[other] = room + np.cumsum(wide) - wide
+    longer = desk.room("longer text", room + int(wide.sum()) + PADDING + FARTHER, np.uint8)
+    longer[:room] = text[:room]
+    points = desk.room("points", int(wide.sum()) // 3 + other.size, np.int32)
+    bounds = np.zeros(count + 1, dtype=np.int64)
+    _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
+    _loops.lower(points, bounds, entries(unit, lowercase, buffer), starts, longer, stops)
+    return longer, starts, stops
 
 
 def _words(text: Bytes, starts: Ints, stops: Ints, desk: Desk) -> Spans:

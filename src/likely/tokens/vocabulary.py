@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import PADDING, SECRET, Spans, checked, spans_of_pieces, spans_of_tokens
+from likely.tokens.spans import PADDING, SECRET, Spans, checked, spans_of_pieces, spans_of_tokens, zeros
 
 Ids = npt.NDArray[np.int32]
 
@@ -70,7 +70,7 @@ class Table:
         """Room for more words, and for one of this size; memory is not taken before it is written."""
         slots, known, ends, arena = self.arrays
         if 2 * self.size >= slots.size:
-            slots = np.zeros(2 * slots.size, dtype=np.int64)
+            slots = zeros(2 * slots.size)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
         if self.size >= known.size:
             known, ends = longer(known, 4 * known.size), longer(ends, 4 * known.size + 1)
@@ -87,7 +87,7 @@ def _shift(slots: npt.NDArray[np.int64]) -> int:
 
 def longer(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """The same array with room behind it."""
-    roomy = np.empty(size, dtype=array.dtype)
+    roomy = zeros(size, array.dtype)
     roomy[: array.size] = array
     return roomy
 
