@@ -1,5 +1,7 @@
 """Laws of what is fitted on top of the counts: leaving out equals counting anew, parts equal the whole, weights are copies."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ import likely
 from likely import reservoir
 from likely.calibration import DEPENDENCE, calibrate
 from likely.calibration.classical import count_pair
+from likely.calibration.fit import OWN_WEIGHTS
 from likely.calibration.tables import Axis, Rows, Table, blur, count_cells
 from likely.calibration.weights import Problem
 from likely.families.binned import mdl_edges
@@ -287,3 +290,19 @@ def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():
     assert np.isfinite(empty.posterior({"x": [1.0, None], "d": ["q", None]}).probabilities).all()
     tally = empty.tally
     assert calibrate(tally.zero(), empty.plain_parameters) is None
+
+
+def test_of_very_many_columns_those_that_say_most_have_a_weight_of_their_own():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 60)
+    cells = rng.normal(size=(60, OWN_WEIGHTS + 30))
+    cells[:, -1] += 3 * y  # the last column says most
+    data = {f"x{j}": cells[:, j] for j in range(cells.shape[1])} | {"y": np.array(["a", "b"])[y]}
+    model = quietly(likely.learn, data, "y", dependence="none")
+    weights = model.calibration.weights
+    shared, often = Counter(weights.values()).most_common(1)[0]
+    assert often >= 30  # one for all that say least, beside those that come to rest on the same wall
+    assert weights[f"x{OWN_WEIGHTS + 29}"] > shared
+    shares = model.posterior(data).probabilities
+    assert np.isfinite(shares).all()
+    assert (shares.argmax(1) == y).mean() > 0.9

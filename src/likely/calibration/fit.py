@@ -32,6 +32,7 @@ HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
 ENTRIES = 8_000_000  # of evidence: fewer rows are looked at where classes and columns are many
 FEWEST_ROWS = 2_000
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
+OWN_WEIGHTS = 512  # terms that say most have a weight of their own, all others one together
 ROUNDS = 6
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 1.0, 1.0
 NEGLIGIBLE = 1e-3  # a weight
@@ -63,7 +64,8 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     spoken = [term for term in terms if term is not None]
     if not spoken:
         return None
-    absent = {t.name: said for t in spoken if (said := _absent(tally, t.name)) is not None}
+    names = {block.name: i for i, block in enumerate(tally.blocks)}
+    absent = {t.name: said for t in spoken if (said := _absent(tally, names[t.name])) is not None}
     fit = Fit.start(sample, tally, spoken, absent)
     if dependence in ("tree", "one-dependence"):
         fit.classical(dependence == "tree")
@@ -133,9 +135,8 @@ def _leave_out(form: Parabola, seen: Moments, x: Array, sample: Reservoir, out: 
     out[whose[there], y[there]] = own[there]
 
 
-def _absent(tally: Tally, name: str) -> tuple[Array, Array, tuple[str, ...]] | None:
+def _absent(tally: Tally, i: int) -> tuple[Array, Array, tuple[str, ...]] | None:
     """What it says that a block's cells are there, or missing; None where they always or never are."""
-    i = [block.name for block in tally.blocks].index(name)
     weight = tally.statistics[i].weight()
     there = weight.reshape(len(weight), -1).sum(1)
     gone = np.where(tally.classes - there > 1e-9 * tally.classes, tally.classes - there, 0.0)
@@ -159,6 +160,7 @@ class Fit:
     alone: int  # how many of the terms speak for one block, or for its being missing
     tables: dict[tuple[int, ...], Table | Pair]
     shared: bool = False  # whether all tables have one weight in common
+    rest: frozenset[int] = frozenset()  # terms that have one weight in common, where there are very many
 
     @staticmethod
     def start(sample: Reservoir, tally: Tally, terms: Sequence[Term], absent: dict[str, Any]) -> Fit:
@@ -175,8 +177,17 @@ class Fit:
         one = fit._problem([summed], np.ones(1), np.array([TEMPERATURE_STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
         fit.temperature = float(weight[0])
+        if len(evidence) > OWN_WEIGHTS:
+            order = np.argsort([-fit._worth(said) for said in evidence], kind="stable")
+            fit.rest = frozenset(order[OWN_WEIGHTS:].tolist())
         fit._solve(np.full(len(evidence), fit.temperature))
         return fit
+
+    def _worth(self, said: Single) -> float:
+        """How much more likely a term by itself makes the labels, the rows left out."""
+        rows = slice(TEMPERATURE_ROWS)
+        lost = _lost(self.base[rows].astype(np.float64) + said[rows], self.sample.labels[rows])
+        return -float((self.sample.weights[rows] * lost).sum())
 
     def _problem(self, evidence: Sequence[Single], centre: Array, strength: Array) -> Problem:
         rows = min(len(evidence[0]), max(1000, FIT_ENTRIES // self.base.shape[1]))
@@ -186,10 +197,21 @@ class Fit:
         )
 
     def _solve(self, start: Array) -> None:
-        tables = len(self.evidence) - self.alone
-        centre = np.concatenate([np.full(self.alone, self.temperature), np.zeros(tables)])
-        strength = np.concatenate([np.full(self.alone, WEIGHT_STRENGTH), np.full(tables, TABLE_STRENGTH)])
-        self.weights, self.bias = self._problem(self.evidence, centre, strength).solve(start, self.bias)
+        """A weight for every term, or for all of the rest together, pulled to the temperature; tables are pulled to zero."""
+        own = np.array([i for i in range(len(self.evidence)) if i not in self.rest])
+        rest = sorted(self.rest)
+        said = [self.evidence[i] for i in own]
+        centre = np.where(own < self.alone, self.temperature, 0.0)
+        strength = np.where(own < self.alone, WEIGHT_STRENGTH, TABLE_STRENGTH)
+        begun = start[own]
+        if rest:
+            said.append(sum(self.evidence[i] for i in rest))
+            centre, strength = np.append(centre, self.temperature), np.append(strength, WEIGHT_STRENGTH)
+            begun = np.append(begun, start[rest[0]])
+        found, self.bias = self._problem(said, centre, strength).solve(begun, self.bias)
+        self.weights = np.zeros(len(self.evidence))
+        self.weights[own] = found[: len(own)]
+        self.weights[rest] = found[len(own) :]
 
     def shares(self) -> Array:
         """The probability of each class for every row, the row left out."""
@@ -241,15 +263,18 @@ class Fit:
         rows = min(len(self.base), RISE_ROWS)
         labels, w = self.sample.labels[:rows], self.sample.weights[:rows]
         score = self.base[:rows].astype(np.float64) + self.bias
-        pairs = zip(self.weights, self.evidence, strict=True)
-        parts = [np.multiply(said[:rows], weight, dtype=np.float64) for weight, said in pairs]
-        for part in parts:
-            score += part
+
+        def part(i: int) -> Array:
+            said: Array = np.multiply(self.evidence[i][:rows], self.weights[i], dtype=np.float64)
+            return said
+
+        for i in range(len(self.evidence)):
+            score += part(i)
         whole = w @ _lost(score, labels)
 
         def work(i: int) -> float:
             within = [] if self.shared else [t for t, columns in enumerate(self.tables) if i in columns]
-            silent = score - parts[i] - sum(parts[self.alone + t] for t in within)
+            silent = score - part(i) - sum(part(self.alone + t) for t in within)
             return float((w @ _lost(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
 
         rises = side_by_side(work, range(len(self.terms)), rows)

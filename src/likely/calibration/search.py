@@ -103,7 +103,7 @@ def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, 
     candidates = _candidates(columns, set(have), order, limit)
     gains = search_gains(columns, candidates, np.concatenate([wrong, squared], axis=1, dtype=np.float32))
     ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
-    wanted = max(2, -(-terms // 2))
+    wanted = max(2, -(-min(terms, COLUMNS) // 2))
     return [candidate for gained, candidate in ranked[:wanted] if gained > 0]
 
 

@@ -110,7 +110,8 @@ class Problem:
     def _block(self) -> int:
         """How many entries a product is made of at a time: a power of two, of which the rows are a multiple."""
         terms = len(self.evidence)
-        most = max(8, min(VECTOR // terms, MATRIX // (terms * terms), len(self.base)))
+        small = min(VECTOR // terms, MATRIX // (terms * terms))
+        most = max(8, min(max(small, terms), len(self.base)))  # or the products would hold more than what they are of
         return 1 << (most.bit_length() - 1)
 
     def look(self, at: Array) -> Look:
