@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options
-from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.options import FILE, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -31,14 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--draw", metavar="A[,B]", help="The one or two columns of the pictures; by default the first two numbers."
 )
-@click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
-@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option(
-    "--smoothing",
-    multiple=True,
-    metavar="N|COL=N",
-    help="Imagined rows for each value and for each width; 1 if nothing is said.",
-)
+@shares_options
 @click.option(
     "--criterion", type=click.Choice(["bic", "icl"]), default="bic", show_default=True, help="What -k auto judges by."
 )

@@ -36,6 +36,22 @@ json_option = click.option(
 FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
 
 
+def shares_options(command: Command) -> Command:
+    """The options of commands that count rows by their shares: --family, --joint and --smoothing."""
+    said = "Imagined rows for each value and for each width; 1 if nothing is said."
+    for option in (
+        click.option("--smoothing", multiple=True, metavar="N|COL=N", help=said),
+        click.option(
+            "--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together."
+        ),
+        click.option(
+            "--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def reading_options(command: Command) -> Command:
     """How a data file is read."""
     bad_rows = click.option(

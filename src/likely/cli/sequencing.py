@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options
-from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.options import FILE, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ MOST_LINES = 500
     help="Where the rows go with their states: .csv, .tsv, .jsonl or .parquet; - is standard output, as CSV.",
 )
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
-@click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
-@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
-@click.option(
-    "--smoothing",
-    multiple=True,
-    metavar="N|COL=N",
-    help="Imagined rows for each value and for each width; 1 if nothing is said.",
-)
+@shares_options
 @click.option(
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
 )
