@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -40,6 +41,11 @@ class Searched:
     of_pairs: Groups  # the group of every value or bin, and last of a missing cell
     of_more: Groups
     of_search: Groups
+
+    @cached_property
+    def in_search(self) -> NDArray[np.uint8]:
+        """The group of every row while searching: there are few."""
+        return self.of_search.astype(np.uint8)[self.codes]
 
     def groups(self, columns: int) -> Groups:
         """The groups in a table of so many columns."""
@@ -114,7 +120,7 @@ def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise:
     judged with the row's own surprise left out.
     """
     names = list(columns)
-    codes = np.stack([columns[i].of_search.astype(np.uint8)[columns[i].codes] for i in names])  # of few groups
+    codes = np.stack([columns[i].in_search for i in names])
     sizes = np.array([int(columns[i].of_search[-1]) + 1 for i in names])
     places = [[names.index(i) for i in each] for each in sets]
     compiled = surprise.size >= COMPILED or len(sets) * (EACH + surprise.size) >= IN_ALL

@@ -155,7 +155,7 @@ class Look:
 def _two(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
     """Loss, slope and bend of some rows of two classes: the difference of the two says it all."""
     terms, y, w = len(weight), rows.labels, rows.weights
-    rough = np.ascontiguousarray(rows.said[:, 0])
+    rough = rows.said[:, 0]
     said = _blocks(rough.astype(np.float64), block)
     score = rows.base[0] + (bias[1] - bias[0]) + np.matmul(weight, said).ravel()
     shrunk = np.exp(-np.abs(score))

@@ -205,8 +205,7 @@ def _floor(keys: Keys) -> int:
     """A level that is surely not too high: what some of the keys need already."""
     if len(keys) <= 4 * MOST:
         return 0
-    some = np.unique(keys[:: len(keys) // (4 * MOST)])
-    return _needed(some) if len(some) > MOST else 0
+    return _needed(np.sort(keys[:: len(keys) // (4 * MOST)]))
 
 
 def _distinct(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
