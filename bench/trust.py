@@ -11,7 +11,7 @@ import numpy as np
 
 from timing import median
 
-REPEATS = 3
+REPEATS = 7
 
 
 def table(rows: int, seed: int = 0) -> Any:

@@ -27,7 +27,8 @@ Single = NDArray[np.float32]
 
 STEPS = 25
 TOLERANCE = 1e-10  # of the loss: so near to the best that the order of rows and columns leaves no trace
-TRUSTED = 1e-4  # a step so short is taken without a look: what is left after it is its square
+# A step so short is taken without a look: what is left after it is its square. Many rows are not looked at for less.
+TRUSTED, TRUSTED_OF_MANY = 1e-4, 3e-3
 SMALLEST_STEP = 1e-3
 VECTOR, MATRIX = 9_000, 250_000  # entries, and products, of a block: of more, linear algebra takes its own threads
 TAKEN = 1 << 18  # entries that a thread takes at a time
@@ -48,13 +49,14 @@ class Problem:
 
     def solve(self, weight: Array, bias: Array) -> tuple[Array, Array]:
         """The best weights and biases, from a start; where there are many rows, some of them bring it near."""
-        if len(self.base) > 4 * FIRST_ROWS:
+        many = len(self.base) > 4 * FIRST_ROWS
+        if many:
             weight, bias = self._first(FIRST_ROWS).solve(weight, bias)
         at = np.concatenate([weight, bias])
         now = self.look(at)
         for _ in range(STEPS):
             step = _step(now.bend, now.slope, at, len(weight))
-            if np.abs(step).max() <= TRUSTED:
+            if np.abs(step).max() <= (TRUSTED_OF_MANY if many else TRUSTED):
                 at = self._within(at + step)
                 break
             tried, new = self._walk(at, step, now)
