@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-ROWS = 50_000  # more rows hardly change the few hundred numbers that are fitted on them
+ROWS = 40_000  # 10,000 more change the log loss by less than 1e-4 nats, and take a sixth longer
 CELLS = 8_000_000
 FEWEST = 1_000
 OPEN = np.iinfo(np.int64).max
