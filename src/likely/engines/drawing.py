@@ -45,9 +45,8 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
         total = of_class[y[a:b]]
         for name in categories:
             total += of_value[name][_places(found[name], slice(a, b))]
-        table = batch.numbers(numbers, a, b)
-        for j, name in enumerate(numbers):
-            total += number_hashes(table[:, j], name)
+        for name in numbers:
+            total += number_hashes(batch.numbers([name], a, b)[:, 0], name)
         keys[a:b] = to_keys(total)
 
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
