@@ -36,7 +36,6 @@ from likely.model import Model, with_room
 from likely.prior import priors, textbook
 from likely.sources import Batch, InMemory
 from likely.tally import Tally
-from likely.threads import in_parallel, slabs
 
 Array = NDArray[np.float64]
 NOTES_SHOWN = 3
@@ -203,16 +202,18 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
             self.model_ = self.model_.recalibrate()
         scorer = self.model_.scorer
-        joint = scorer.log_joint(rows_of(self, X, reset=False))
-        out = joint if what != "labels" else np.empty(len(joint), self.classes_.dtype)
+        batch = rows_of(self, X, reset=False)
+        labels = np.empty(batch.rows if what == "labels" else 0, self.classes_.dtype)
 
-        def read(part: tuple[int, int]) -> None:
-            a, b = part
-            out[a:b] = getattr(Posterior(self.classes_, joint[a:b], scorer.log_prior), what)
+        def read(part: tuple[int, int], joint: Array) -> None:
+            found = getattr(Posterior(self.classes_, joint, scorer.log_prior), what)
+            if what == "labels":
+                labels[slice(*part)] = found
+            else:
+                joint[:] = found
 
-        if what != "log_joint":
-            in_parallel(read, slabs(len(joint), 16 * len(self.classes_)))
-        return out
+        joint = scorer.log_joint(batch, read if what != "log_joint" else None)
+        return labels if what == "labels" else joint
 
 
 def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:

@@ -89,14 +89,23 @@ class Scorer:
     def _forms(self, form: type) -> list[Any]:
         return [self.parameters[i].form for i in self._of(form)]
 
-    def log_joint(self, batch: Batch) -> Array:
-        """log P(class) + Σ log P(cells of a block | class), for every row and class."""
+    def log_joint(self, batch: Batch, then: Callable[[tuple[int, int], Array], None] | None = None) -> Array:
+        """log P(class) + Σ log P(cells of a block | class), for every row and class.
+
+        What is wanted of it is `then` read off each stretch of rows, while it is at hand; it may be written over.
+        """
         out = np.empty((batch.rows, len(self.log_prior)))
         out[:] = self.log_prior if self.bias is None else self.log_prior + self.bias
         for i in self.texts:
             out += self.term(batch, i)
         score = self.prepare(batch)
-        in_parallel(lambda part: score(part, out[slice(*part)]), slabs(batch.rows, 2 * len(self.schema.columns)))
+
+        def work(part: tuple[int, int]) -> None:
+            score(part, out[slice(*part)])
+            if then:
+                then(part, out[slice(*part)])
+
+        in_parallel(work, slabs(batch.rows, 2 * len(self.schema.columns)))
         return out
 
     def prepare(self, batch: Batch) -> Callable[[tuple[int, int], Array], None]:
