@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def parquet(small: bool) -> None:
             (look, "reading every value", "<= 2x"),
             (skip, "counting text from statistics", "none"),
         ):
-            seconds = median(lambda what=what: scan(what))  # type: ignore[misc]
+            seconds = median(partial(scan, what))
             row("parquet", f"learn {rows:,} x 22 against a DuckDB scan {name}", learn, seconds, goal, inverse=True)
         for part in (rows // 5, rows):
             small_path = path if part == rows else Path(folder) / "part.parquet"

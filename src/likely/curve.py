@@ -7,6 +7,7 @@ tallies add up. All sets together cost one pass of counting for each seed.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -169,13 +170,10 @@ def check_ending(ending: str) -> None:
     """A curve can be written so: said before the work, not after it."""
     if ending not in ENDINGS:
         raise UsageError(f"a curve cannot be written as {ending or 'a file without ending'}: use {', '.join(ENDINGS)}")
-    if ending == ".png":
-        try:
-            import matplotlib  # noqa: F401, ICN001 - only whether it is there
-        except ImportError:
-            raise UsageError(
-                "a .png is drawn by matplotlib, which is not installed: pip install 'likely[plots]', or write .svg"
-            ) from None
+    if ending == ".png" and importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(
+            "a .png is drawn by matplotlib, which is not installed: pip install 'likely[plots]', or write .svg"
+        )
 
 
 @dataclass(frozen=True)

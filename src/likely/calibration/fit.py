@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.rule import share_out
 from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.parts import Calibration, Interaction
 from likely.calibration.search import Searched, best_sets, grouped
@@ -222,10 +223,7 @@ class Fit:
             score = self.base[a:b].astype(np.float64) + self.bias
             for weight, said in spoken:
                 score += np.multiply(said[a:b], weight, dtype=np.float64)
-            score -= score.max(1, keepdims=True)
-            np.exp(score, out=score)
-            score /= score.sum(1, keepdims=True)
-            return score
+            return np.ascontiguousarray(share_out(score, self.bias))
 
         # Stretches of a few thousand rows, which stay in the cache while one term after the other is added.
         return np.concatenate(in_parallel(work, slabs(len(self.base), 128 * self.base.shape[1])))

@@ -23,7 +23,6 @@ VALUES = 48  # of a category in a table: the rare rest is one value
 CELLS = 1 << 14
 ENTRIES = 1 << 20  # cells times classes of one table
 COLUMNS = 64  # that are searched: those that say most by themselves
-MOST_COLUMNS = 4  # of a set
 RIDGE = 4.0  # imagined spread in the search
 # From so many entries of a set on, or in all with so many more for each set, the compiled loop pays for its import.
 COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
@@ -131,7 +130,8 @@ def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise:
     def work(part: Sequence[list[int]]) -> list[float]:
         if not compiled:
             return [_gain(np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each])), surprise) for each in part]
-        which = np.array([each + [-1] * (MOST_COLUMNS - len(each)) for each in part])
+        most = max(map(len, part))
+        which = np.array([each + [-1] * (most - len(each)) for each in part])
         ends = np.cumsum([0, *(int(np.prod(sizes[each])) for each in part)])
         gains, sums = np.zeros(len(part)), np.zeros((ends[-1], surprise.shape[1]))
         add_up(surprise, codes, which, sizes, ends, sums)
