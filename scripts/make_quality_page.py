@@ -244,7 +244,7 @@ HEAD = """\
 
 <!-- Made by scripts/make_quality_page.py; run it again instead of changing this page. -->
 
-{tables} real tables, five stratified folds, {seeds} seed(s), the same folds for all. Nothing is tuned on test rows: every
+{tables} real tables, five stratified folds, {seeds} seeds, the same folds for all. Nothing is tuned on test rows: every
 learner has its defaults. Rivals see the table through the preparations described in [Beside other learners](compare.md).
 *Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
 table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits and five predictions on one core.
@@ -268,10 +268,12 @@ def _duels(board: Board) -> list[str]:
     lines = [
         "## Wins and losses",
         "",
-        "Likely as it comes against each, by tables; differences are Likely's figure less the other's.",
+        "Likely as it comes against each, by tables; differences are Likely's figure less the other's. One table can make",
+        "a mean: *without the best* leaves out the table on which Likely gains most.",
         "",
-        "| against | log loss: won / lost | normalised log loss | accuracy: won / tied / lost | accuracy, points |",
-        "|---|---|---|---|---|",
+        "| against | log loss: won / lost | normalised log loss | without the best | accuracy: won / tied / lost |"
+        " accuracy, points |",
+        "|---|---|---|---|---|---|",
     ]
     for name in TITLES:
         if name == "likely":
@@ -279,6 +281,7 @@ def _duels(board: Board) -> list[str]:
         loss, right = (board.of_learner("likely", f) - board.of_learner(name, f) for f in ("normalised", "accuracy"))
         lines.append(
             f"| {TITLES[name]} | {(loss < 0).sum()} / {(loss > 0).sum()} | {loss.mean():+.4f} | "
+            f"{np.sort(loss)[1:].mean():+.4f} ({board.names[int(loss.argmin())]}) | "
             f"{(right > 0).sum()} / {(right == 0).sum()} / {(right < 0).sum()} | {100 * right.mean():+.2f} |"
         )
     return [*lines, ""]
