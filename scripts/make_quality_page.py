@@ -271,8 +271,7 @@ def _duels(board: Board) -> list[str]:
         "Likely as it comes against each, by tables; differences are Likely's figure less the other's. One table can make",
         "a mean: *without the best* leaves out the table on which Likely gains most.",
         "",
-        "| against | log loss: won / lost | normalised log loss | without the best | accuracy: won / tied / lost |"
-        " accuracy, points |",
+        "| against | log loss: won / lost | normalised log loss | without the best | accuracy: won / tied / lost | points |",
         "|---|---|---|---|---|---|",
     ]
     for name in TITLES:

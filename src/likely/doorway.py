@@ -22,6 +22,7 @@ from likely.partly import Choice, partly
 from likely.planning import plan_columns
 from likely.sources import MISSING, Batch, Coded, Frame, Matrix
 from likely.sources.batch import code_arrow, code_list, to_arrow
+from likely.sources.cells import half_characters
 from likely.sources.memory import from_memory
 
 Array = NDArray[np.float64]
@@ -125,6 +126,12 @@ def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
         codes = np.full(len(y), -1, np.int64)
         codes[~gaps] = seen.codes - seen.low
         return Coded(codes, seen.values), y.dtype
+    if y.dtype.kind == "U":
+        # Labels are many and few of them differ: a dict is quicker than Arrow, and than taking its memory.
+        listed: list[str] = y.tolist()
+        place = {label: i for i, label in enumerate(dict.fromkeys(listed))}
+        if half_characters(list(place)) is None:
+            return Coded(np.fromiter(map(place.__getitem__, listed), np.int32, len(listed)), list(place)), y.dtype
     column = to_arrow(y, "y")
     coded = code_list(column) if isinstance(column, list) else code_arrow(column)
     if len(coded.codes) and (coded.codes < 0).all():

@@ -19,7 +19,6 @@ from likely.doorway import (
     as_array,
     by_name,
     column_names,
-    encode_labels,
     is_frame,
     labelled,
     planned,
@@ -34,7 +33,7 @@ from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
 from likely.prior import priors, textbook
-from likely.sources import Batch, InMemory
+from likely.sources import Batch, Coded, InMemory
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -95,14 +94,13 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
         How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
         """
-        tally, dtype = self._count(X, y, sample_weight, None)
+        tally, labels, dtype = self._count(X, y, sample_weight, None)
         if len(tally.schema.classes) < 2:
             raise DataError(
                 f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
                 "needs two classes; partial_fit takes them one by one"
             )
         prior = self._priors(tally)
-        labels = encode_labels(y)[0]
         if (labels.codes < labels.low).any():
             plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
             found = shared_out(rows_of(self, X, reset=False), labels, sample_weight, plan, prior)
@@ -116,9 +114,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
         before: Model | None = getattr(self, "model_", None)
-        if y is not None:
-            refuse_hidden(encode_labels(y)[0])
-        tally, dtype = self._count(X, y, sample_weight, before)
+        tally, labels, dtype = self._count(X, y, sample_weight, before)
+        refuse_hidden(labels)
         declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
         if before is not None:
             tally = before.tally + tally
@@ -165,14 +162,14 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             raise ValueError(f"explain takes one row, not {batch.rows}: pass X[i]")
         return self.model_.explain(InMemory(batch, "the row"))
 
-    def _count(self, X: Any, y: Any, sample_weight: Any, before: Model | None) -> tuple[Any, np.dtype[Any]]:
-        """The tally of these rows, in the columns of the model that was learned before, if there was one."""
+    def _count(self, X: Any, y: Any, sample_weight: Any, before: Model | None) -> tuple[Any, Coded, np.dtype[Any]]:
+        """The tally of these rows, in the columns of the model learned before, if there was one; labels and their type."""
         if y is None:
             validate_data(self, X, y, reset=before is None, skip_check_array=True)  # says that y is required
         batch = rows_of(self, X, reset=before is None)
         labels, dtype, weights = labelled(y, sample_weight, batch.rows)
         plan = self._plan(batch) if before is None else _plan_of(before)
-        return tally_batch(batch, plan, labels, weights), dtype
+        return tally_batch(batch, plan, labels, weights), labels, dtype
 
     def _plan(self, batch: Batch) -> Plan:
         return planned(self, batch, "y", self.plain or self.average or textbook(self.smoothing))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
-from likely.doorway import encode_labels, labelled, refuse_hidden, shared_out
+from likely.doorway import labelled, refuse_hidden, shared_out
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
@@ -23,7 +23,7 @@ from likely.ledger import Ledger
 from likely.model import Model
 from likely.prior import priors
 from likely.schema import TEXT, Column, is_missing
-from likely.sources import Frame, InMemory
+from likely.sources import Coded, Frame, InMemory
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
@@ -74,10 +74,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
         How much such a document weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
         """
-        tally = self._count(X, y, sample_weight)
+        tally, labels = self._count(X, y, sample_weight)
         if len(tally.schema.classes) < 2:
             raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
-        labels = encode_labels(y)[0]
         if (labels.codes < labels.low).any():
             found = shared_out(_batch(X), labels, sample_weight, self._plan(), self._model(tally).prior)
             self.unlabelled_ = found.unlabelled
@@ -89,8 +88,8 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Count these documents as well; new words and new classes are welcome, `classes` is not needed."""
         before: Model | None = getattr(self, "model_", None)
-        refuse_hidden(encode_labels(y)[0])
-        tally = self._count(X, y, sample_weight)
+        tally, labels = self._count(X, y, sample_weight)
+        refuse_hidden(labels)
         if before is None:
             self._believe(self._model(tally).recalibrate())
         else:
@@ -120,10 +119,10 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         form: Any = self.model_.block_parameters[0].form
         return dict(zip(self.model_.classes, ranked_words(form, most), strict=True))
 
-    def _count(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _count(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Coded]:
         batch = _batch(X)
         labels, _, weights = labelled(y, sample_weight, batch.rows)
-        return tally_batch(batch, self._plan(), labels, weights)
+        return tally_batch(batch, self._plan(), labels, weights), labels
 
     def _plan(self) -> Plan:
         family = Text(self.kind, (self.ngrams[0], self.ngrams[1]), self.lowercase, pattern=self.token_pattern)

@@ -140,9 +140,17 @@ class Scorer:
     def term(self, batch: Batch, block: int) -> Array:
         """What one block says of every row, class by class."""
         form: Any = self.parameters[block].form
-        if block in self.texts:
-            return text_terms(form, *self.bags(batch, block))
         out = np.zeros((batch.rows, len(self.log_prior)))
+        if block in self.texts:
+            documents = batch.documents(self.parameters[block].columns[0])
+            if documents.ends[-1] - documents.ends[0] >= len(form.words.vocabulary):
+                _ = form.table  # made once, before all cores want it
+
+            def add(first: int, last: int, bags: Bags) -> None:
+                out[first:last] = form.terms(bags, documents.missing[first:last])
+
+            form.family.look_up(documents.part(0, batch.rows), form.words.vocabulary, add)
+            return out
         part = (0, batch.rows)
         if isinstance(form, Cells):
             members = [self._alone[name] for name in self.parameters[block].columns]

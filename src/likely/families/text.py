@@ -19,7 +19,7 @@ from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
 from likely.sources.documents import Documents, Part, Strings
-from likely.tokens import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, weighing
+from likely.tokens import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
@@ -75,6 +75,14 @@ class Text:
             if isinstance(text, list)
             else encode(*text, vocabulary, **settings)
         )
+
+    def look_up(self, text: Part, vocabulary: Vocabulary, then: Callable[[int, int, Bags], None]) -> None:
+        """Hand over the bags of the vocabulary's words, some documents at a time, on the core that read them."""
+        if self.pattern is not None:
+            bags = self.bags(text, vocabulary)
+            then(0, len(bags), bags)
+        else:
+            look_up(text, vocabulary, then, ngrams=self.ngrams, unit=self.unit, lowercase=self.lowercase)
 
     def values(self, bags: Bags) -> Array:
         """What each word of each bag adds."""

@@ -341,39 +341,32 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
 
 
 @Loop
-def bag(ids: Ints, documents: Ints, place: Ints, indptr: Ints, counts: Ints) -> None:
+def bag(ids: Ints, documents: Ints, often: Ints, indptr: Ints, counts: Ints, unknown: Ints) -> None:
     """How often each word stands in each document; the words of a bag replace the words of the text.
 
-    Whether a word is new in its document is anybody's guess, so nothing branches on it.
+    A word below zero is only counted as unknown. `often` is zero for every word, before and after. Whether a word is new
+    in its document is anybody's guess, so nothing branches on it.
     """
     o = 0
     for d in range(documents.size - 1):
         first = o
-        for u in range(documents[d], documents[d + 1]):
-            w = ids[u]
-            at = int(place[w])
-            new = at < first
-            at = o if new else at
-            often = counts[at]
-            place[w] = at
-            ids[at] = w
-            counts[at] = (0 if new else often) + 1
-            o += new
+        for u in range(documents[d] & POSITIVE, documents[d + 1]):
+            w = int(ids[u])
+            if w < 0:
+                unknown[d] += 1
+                continue
+            ids[o & POSITIVE] = w
+            seen = often[w]
+            often[w] = seen + 1
+            o += seen == 0
+        for i in range(first & POSITIVE, o):
+            counts[i] = often[ids[i]]
+            often[ids[i]] = 0
         indptr[d + 1] = o
 
 
 @Loop
-def rename(ids: Ints, counts: Ints, indptr: Ints, names: Ints, o: int, out: Quadruple) -> int:
-    """Bags under other numbers, written from place `o` on; words without a number are only counted as unknown."""
-    named, often, bounds, unknown = out
-    for d in range(indptr.size - 1):
-        for i in range(indptr[d], indptr[d + 1]):
-            name = names[ids[i]]
-            if name < 0:
-                unknown[d] += counts[i]
-            else:
-                named[o] = name
-                often[o] = counts[i]
-                o += 1
-        bounds[d] = o
-    return o
+def rename(ids: Ints, names: Ints) -> None:
+    """The name of every word instead of its number."""
+    for i in range(ids.size):
+        ids[i] = names[ids[i]]

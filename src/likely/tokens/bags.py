@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from likely.tokens import _loops
-from likely.tokens.spans import Desk, Reading, Spans, checked, spans_of_texts, spans_of_tokens, utf8
-from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
+from likely.tokens.slabs import Counter, Part
+from likely.tokens.spans import Reading, checked, spans_of_tokens
+from likely.tokens.vocabulary import Ids, Vocabulary, longer
 
 Slab = tuple[int, int]
 Text = tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]
+Count = Callable[[Any, Counter], Part]
 # Bytes of text that one core reads at a time: what it writes meanwhile fits the cache. Twice as much would be a tenth
 # faster, and take twenty megabytes more.
 SLAB = 1 << 18
@@ -65,39 +65,30 @@ class Bags:
         kept = np.sort(np.argsort(-frequency, kind="stable")[:limit])
         names = np.full(len(self.vocabulary), -1, dtype=np.int32)
         names[kept] = np.arange(kept.size, dtype=np.int32)
-        shelf = _Shelf()
-        shelf.put(_Part(self.indptr, self.ids, self.counts), names)
-        shelf.unknown.append(shelf.unknown.pop() + self.unknown)
-        return shelf.bags(self.vocabulary.keep(kept)), kept
-
-
-class _Part(NamedTuple):
-    """Bags of some of the documents, under numbers of their own."""
-
-    indptr: npt.NDArray[np.int64]
-    ids: Ids
-    counts: npt.NDArray[np.int32]
-
-
-Counted = tuple[Table, _Part]
+        ids = names[self.ids]
+        stay = ids >= 0
+        left = np.concatenate([[0], np.cumsum(stay)])[self.indptr]
+        gone = np.concatenate([[0], np.cumsum(np.where(stay, 0, self.counts))])[self.indptr]
+        unknown = self.unknown + np.diff(gone)
+        return Bags(left, ids[stay], self.counts[stay], unknown, self.vocabulary.keep(kept)), kept
 
 
 class _Shelf:
-    """Bags put one after the other under common numbers; a part need not be kept once it is put."""
+    """Bags put one after the other; a part need not be kept once it is put."""
 
-    def __init__(self, parts: int = 1) -> None:
+    def __init__(self, parts: int) -> None:
         self.parts, self.size = parts, 0
         self.ids, self.counts = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
         self.bounds, self.unknown = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
 
-    def put(self, part: _Part, names: Ids) -> None:
-        """Add the bags of a part whose word w has the common number `names[w]`, or none if that is negative."""
-        self._make_room(part.ids.size)
-        bounds, unknown = (np.zeros(part.indptr.size - 1, dtype=np.int64) for _ in range(2))
-        out = (self.ids, self.counts, bounds, unknown)
-        self.size = _loops.rename(part.ids, part.counts, part.indptr, names, self.size, out)
-        self.bounds.append(bounds)
-        self.unknown.append(unknown)
+    def put(self, part: Part) -> None:
+        """Add the bags of a part."""
+        start, more = self.size, part.ids.size
+        self._make_room(more)
+        self.size += more
+        self.ids[start : self.size], self.counts[start : self.size] = part.ids, part.counts
+        self.bounds.append(part.indptr[1:] + start)
+        self.unknown.append(part.unknown)
 
     def bags(self, vocabulary: Vocabulary) -> Bags:
         """All that was put here."""
@@ -164,38 +155,49 @@ def encode_in_parts(
     Each part has a vocabulary that begins with that of the part before; while one is looked at, the next are counted.
     """
     count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
-    known = Vocabulary()
-    for (a, b), (table, part) in zip(slabs, _mapped(count, slabs, threads), strict=True):
-        known, names = known.grow(table.words(table.size))
-        shelf = _Shelf()
-        shelf.put(part, names)
-        yield a, b, shelf.bags(known)
+    for (a, b), (known, part) in zip(slabs, _numbered(count, slabs, Vocabulary(), False, threads), strict=True):
+        yield a, b, Bags(part.indptr, part.ids, part.counts, part.unknown, known)
 
 
-def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Callable[[Slab], Counted], list[Slab]]:
-    """How some of the documents are counted, strings or bytes, and the slabs of them.
+def look_up(
+    text: Sequence[str | None] | Text,
+    vocabulary: Vocabulary,
+    then: Callable[[int, int, Bags], None],
+    *,
+    unit: str = "word",
+    ngrams: tuple[int, int] = (1, 1),
+    lowercase: bool = True,
+    threads: int | None = None,
+) -> None:
+    """Hand over the bags of known words, some documents at a time, with where these are: on the core that read them.
 
-    Each thread has a desk of its own: what lies there of a slab has been counted before it reads the next one.
+    What is read off a bag is read while it is at hand, and no more than a few parts are ever held.
     """
-    desks = threading.local()
+    count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
+    counter = Counter(vocabulary)
 
-    def counted(buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> Counted:
-        if not hasattr(desks, "own"):
-            desks.own = Desk()
-        return _counted(spans_of_texts(buffer, offsets, reading, desks.own), desks.own)
+    def work(slab: Slab) -> None:
+        part = count(slab, counter)
+        then(*slab, Bags(part.indptr, part.ids, part.counts, part.unknown, vocabulary))
 
+    for _ in _mapped(work, slabs, threads):
+        pass
+
+
+def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Count, list[Slab]]:
+    """How some of the documents are counted, strings or bytes, and the slabs of them."""
     if isinstance(text, tuple) and len(text) == 2 and isinstance(text[0], np.ndarray):  # a tuple may hold strings too
         buffer, offsets = checked(*text)
 
-        def count_bytes(slab: Slab) -> Counted:
+        def count_bytes(slab: Slab, counter: Counter) -> Part:
             places = offsets[slab[0] : slab[1] + 1]
-            return counted(buffer[places[0] : places[-1]], places - places[0])
+            return counter.of_texts(buffer[places[0] : places[-1]], places - places[0], reading)
 
         return count_bytes, list(pairwise(_cuts(offsets)))
     texts: Sequence[str | None] = text
     each: Iterator[int] = (len(one or "") for one in texts) if None in texts else map(len, texts)  # type: ignore[arg-type]
     cuts = _cuts(np.cumsum(np.fromiter(chain([0], each), dtype=np.int64)))
-    return (lambda slab: counted(*utf8(texts[slab[0] : slab[1]]))), list(pairwise(cuts))
+    return lambda slab, counter: counter.of_strings(texts[slab[0] : slab[1]], reading), list(pairwise(cuts))
 
 
 def encode_tokens(
@@ -208,31 +210,35 @@ def encode_tokens(
     """The bag of words of every document whose words somebody else has found: a pattern or a function of the user's."""
     reading = Reading("word", ngrams).checked()
 
-    def count(some: Sequence[Sequence[str]]) -> Counted:
-        return _counted(spans_of_tokens(some, reading.ngrams), Desk())
+    def count(some: Sequence[Sequence[str]], counter: Counter) -> Part:
+        return counter.of_spans(spans_of_tokens(some, reading.ngrams))
 
     return _counted_together(count, [documents], vocabulary, frozen, 1)
 
 
 def _counted_together(
-    count: Callable[[Any], Counted], slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
+    count: Count, slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
 ) -> Bags:
-    """The bags of all slabs under one numbering: each slab numbers its own words, and these are numbered in order."""
+    """The bags of all slabs."""
     known = Vocabulary() if vocabulary is None else vocabulary
-
-    def look_up(slab: Any) -> tuple[_Part, Ids]:
-        table, part = count(slab)
-        return part, known.find(table.words(table.size))
-
     shelf = _Shelf(len(slabs))
-    if frozen:
-        for part, names in _mapped(look_up, slabs, threads):
-            shelf.put(part, names)
-        return shelf.bags(known)
-    for table, part in _mapped(count, slabs, threads):
-        known, names = known.grow(table.words(table.size))
-        shelf.put(part, names)
+    for newest, part in _numbered(count, slabs, known, frozen, threads):
+        known = newest
+        shelf.put(part)
     return shelf.bags(known)
+
+
+def _numbered(
+    count: Count, slabs: list[Any], known: Vocabulary, frozen: bool, threads: int | None
+) -> Iterator[tuple[Vocabulary, Part]]:
+    """The bags of each slab under common numbers, and the words known then."""
+    counter = Counter(known if frozen else None)
+    for part in _mapped(lambda slab: count(slab, counter), slabs, threads):
+        if part.book is not None and part.new is not None:
+            known, names = known.grow(part.new)
+            part.book.name(names)
+            part.book.rename(part.ids)
+        yield known, part
 
 
 def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:
@@ -285,14 +291,3 @@ def _first(work: Callable[[Any], Any], under_way: deque[_Task]) -> Any:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _counted(spans: Spans, desk: Desk) -> Counted:
-    """The bags of a slab, its words numbered among themselves."""
-    table = Table(spans.keys.size // 8)
-    ids, counts = (desk.room(name, spans.keys.size, np.int32) for name in ("ids", "counts"))
-    table.add(spans, ids)
-    place = np.full(table.size, -1, dtype=np.int32)
-    indptr = np.zeros(spans.documents.size, dtype=np.int64)
-    _loops.bag(ids, spans.documents, place, indptr, counts)
-    return table, _Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy())

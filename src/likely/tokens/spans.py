@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import secrets
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
 PADDING = 16  # bytes after a text, so that a window may begin at its last byte
 LARGE = 1 << 17  # bytes of an array
+HUGE = 1 << 21
 FARTHER = 64  # bytes more, where words are sought: they are looked at by the block
 
 
@@ -61,16 +62,20 @@ class _Units(NamedTuple):
     documents: Ints
 
 
-def zeros(size: int, dtype: Any = np.int64) -> Ints:
+def zeros(size: int, dtype: Any = np.int64, whole: bool = False) -> Ints:
     """An array of zeros; a large one goes back to the system as soon as nobody looks at it.
 
-    The allocator would keep it for later, and what it keeps adds up to a third of all that counting words takes.
+    The allocator would keep it for later, and what it keeps adds up to a third of all that counting words takes. Memory
+    is not taken before it is written, unless the array will be needed as a `whole`.
     """
     width = np.dtype(dtype).itemsize
     if size * width < LARGE:
         return np.zeros(size, dtype)
     own = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    return np.frombuffer(mmap.mmap(-1, size * width, **own), dtype)
+    memory = mmap.mmap(-1, size * width, **own)
+    if whole and size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
+    return np.frombuffer(memory, dtype)
 
 
 class Desk:
@@ -87,11 +92,24 @@ class Desk:
         return held[:size]
 
 
-def utf8(texts: Iterable[str | None]) -> tuple[Bytes, Ints]:
-    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
-    # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
-    pieces = [text.encode("utf-8", "surrogatepass") if text else b"" for text in texts]
-    return np.frombuffer(b"".join(pieces), dtype=np.uint8), _ends(pieces)
+def utf8(texts: Sequence[str | None], desk: Desk | None = None) -> tuple[Bytes, Ints]:
+    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one.
+
+    With a desk, the bytes lie there.
+    """
+    whole: Sequence[str] = [text or "" for text in texts] if None in texts else texts  # type: ignore[assignment]
+    longest = 1 if all(map(str.isascii, whole)) else 4  # bytes of a character
+    buffer = (desk or Desk()).room("bytes", longest * sum(map(len, whole)), np.uint8)
+    ends, end, view = [0], 0, buffer.data
+    for text in whole:
+        # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
+        piece = text.encode("utf-8", "surrogatepass")
+        start, end = end, end + len(piece)
+        view[start:end] = piece
+        ends.append(end)
+    buffer = buffer[:end]
+    buffer.flags.writeable = False
+    return buffer, np.array(ends, dtype=np.int64)
 
 
 def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes, Ints]:
@@ -104,10 +122,9 @@ def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes,
     return buffer, offsets
 
 
-def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk | None = None) -> Spans:
+def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -> Spans:
     """The words, or runs of words or characters, of every document; `offsets` begin at zero."""
     unit, ngrams, lowercase = reading
-    desk = desk or Desk()
     text, starts, stops = _normalised(buffer, offsets, unit, lowercase, desk)
     if unit == "word":
         words = _words(text, starts, stops, desk)
@@ -150,8 +167,9 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: 
     # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
     wide = 3 * (offsets[other + 1] - offsets[other] + 1)
     starts[other] = room + np.cumsum(wide) - wide
-    longer = desk.room("longer text", room + int(wide.sum()) + PADDING + FARTHER, np.uint8)
-    longer[:room] = text[:room]
+    longer = desk.room("text", room + int(wide.sum()) + PADDING + FARTHER, np.uint8)
+    if longer.ctypes.data != text.ctypes.data:
+        longer[:room] = text[:room]
     points = desk.room("points", int(wide.sum()) // 3 + other.size, np.int32)
     bounds = np.zeros(count + 1, dtype=np.int64)
     _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)

@@ -31,32 +31,35 @@ class Table:
         self.lock = threading.Lock()
         # One tuple, so that a reader never mixes the arrays of two moments.
         self.arrays = (
-            np.zeros(2 * slots, dtype=np.int64),
+            zeros(2 * slots, whole=True),
             np.empty(slots, dtype=np.int64),
             np.zeros(slots + 1, dtype=np.int64),
             np.empty(8 * slots + PADDING, dtype=np.uint8),
         )
 
-    def add(self, spans: Spans, ids: Ids | None = None) -> Ids:
-        """The number of every span's word, new ones being given the next; written where there is room, if it is given."""
-        ids = np.empty(spans.keys.size, dtype=np.int32) if ids is None else ids
+    def add(self, spans: Spans, ids: Ids) -> None:
+        """Write the number of every span's word, new ones being given the next."""
         at = 0
         while at < ids.size:
             at, self.size = self._number(spans, at, self.size, True, ids)
             if at < ids.size:
                 self._enlarge(int(spans.size[at]))
-        return ids
 
-    def find(self, spans: Spans, size: int) -> Ids:
-        """The number of every span's word among the first `size`, or -1."""
-        ids = np.empty(spans.keys.size, dtype=np.int32)
+    def find(self, spans: Spans, size: int, ids: Ids) -> None:
+        """Write the number of every span's word among the first `size`, or -1."""
         self._number(spans, 0, size, False, ids)
-        return ids
 
-    def words(self, size: int) -> Spans:
-        """The first `size` words themselves."""
+    def words(self, first: int, last: int) -> Spans:
+        """The words of some numbers themselves."""
         _, keys, ends, arena = self.arrays
-        return Spans(arena, ends[:size], np.diff(ends[: size + 1]), keys[:size], np.array([0, size]))
+        return Spans(
+            arena, ends[first:last], np.diff(ends[first : last + 1]), keys[first:last], np.array([0, last - first])
+        )
+
+    @property
+    def room(self) -> int:
+        """How many words fit before the table must grow."""
+        return self.arrays[1].size
 
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
@@ -66,18 +69,34 @@ class Table:
         found: tuple[int, int] = _loops.number(window, where, table, at, size, SECRET, _shift(slots), grow, ids)
         return found
 
+    def copy(self, size: int) -> Table:
+        """Another table with the first `size` words."""
+        copy, words = Table(size), self.words(0, size)
+        copy.add(words, room_for(words))
+        return copy
+
+    def clear(self) -> None:
+        """Forget all words and keep the room."""
+        self.arrays[0][:] = 0
+        self.size = 0
+
     def _enlarge(self, size: int) -> None:
         """Room for more words, and for one of this size; memory is not taken before it is written."""
         slots, known, ends, arena = self.arrays
         if 2 * self.size >= slots.size:
-            slots = zeros(2 * slots.size)
+            slots = zeros(2 * slots.size, whole=True)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
         if self.size >= known.size:
-            known, ends = longer(known, 4 * known.size), longer(ends, 4 * known.size + 1)
+            known, ends = longer(known, 8 * known.size), longer(ends, 8 * known.size + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
-            arena = longer(arena, max(4 * arena.size, used + size + PADDING))
+            arena = longer(arena, max(8 * arena.size, used + size + PADDING))
         self.arrays = (slots, known, ends, arena)
+
+
+def room_for(spans: Spans) -> Ids:
+    """An array for the number of every span."""
+    return np.empty(spans.keys.size, dtype=np.int32)
 
 
 def _shift(slots: npt.NDArray[np.int64]) -> int:
@@ -163,9 +182,11 @@ class Vocabulary:
         """The number of a word, or -1."""
         return int(self.find(spans_of_tokens([[word]], (1, 1)))[0])
 
-    def find(self, spans: Spans) -> Ids:
-        """The number of every span's word, or -1."""
-        return self._table.find(spans, self._size)
+    def find(self, spans: Spans, ids: Ids | None = None) -> Ids:
+        """The number of every span's word, or -1; written where there is room, if it is given."""
+        ids = room_for(spans) if ids is None else ids
+        self._table.find(spans, self._size, ids)
+        return ids
 
     def shares_numbers(self, other: Vocabulary) -> bool:
         """Whether the words that both know have the same numbers, because both look at one table."""
@@ -173,18 +194,17 @@ class Vocabulary:
 
     def find_all(self, other: Vocabulary) -> Ids:
         """The number here of every word of another vocabulary, or -1."""
-        return self.find(other._table.words(other._size))
+        return self.find(other._table.words(0, other._size))
 
     def grow(self, spans: Spans) -> tuple[Vocabulary, Ids]:
         """The vocabulary that also has the words of these spans, and the number of each."""
-        table = self._table
+        table, ids = self._table, room_for(spans)
         with table.lock:
             if table.size == self._size:
-                ids = table.add(spans)
+                table.add(spans, ids)
                 return Vocabulary(table, table.size), ids
-        copy = Table(self._size)  # somebody else has grown this table in another direction
-        copy.add(table.words(self._size))
-        ids = copy.add(spans)
+        copy = table.copy(self._size)  # somebody else has grown this table in another direction
+        copy.add(spans, ids)
         return Vocabulary(copy, copy.size), ids
 
     def union(self, other: Vocabulary) -> tuple[Vocabulary, tuple[Ids, Ids]]:
@@ -193,12 +213,13 @@ class Vocabulary:
         if self._table is other._table:
             longer = self if self._size >= other._size else other
             return longer, (mine, np.arange(other._size, dtype=np.int32))
-        grown, theirs = self.grow(other._table.words(other._size))
+        grown, theirs = self.grow(other._table.words(0, other._size))
         return grown, (mine, theirs)
 
     def keep(self, ids: npt.NDArray[Any]) -> Vocabulary:
         """Only the words with these numbers, in this order."""
         _, keys, ends, arena = self._table.arrays
         table = Table(ids.size)
-        table.add(Spans(arena, ends[ids], ends[ids + 1] - ends[ids], keys[ids], np.array([0, ids.size])))
+        spans = Spans(arena, ends[ids], ends[ids + 1] - ends[ids], keys[ids], np.array([0, ids.size]))
+        table.add(spans, room_for(spans))
         return Vocabulary(table, table.size)

@@ -1,0 +1,121 @@
+"""Some documents at a time: a slab of text becomes bags under the numbers of the thread that reads it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.tokens import _loops
+from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, spans_of_texts, utf8
+from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
+
+MOST = 1 << 14  # words in a notebook, about: its slots and keys then stay near the core that looks them up
+
+
+class Notebook:
+    """The words that one thread has met lately, and the common number of each that has been given one.
+
+    Slabs are given common numbers in their order, and a thread reads slabs in their order: when it is the turn of a slab,
+    all words that its thread met before it have their common numbers.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.table = Table(room)
+        self._names = np.zeros(self.table.room, dtype=np.int32)
+        self._named = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether all of its words have their common numbers."""
+        return self._named == self.table.size
+
+    def name(self, names: Ids) -> None:
+        """Give the next words their common numbers."""
+        last = self._named + names.size
+        if last > self._names.size:
+            self._names = longer(self._names, 2 * last)
+        self._names[self._named : last] = names
+        self._named = last
+
+    def rename(self, ids: Ids) -> None:
+        """The common number of each word instead of its number here."""
+        _loops.rename(ids, self._names)
+
+    def clear(self) -> None:
+        """Begin anew, where there is room already."""
+        self.table.clear()
+        self._named = 0
+
+
+class Part(NamedTuple):
+    """Bags of some of the documents; with a notebook, under its numbers, and the words that were new in it."""
+
+    indptr: npt.NDArray[np.int64]
+    ids: Ids
+    counts: npt.NDArray[np.int32]
+    unknown: npt.NDArray[np.int64]
+    book: Notebook | None
+    new: Spans | None
+
+
+class Counter:
+    """Counts slabs on any thread: each has a desk and a notebook of its own, which it keeps from slab to slab."""
+
+    def __init__(self, words: Vocabulary | None) -> None:
+        """Only these words are counted, under their numbers; without them, all words."""
+        self._words = words
+        self._own = threading.local()
+        self._aside: list[Notebook] = []
+        self._lock = threading.Lock()
+
+    def of_strings(self, texts: Sequence[str | None], reading: Reading) -> Part:
+        """The bags of texts that are Python's strings."""
+        return self.of_texts(*utf8(texts, self._desk), reading)
+
+    def of_texts(self, buffer: Bytes, offsets: Ints, reading: Reading) -> Part:
+        """The bags of texts; `offsets` begin at zero."""
+        return self.of_spans(spans_of_texts(buffer, offsets, reading, self._desk))
+
+    def of_spans(self, spans: Spans) -> Part:
+        """The bags of documents whose words are at hand."""
+        book, new, desk, count = None, None, self._desk, spans.documents.size - 1
+        ids = desk.room("ids", spans.keys.size, np.int32)
+        if self._words is not None:
+            self._words.find(spans, ids)
+            known = len(self._words)
+        else:
+            book = self._notebook(spans.keys.size)
+            before = book.table.size
+            book.table.add(spans, ids)
+            known = book.table.size
+            new = book.table.words(before, known)
+        indptr, unknown = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        counts, often = desk.room("counts", ids.size, np.int32), desk.room("often", known + 1, np.int32)
+        _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
+        return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, book, new)
+
+    @property
+    def _desk(self) -> Desk:
+        if not hasattr(self._own, "desk"):
+            self._own.desk = Desk()
+        desk: Desk = self._own.desk
+        return desk
+
+    def _notebook(self, words: int) -> Notebook:
+        """The notebook that this thread writes in; a full one is put aside, for whoever needs one once it is settled."""
+        book: Notebook | None = getattr(self._own, "book", None)
+        if book is None:
+            book = self._own.book = Notebook(min(words, MOST))
+        elif book.table.size > MOST:
+            with self._lock:
+                fresh = next((each for each in self._aside if each.settled), None)
+                if fresh is not None:
+                    self._aside.remove(fresh)
+                    fresh.clear()
+                self._aside.append(book)
+            book = self._own.book = fresh or Notebook(MOST)
+        return book
