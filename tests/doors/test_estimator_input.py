@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 import likely
 from frames import COLUMNS, EACH_FRAME, LABELS, pandas_frame
 from likely import HiddenMarkov, Mixture, NaiveBayes
-from likely.errors import LikelyWarning, UsageError
+from likely.errors import DataError, LikelyWarning, UsageError
 
 # ---------------------------------------------------------------- frames
 
@@ -311,3 +311,17 @@ def test_every_door_refuses_an_odd_block_in_the_same_words(door, joint, says):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(UsageError, match=says):
         door(joint=joint).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda y: np.asarray(y, dtype=object), list])
+def test_labels_that_are_words_are_the_same_classes_in_any_form(kind):
+    X, y = np.arange(6.0)[:, None], ["yes", "no", "no", "Ünsinn", "yes", ""]
+    model = NaiveBayes().fit(X, kind(y))
+    assert model.classes_.tolist() == sorted(set(y))
+    assert model.model_.tally.schema.classes == tuple(sorted(set(y)))
+    assert model.predict_proba(X).shape == (6, 4)
+
+
+def test_half_a_character_in_a_label_is_refused():
+    with pytest.raises(DataError, match="half a character"):
+        NaiveBayes().fit(np.arange(2.0)[:, None], np.array(["a", "\ud800"]))

@@ -26,6 +26,8 @@ from likely.tokens import (
     encode_in_parts,
     encode_texts,
     encode_tokens,
+    look_up,
+    slabs,
     spans,
     utf8,
     vocabulary,
@@ -192,11 +194,12 @@ def test_two_batches_are_one(documents: list[str], cut: int) -> None:
     assert np.array_equal(np.concatenate([first.ids, second.ids]), whole.ids)
 
 
-@given(st.lists(texts(), max_size=12), st.integers(1, 4), st.integers(1, 40))
-def test_threads_and_slabs_change_nothing(documents: list[str], threads: int, size: int) -> None:
+@given(st.lists(texts(), max_size=12), st.integers(1, 4), st.integers(1, 40), st.integers(0, 9))
+def test_threads_slabs_and_notebooks_change_nothing(documents: list[str], threads: int, size: int, most: int) -> None:
     whole = encode_texts(documents, threads=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bags, "SLAB", size)
+        patch.setattr(slabs, "MOST", most)
         assert same_bags(encode_texts(documents, threads=threads), whole)
         assert same_bags(encode_texts(tuple(documents), threads=threads), whole)
         assert same_bags(encode(*utf8(documents), threads=threads), whole)
@@ -219,11 +222,27 @@ def test_bags_in_parts_end_to_end_are_the_bags_of_all(documents: list[str], thre
     assert not parts or parts[-1][2].vocabulary == whole.vocabulary
 
 
-def test_large_batches_on_many_threads_equal_one_thread() -> None:
+@given(st.lists(st.none() | texts(), max_size=12), st.lists(texts(), max_size=4), st.integers(1, 3), st.integers(1, 40))
+def test_words_that_are_looked_up_are_those_of_a_frozen_vocabulary(
+    documents: list[str | None], learnt: list[str], threads: int, size: int
+) -> None:
+    taught = encode_texts(learnt).vocabulary
+    expected, found = encode_texts(documents, taught, frozen=True), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bags, "SLAB", size)
+        look_up(documents, taught, lambda a, b, part: found.update({(a, b): part}), threads=threads)
+    assert sorted(i for a, b in found for i in range(a, b)) == list(range(len(documents)))
+    for (a, b), part in found.items():
+        assert same_bags(part, expected.part(a, b))
+
+
+@pytest.mark.parametrize("most", [1 << 14, 500])
+def test_large_batches_on_many_threads_equal_one_thread(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     documents = [" ".join(f"word{n}" for n in rng.zipf(1.3, 200) % 50_000) for _ in range(3_000)]
-    one, four = encode_texts(documents, threads=1), encode_texts(documents, threads=4)
-    assert same_bags(one, four)
+    one = encode_texts(documents, threads=1)
+    monkeypatch.setattr(slabs, "MOST", most)  # notebooks of 500 words are full, put aside and used again all the time
+    assert same_bags(one, encode_texts(documents, threads=4))
     assert as_counters(one)[:50] == [words_of(text) for text in documents[:50]]
 
 

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.tokens.slabs import Counter, Part
-from likely.tokens.spans import Reading, checked, spans_of_tokens
+from likely.tokens.spans import Reading, checked, ends_of, spans_of_tokens, utf8
 from likely.tokens.vocabulary import Ids, Vocabulary, longer
 
 Slab = tuple[int, int]
@@ -195,9 +195,11 @@ def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Count
 
         return count_bytes, list(pairwise(_cuts(offsets)))
     texts: Sequence[str | None] = text
-    each: Iterator[int] = (len(one or "") for one in texts) if None in texts else map(len, texts)  # type: ignore[arg-type]
-    cuts = _cuts(np.cumsum(np.fromiter(chain([0], each), dtype=np.int64)))
-    return lambda slab, counter: counter.of_strings(texts[slab[0] : slab[1]], reading), list(pairwise(cuts))
+
+    def count_strings(slab: Slab, counter: Counter) -> Part:
+        return counter.of_texts(*utf8(texts[slab[0] : slab[1]]), reading)
+
+    return count_strings, list(pairwise(_cuts(ends_of(texts))))
 
 
 def encode_tokens(

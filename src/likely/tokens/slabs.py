@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, spans_of_texts, utf8
+from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, spans_of_texts
 from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
 
 MOST = 1 << 14  # words in a notebook, about: its slots and keys then stay near the core that looks them up
@@ -71,10 +70,6 @@ class Counter:
         self._own = threading.local()
         self._aside: list[Notebook] = []
         self._lock = threading.Lock()
-
-    def of_strings(self, texts: Sequence[str | None], reading: Reading) -> Part:
-        """The bags of texts that are Python's strings."""
-        return self.of_texts(*utf8(texts, self._desk), reading)
 
     def of_texts(self, buffer: Bytes, offsets: Ints, reading: Reading) -> Part:
         """The bags of texts; `offsets` begin at zero."""

@@ -92,24 +92,27 @@ class Desk:
         return held[:size]
 
 
-def utf8(texts: Sequence[str | None], desk: Desk | None = None) -> tuple[Bytes, Ints]:
-    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one.
+def utf8(texts: Sequence[str | None]) -> tuple[Bytes, Ints]:
+    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
+    try:
+        if all(map(str.isascii, texts)):  # type: ignore[arg-type]  # the common case, a step of Python's for all of them
+            return np.frombuffer("".join(texts).encode(), dtype=np.uint8), ends_of(texts)  # type: ignore[arg-type]
+    except TypeError:
+        pass  # one is missing
+    # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
+    pieces = [(text or "").encode("utf-8", "surrogatepass") for text in texts]
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8), ends_of(pieces)
 
-    With a desk, the bytes lie there.
-    """
-    whole: Sequence[str] = [text or "" for text in texts] if None in texts else texts  # type: ignore[assignment]
-    longest = 1 if all(map(str.isascii, whole)) else 4  # bytes of a character
-    buffer = (desk or Desk()).room("bytes", longest * sum(map(len, whole)), np.uint8)
-    ends, end, view = [0], 0, buffer.data
-    for text in whole:
-        # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
-        piece = text.encode("utf-8", "surrogatepass")
-        start, end = end, end + len(piece)
-        view[start:end] = piece
-        ends.append(end)
-    buffer = buffer[:end]
-    buffer.flags.writeable = False
-    return buffer, np.array(ends, dtype=np.int64)
+
+def ends_of(pieces: Sequence[Sized | None]) -> Ints:
+    """Where each piece begins and the last one ends, when they lie end to end; a missing one has no length."""
+    ends = np.zeros(len(pieces) + 1, dtype=np.int64)
+    try:
+        sizes = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))  # type: ignore[arg-type]
+    except TypeError:
+        sizes = np.array([len(piece or "") for piece in pieces], dtype=np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    return ends
 
 
 def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes, Ints]:
@@ -136,7 +139,7 @@ def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -
 def spans_of_tokens(documents: Sequence[Sequence[str]], ngrams: tuple[int, int]) -> Spans:
     """The tokens, or runs of tokens, that somebody else found in every document."""
     pieces = [token.encode("utf-8", "surrogatepass") for tokens in documents for token in tokens]
-    words = spans_of_pieces(np.frombuffer(b"".join(pieces), dtype=np.uint8), _ends(pieces), _ends(documents))
+    words = spans_of_pieces(np.frombuffer(b"".join(pieces), dtype=np.uint8), ends_of(pieces), ends_of(documents))
     return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
 
 
@@ -144,13 +147,6 @@ def spans_of_pieces(buffer: Bytes, ends: Ints, documents: Ints) -> Spans:
     """Words that lie end to end."""
     text = np.concatenate([buffer, np.zeros(PADDING, dtype=np.uint8)])
     return _sealed(_Units(text, ends[:-1], np.diff(ends), documents))
-
-
-def _ends(pieces: Sequence[Sized]) -> Ints:
-    """Where each piece begins and the last one ends, when they lie end to end."""
-    ends = np.zeros(len(pieces) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)), out=ends[1:])
-    return ends
 
 
 def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
