@@ -264,7 +264,7 @@ def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -
     try:
         for slab in slabs:
             under_way.append(_Task(slab, pool.submit(work, slab)))
-            if len(under_way) > workers:  # whoever takes them may be slower than whoever makes them
+            if len(under_way) > workers + 2:  # whoever takes them may be slower than whoever makes them
                 yield _first(work, under_way)
         while under_way:
             yield _first(work, under_way)

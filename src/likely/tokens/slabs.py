@@ -12,6 +12,7 @@ from likely.tokens import _loops
 from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, spans_of_texts
 from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
 
+MANY = 1 << 12  # words in a slab, enough to touch most of what a vocabulary takes
 MOST = 1 << 14  # words in a notebook, about: its slots and keys then stay near the core that looks them up
 
 
@@ -89,7 +90,8 @@ class Counter:
             known = book.table.size
             new = book.table.words(before, known)
         indptr, unknown = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        counts, often = desk.room("counts", ids.size, np.int32), desk.room("often", known + 1, np.int32)
+        counts = desk.room("counts", ids.size, np.int32)
+        often = desk.room("often", known + 1, np.int32, whole=ids.size > MANY)
         _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
         return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, book, new)
 

@@ -73,9 +73,12 @@ def zeros(size: int, dtype: Any = np.int64, whole: bool = False) -> Ints:
         return np.zeros(size, dtype)
     own = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     memory = mmap.mmap(-1, size * width, **own)
-    if whole and size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
-    return np.frombuffer(memory, dtype)
+    array = np.frombuffer(memory, dtype)
+    if whole:
+        if size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
+        array[:] = 0  # a page that is read before it is written is made twice, and all cores are stopped in between
+    return array
 
 
 class Desk:
@@ -84,11 +87,11 @@ class Desk:
     def __init__(self) -> None:
         self._held: dict[str, Ints] = {}
 
-    def room(self, name: str, size: int, dtype: Any = np.int64) -> Ints:
+    def room(self, name: str, size: int, dtype: Any = np.int64, whole: bool = False) -> Ints:
         """An array for one purpose, of any content: asking the system for fresh memory again and again takes longer."""
         held = self._held.get(name)
         if held is None or held.size < size or held.dtype != dtype:
-            held = self._held[name] = zeros(size * 9 // 8, dtype)
+            held = self._held[name] = zeros(size * 9 // 8, dtype, whole)
         return held[:size]
 
 
