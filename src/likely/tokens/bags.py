@@ -21,7 +21,7 @@ Slab = tuple[int, int]
 Text = tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]
 Count = Callable[[Any, Counter], Part]
 # Bytes of text that one core reads at a time: what it writes meanwhile fits the cache. Twice as much would be a tenth
-# faster, and take twenty megabytes more.
+# faster, and take ten megabytes more.
 SLAB = 1 << 18
 
 
@@ -237,8 +237,9 @@ def _numbered(
     counter = Counter(known if frozen else None)
     for part in _mapped(lambda slab: count(slab, counter), slabs, threads):
         if part.book is not None and part.new is not None:
-            known, names = known.grow(part.new)
-            part.book.name(names)
+            if part.new.keys.size:  # else the notebook may be settled, and is no longer ours to write in
+                known, names = known.grow(part.new)
+                part.book.name(names)
             part.book.rename(part.ids)
         yield known, part
 
@@ -264,7 +265,7 @@ def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -
     try:
         for slab in slabs:
             under_way.append(_Task(slab, pool.submit(work, slab)))
-            if len(under_way) > workers + 2:  # whoever takes them may be slower than whoever makes them
+            if len(under_way) > workers:  # whoever takes them may be slower than whoever makes them
                 yield _first(work, under_way)
         while under_way:
             yield _first(work, under_way)
