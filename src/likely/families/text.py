@@ -106,7 +106,9 @@ class Text:
             assert rows.documents is not None
             before, vocabulary = len(vocabulary), bags.vocabulary
             table = roomy(table, len(vocabulary), _most_words(rows.documents.ends, b, len(vocabulary)))
-            table[before : len(vocabulary)].fill(0.0)  # memory that is read before it is written is made twice by the system
+            table[before : len(vocabulary)].fill(
+                0.0
+            )  # memory that is read before it is written is made twice by the system
             if labels.ndim == 2:
                 share = shared(labels[a:b], weights[a:b])
                 self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)

@@ -237,10 +237,8 @@ def _numbered(
     counter = Counter(known if frozen else None)
     for part in _mapped(lambda slab: count(slab, counter), slabs, threads):
         if part.book is not None and part.new is not None:
-            if part.new.keys.size:  # else the notebook may be settled, and is no longer ours to write in
-                known, names = known.grow(part.new)
-                part.book.name(names)
-            part.book.rename(part.ids)
+            known, names = known.grow(part.new)
+            part.book.settle(names, part.ids)
         yield known, part
 
 

@@ -27,26 +27,32 @@ class Notebook:
         self.table = Table(room)
         self._names = np.zeros(self.table.room, dtype=np.int32)
         self._named = 0
+        self._given = self._taken = 0  # parts: the first is counted by who writes here, the second by who settles
 
     @property
     def settled(self) -> bool:
-        """Whether all of its words have their common numbers."""
-        return self._named == self.table.size
+        """Whether nothing that was counted with it waits for common numbers."""
+        return self._given == self._taken
 
-    def name(self, names: Ids) -> None:
-        """Give the next words their common numbers."""
+    def add(self, spans: Spans, ids: Ids) -> Spans:
+        """Write the numbers of a part's words; those that are new here."""
+        before = self.table.size
+        self.table.add(spans, ids)
+        self._given += 1
+        return self.table.words(before, self.table.size)
+
+    def settle(self, names: Ids, ids: Ids) -> None:
+        """The new words of the next part have these common numbers: write them instead of the numbers here."""
         last = self._named + names.size
         if last > self._names.size:
             self._names = longer(self._names, 2 * last)
         self._names[self._named : last] = names
         self._named = last
-
-    def rename(self, ids: Ids) -> None:
-        """The common number of each word instead of its number here."""
         _loops.rename(ids, self._names)
+        self._taken += 1
 
     def clear(self) -> None:
-        """Begin anew, where there is room already."""
+        """Begin anew, where there is room already; only if it is settled."""
         self.table.clear()
         self._named = 0
 
@@ -85,10 +91,8 @@ class Counter:
             known = len(self._words)
         else:
             book = self._notebook(spans.keys.size)
-            before = book.table.size
-            book.table.add(spans, ids)
+            new = book.add(spans, ids)
             known = book.table.size
-            new = book.table.words(before, known)
         indptr, unknown = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.int64)
         counts = desk.room("counts", ids.size, np.int32)
         often = desk.room("often", known + 1, np.int32, whole=ids.size > MANY)
