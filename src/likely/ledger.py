@@ -236,7 +236,7 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: float) -> str:
-    return "-inf" if value == -math.inf else f"{value:.4f}"
+    return "-inf" if value == -math.inf else f"{round(value, 4) + 0.0:.4f}"  # no minus before nothing
 
 
 def _shown(value: Any) -> str:

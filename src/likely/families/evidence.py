@@ -49,7 +49,7 @@ class Evidence:
     @property
     def how(self) -> str:
         """What was chosen, in words."""
-        return f"{self.shape}, {self.imagined:g} imagined rows a value"
+        return f"{self.shape}, {self.imagined:g} imagined row{'' if self.imagined == 1 else 's'} a value"
 
     def probabilities(self) -> Array:
         """How often each value occurs in each class, classes × values."""
