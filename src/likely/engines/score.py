@@ -140,17 +140,9 @@ class Scorer:
     def term(self, batch: Batch, block: int) -> Array:
         """What one block says of every row, class by class."""
         form: Any = self.parameters[block].form
-        out = np.zeros((batch.rows, len(self.log_prior)))
         if block in self.texts:
-            documents = batch.documents(self.parameters[block].columns[0])
-            if documents.ends[-1] - documents.ends[0] >= len(form.words.vocabulary):
-                _ = form.table  # made once, before all cores want it
-
-            def add(first: int, last: int, bags: Bags) -> None:
-                out[first:last] = form.terms(bags, documents.missing[first:last])
-
-            form.family.look_up(documents.part(0, batch.rows), form.words.vocabulary, add)
-            return out
+            return self._text_term(batch, block)
+        out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
         if isinstance(form, Cells):
             members = [self._alone[name] for name in self.parameters[block].columns]
@@ -161,6 +153,20 @@ class Scorer:
         numbers = batch.numbers(self._number_names(block), *part)
         self._refuse_infinity(batch, self._number_names(block), numbers, 0)
         form.add(codes, numbers, out)
+        return out
+
+    def _text_term(self, batch: Batch, block: int) -> Array:
+        """What the texts of a block say: each is scored on the core that has read it."""
+        form: Any = self.parameters[block].form
+        documents = batch.documents(self.parameters[block].columns[0])
+        out = np.empty((batch.rows, len(self.log_prior)))
+        if documents.ends[-1] - documents.ends[0] >= len(form.words.vocabulary):
+            _ = form.table  # made once, before all cores want it
+
+        def write(first: int, last: int, bags: Bags) -> None:
+            out[first:last] = form.terms(bags, documents.missing[first:last])
+
+        form.family.look_up(documents.part(0, batch.rows), form.words.vocabulary, write)
         return out
 
     def bags(self, batch: Batch, block: int) -> tuple[Bags, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ from likely.tokens import _loops
 from likely.tokens.spans import PADDING, SECRET, Spans, checked, spans_of_pieces, spans_of_tokens, zeros
 
 Ids = npt.NDArray[np.int32]
+FEW = 1 << 18
 
 
 class Table:
@@ -87,16 +88,22 @@ class Table:
             slots = zeros(2 * slots.size, whole=True)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
         if self.size >= known.size:
-            known, ends = longer(known, 8 * known.size), longer(ends, 8 * known.size + 1)
+            room = _more(known.size)
+            known, ends = longer(known, room), longer(ends, room + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
-            arena = longer(arena, max(8 * arena.size, used + size + PADDING))
+            arena = longer(arena, max(_more(arena.size), used + size + PADDING))
         self.arrays = (slots, known, ends, arena)
 
 
 def room_for(spans: Spans) -> Ids:
     """An array for the number of every span."""
     return np.empty(spans.keys.size, dtype=np.int32)
+
+
+def _more(room: int) -> int:
+    """How much room there is next: a small table is seldom moved, a large one does not ask for the moon."""
+    return room * (8 if room < FEW else 2)
 
 
 def _shift(slots: npt.NDArray[np.int64]) -> int:
