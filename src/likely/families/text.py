@@ -66,15 +66,16 @@ class Text:
 
     def bags(self, text: Part, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
         """The documents as bags of the vocabulary's words; unless it is frozen, new ones are added to it."""
-        settings: dict[str, Any] = {"ngrams": self.ngrams, "frozen": frozen}
         if self.pattern is not None:
-            return encode_tokens(_by_pattern(text, self.pattern, self.lowercase), vocabulary, **settings)
-        settings |= {"unit": self.unit, "lowercase": self.lowercase}
-        return (
-            encode_texts(text, vocabulary, **settings)
-            if isinstance(text, list)
-            else encode(*text, vocabulary, **settings)
-        )
+            words = _by_pattern(text, self.pattern, self.lowercase)
+            return encode_tokens(words, vocabulary, ngrams=self.ngrams, frozen=frozen)
+        if isinstance(text, list):
+            return encode_texts(text, vocabulary, frozen=frozen, **self._reading)
+        return encode(*text, vocabulary, frozen=frozen, **self._reading)
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        return {"ngrams": self.ngrams, "unit": self.unit, "lowercase": self.lowercase}
 
     def look_up(self, text: Part, vocabulary: Vocabulary, then: Callable[[int, int, Bags], None]) -> None:
         """Hand over the bags of the vocabulary's words, some documents at a time, on the core that read them."""
@@ -82,7 +83,7 @@ class Text:
             bags = self.bags(text, vocabulary)
             then(0, len(bags), bags)
         else:
-            look_up(text, vocabulary, then, ngrams=self.ngrams, unit=self.unit, lowercase=self.lowercase)
+            look_up(text, vocabulary, then, **self._reading)
 
     def values(self, bags: Bags) -> Array:
         """What each word of each bag adds."""
@@ -106,9 +107,8 @@ class Text:
             assert rows.documents is not None
             before, vocabulary = len(vocabulary), bags.vocabulary
             table = roomy(table, len(vocabulary), _most_words(rows.documents.ends, b, len(vocabulary)))
-            table[before : len(vocabulary)].fill(
-                0.0
-            )  # memory that is read before it is written is made twice by the system
+            # Counting reads before it writes, and the system makes such memory twice: new words are written first.
+            table[before : len(vocabulary)].fill(0.0)
             if labels.ndim == 2:
                 share = shared(labels[a:b], weights[a:b])
                 self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
@@ -131,8 +131,7 @@ class Text:
         if self.pattern is None:
             if documents.ends[-1] - documents.ends[0] > LARGE:
                 weighing.count_words.prepare()
-            settings: dict[str, Any] = {"ngrams": self.ngrams, "unit": self.unit, "lowercase": self.lowercase}
-            yield from encode_in_parts(documents.part(0, rows), **settings)
+            yield from encode_in_parts(documents.part(0, rows), **self._reading)
             return
         vocabulary = Vocabulary()
         for a, b in _stretches(documents):

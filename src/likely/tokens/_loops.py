@@ -25,7 +25,6 @@ Triple = tuple[Ints, Ints, Ints]
 Quadruple = tuple[Ints, Ints, Ints, Ints]
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
-ONES = 0x01010101010101
 TOPS = 0x80808080808080
 LOWS = 0x7F7F7F7F7F7F7F
 GATHER = sum(1 << 48 - 7 * k for k in range(7))  # times bits eight apart has them side by side from place 48 on
@@ -68,7 +67,11 @@ def _teach_compiler() -> None:
 
 
 class Loop(Kernel):
-    """A kernel that may call the small functions above."""
+    """A kernel that may call the small functions above.
+
+    The loops themselves are in one piece: to hand an array to a function costs something, because its owners are counted,
+    and word by word that took twice as long.
+    """
 
     _teaching = threading.Lock()
 

@@ -81,7 +81,7 @@ class _Shelf:
         self.ids, self.counts = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
         self.bounds, self.unknown = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
 
-    def put(self, part: Part) -> None:
+    def put(self, part: Bags) -> None:
         """Add the bags of a part."""
         start, more = self.size, part.ids.size
         self._make_room(more)
@@ -155,8 +155,8 @@ def encode_in_parts(
     Each part has a vocabulary that begins with that of the part before; while one is looked at, the next are counted.
     """
     count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
-    for (a, b), (known, part) in zip(slabs, _numbered(count, slabs, Vocabulary(), False, threads), strict=True):
-        yield a, b, Bags(part.indptr, part.ids, part.counts, part.unknown, known)
+    for (a, b), bags in zip(slabs, _numbered(count, slabs, Vocabulary(), False, threads), strict=True):
+        yield a, b, bags
 
 
 def look_up(
@@ -177,8 +177,7 @@ def look_up(
     counter = Counter(vocabulary)
 
     def work(slab: Slab) -> None:
-        part = count(slab, counter)
-        then(*slab, Bags(part.indptr, part.ids, part.counts, part.unknown, vocabulary))
+        then(*slab, _bags(count(slab, counter), vocabulary))
 
     for _ in _mapped(work, slabs, threads):
         pass
@@ -224,22 +223,25 @@ def _counted_together(
     """The bags of all slabs."""
     known = Vocabulary() if vocabulary is None else vocabulary
     shelf = _Shelf(len(slabs))
-    for newest, part in _numbered(count, slabs, known, frozen, threads):
-        known = newest
-        shelf.put(part)
+    for bags in _numbered(count, slabs, known, frozen, threads):
+        known = bags.vocabulary
+        shelf.put(bags)
     return shelf.bags(known)
 
 
-def _numbered(
-    count: Count, slabs: list[Any], known: Vocabulary, frozen: bool, threads: int | None
-) -> Iterator[tuple[Vocabulary, Part]]:
-    """The bags of each slab under common numbers, and the words known then."""
+def _numbered(count: Count, slabs: list[Any], known: Vocabulary, frozen: bool, threads: int | None) -> Iterator[Bags]:
+    """The bags of each slab under common numbers."""
     counter = Counter(known if frozen else None)
     for part in _mapped(lambda slab: count(slab, counter), slabs, threads):
-        if part.book is not None and part.new is not None:
-            known, names = known.grow(part.new)
-            part.book.settle(names, part.ids)
-        yield known, part
+        if part.own is not None:
+            book, new = part.own
+            known, names = known.grow(new)
+            book.settle(names, part.ids)
+        yield _bags(part, known)
+
+
+def _bags(part: Part, vocabulary: Vocabulary) -> Bags:
+    return Bags(part.indptr, part.ids, part.counts, part.unknown, vocabulary)
 
 
 def _cuts(offsets: npt.NDArray[np.int64]) -> list[int]:

@@ -58,14 +58,13 @@ class Notebook:
 
 
 class Part(NamedTuple):
-    """Bags of some of the documents; with a notebook, under its numbers, and the words that were new in it."""
+    """Bags of some of the documents; those under the numbers of a notebook have it with them, and its new words."""
 
     indptr: npt.NDArray[np.int64]
     ids: Ids
     counts: npt.NDArray[np.int32]
     unknown: npt.NDArray[np.int64]
-    book: Notebook | None
-    new: Spans | None
+    own: tuple[Notebook, Spans] | None
 
 
 class Counter:
@@ -84,20 +83,20 @@ class Counter:
 
     def of_spans(self, spans: Spans) -> Part:
         """The bags of documents whose words are at hand."""
-        book, new, desk, count = None, None, self._desk, spans.documents.size - 1
+        own, desk, count = None, self._desk, spans.documents.size - 1
         ids = desk.room("ids", spans.keys.size, np.int32)
         if self._words is not None:
             self._words.find(spans, ids)
             known = len(self._words)
         else:
             book = self._notebook(spans.keys.size)
-            new = book.add(spans, ids)
+            own = book, book.add(spans, ids)
             known = book.table.size
         indptr, unknown = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.int64)
         counts = desk.room("counts", ids.size, np.int32)
         often = desk.room("often", known + 1, np.int32, whole=ids.size > MANY)
         _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
-        return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, book, new)
+        return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, own)
 
     @property
     def _desk(self) -> Desk:

@@ -20,7 +20,7 @@ UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
 PADDING = 16  # bytes after a text, so that a window may begin at its last byte
 LARGE = 1 << 17  # bytes of an array
-HUGE = 1 << 21
+HUGE = 1 << 21  # bytes of a large page
 FARTHER = 64  # bytes more, where words are sought: they are looked at by the block
 
 
@@ -167,7 +167,7 @@ def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: 
     wide = 3 * (offsets[other + 1] - offsets[other] + 1)
     starts[other] = room + np.cumsum(wide) - wide
     longer = desk.room("text", room + int(wide.sum()) + PADDING + FARTHER, np.uint8)
-    if longer.ctypes.data != text.ctypes.data:
+    if not np.may_share_memory(longer, text):
         longer[:room] = text[:room]
     points = desk.room("points", int(wide.sum()) // 3 + other.size, np.int32)
     bounds = np.zeros(count + 1, dtype=np.int64)

@@ -26,20 +26,6 @@ def count_words(ids, indptr, values, y, w, table, documents):  # type: ignore[no
 
 
 @Kernel
-def sum_words(table, total):  # type: ignore[no-untyped-def]
-    """Add up what was seen in each class; returns how many words were seen at all. Nothing is negative: no sum, no word."""
-    known = 0
-    for w in range(table.shape[0]):
-        held = 0.0
-        for c in range(table.shape[1]):
-            held += table[w, c]
-        for c in range(total.shape[0]):
-            total[c] += table[w, c]
-        known += held > 0.0
-    return known
-
-
-@Kernel
 def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def]
     """Add to each class, for every word of each document, what the word adds there."""
     classes = out.shape[1]
