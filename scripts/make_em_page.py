@@ -21,7 +21,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--first", type=int, default=10, help="the first draw; how texts are counted was settled on 0 and 1")
+    parser.add_argument(
+        "--first", type=int, default=10, help="the first draw; how texts are counted was settled on 0 and 1"
+    )
     parser.add_argument("--labelled", type=int, nargs="+", default=[5, 20])
     given = parser.parse_args()
     posts = read(given.corpus)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -139,6 +140,42 @@ def test_a_stopped_command_leaves_the_old_model_whole(
     assert out == b""
     assert Path(model).read_bytes() == before
     assert os.listdir() == [model]
+
+
+SLOW_TO_GO = """
+import os, signal, time
+from likely.cli.door import GRACE, Door
+
+class Slow:
+    def __init__(self): self.itself = self  # only the collector ends it
+    def __del__(self):
+        time.sleep(GRACE * {grace})
+        os.write(1, b"cleaned up")
+
+door = Door("door")
+
+@door.command()
+def go():
+    thing = Slow()
+    try:
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(60)
+    finally:
+        os.kill(os.getpid(), signal.{name})  # pressed again on the way out
+
+door.main(["go"])
+"""
+
+
+@pytest.mark.parametrize("grace", [0, 1.5])  # done in time; or ended by the last resort
+@pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_a_stopped_command_says_so_once(grace: float, name: str, code: int, word: str) -> None:
+    script = SLOW_TO_GO.format(grace=grace, name=name)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (code, f"error: {word}\n")
+    assert done.stdout == (b"" if grace else b"cleaned up")
 
 
 @pytest.mark.slow

@@ -51,8 +51,11 @@ class Door(click.Group):
                 _flush()
             except BaseException as error:
                 # A library may have swallowed the request and raised an error of its own: the request counts.
-                code = _leave(request.error or error, terminal)
+                with request.turn:
+                    code = _leave(request.error or error, terminal)
+                    request.said = True
         if request.error:
+            request.error.__traceback__ = None  # it holds what the command held
             gc.collect()  # temporary files go with their owners
             os._exit(code)  # libraries stopped in the middle complain at an ordinary end
         if standalone_mode:
@@ -159,9 +162,15 @@ class Request:
     """The wish, by Ctrl-C or SIGTERM, that the command should end; at first there is none."""
 
     error: BaseException | None = None
+    said = False  # the way out has been told
 
-    def __call__(self, number: int, _: FrameType | None) -> NoReturn:
+    def __init__(self) -> None:
+        self.turn = threading.Lock()  # to tell it: the command's, or the last resort's
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
         """End now, by unwinding; and after a moment of grace in any case."""
+        if self.error:
+            return  # asked for again, on the way out
         self.error = KeyboardInterrupt() if number == signal.SIGINT else Terminated()
         last_resort = threading.Timer(GRACE, self._end)
         last_resort.daemon = True
@@ -170,8 +179,10 @@ class Request:
 
     def _end(self) -> NoReturn:
         code = INTERRUPTED if isinstance(self.error, KeyboardInterrupt) else TERMINATED
+        self.turn.acquire(timeout=GRACE)
         with contextlib.suppress(OSError):
-            os.write(2, f"error: {CODES[code]}\n".encode())
+            if not self.said:
+                os.write(2, f"error: {CODES[code]}\n".encode())
         os._exit(code)
 
 
