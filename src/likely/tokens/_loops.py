@@ -1,14 +1,13 @@
 """The inner loops of counting words: bytes to spans of text, spans to numbers, numbers to bags.
 
-Text lies in flat arrays of bytes. A *window* is the eight bytes from a place on, read as one integer, so that seven
-letters are looked at in one step. The *key* of a span is what the tables compare: a span of up to seven bytes is its
-own key (the bytes, and their number above them), so equal keys mean equal spans; a longer one has a mixed key marked
-`LONG`, and its bytes are compared as well. Numbers stay below 2**63, so that interpreted and compiled loops agree.
+Text lies in flat arrays of bytes, looked at by the block or by eight bytes as one number (`_blocks`). The *key* of a
+span is what the tables compare: a span of up to seven bytes is its own key (the bytes, and their number above them), so
+equal keys mean equal spans; a longer one has a mixed key marked `LONG`, and its bytes are compared as well. Numbers stay
+below 2**63, so that interpreted and compiled loops agree.
 """
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.kernels import Kernel
+from likely.tokens._blocks import copy_eight, eight, fold, lowest
 from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,85 +25,42 @@ Triple = tuple[Ints, Ints, Ints]
 Quadruple = tuple[Ints, Ints, Ints, Ints]
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
-TOPS = 0x80808080808080
-LOWS = 0x7F7F7F7F7F7F7F
-GATHER = sum(1 << 48 - 7 * k for k in range(7))  # times bits eight apart has them side by side from place 48 on
-BRUIJN = 0x03F79D71B4CB0A89  # every six bits of it differ: a power of two times this has its exponent's mark on top
-PLACES = np.argsort([(BRUIJN << k & (1 << 64) - 1) >> 58 for k in range(64)])  # the exponent, by its mark
+STEP = 63  # bytes of a block that are looked at: one bit stays free
 LONG = 1 << 62
 POSITIVE = 0x7FFFFFFFFFFFFFFF
 MARKS, NUMBERS = 0x7FFFFFFF, 0xFFFFFFFF  # a slot holds the number of a word, and above it a mark of its key
-MASKS = np.array([(1 << 8 * n) - 1 for n in range(8)], dtype=np.int64)
 WIDTHS = np.array(
     [1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64
 )  # bytes of a character, by its first
 
 
-def windows(text: Bytes) -> Ints:
-    """The integer that begins at every place of a text; a text ends in bytes of padding."""
-    return np.ndarray((text.size - 7,), dtype="<i8", buffer=text.data, strides=(1,))
-
-
-def mix(key: int, chunk: int, secret: int) -> int:
-    """A key stirred with the next seven bytes; the multiplier is secret, so nobody can prepare words that collide."""
-    key = (key ^ chunk) * secret & LONG - 1
-    return key ^ key >> 31
-
-
-def same(text: Ints, at: int, other: Ints, there: int, size: int) -> bool:
-    """Whether two spans hold the same bytes."""
-    k = 0
-    while k < size and not (text[at + k] ^ other[there + k]) & MASKS[min(7, size - k)]:
-        k += 7
-    return k >= size
-
-
-@functools.cache
-def _teach_compiler() -> None:
-    from numba.extending import register_jitable
-
-    for function in (mix, same):
-        register_jitable(function)
-
-
 class Loop(Kernel):
-    """A kernel that may call the small functions above.
+    """A kernel that looks at bytes by the block.
 
-    The loops themselves are in one piece: to hand an array to a function costs something, because its owners are counted,
-    and word by word that took twice as long.
+    The loops are in one piece: to hand an array to another compiled function costs something, because its owners are
+    counted, and word by word that took twice as long. What `_blocks` has is written in place.
     """
 
     _teaching = threading.Lock()
 
     def _fast(self) -> Callable[..., Any]:
         with self._teaching:
-            _teach_compiler()
+            from likely.tokens._machine import teach
+
+            teach()
         return super()._fast()
 
 
 @Loop
-def classify(buffer: Bytes, offsets: Ints, fold: np.uint8, starts: Ints, text: Bytes, stops: Ints) -> None:
-    """The words of every ASCII document in their final case, zeros between; other documents are left for `lower`.
-
-    Capitals are joined with the bits of `fold`. Arithmetic of bytes alone, so that many of them are done in one step.
-    """
-    case, digit, capital, letter = np.uint8(0x20), np.uint8(0x30), np.uint8(0x41), np.uint8(0x61)
+def classify(buffer: Bytes, offsets: Ints, starts: Ints, text: Bytes, stops: Ints) -> None:
+    """The ASCII documents as they are; the others are left for `lower`."""
     for d in range(offsets.size - 1):
         source = buffer[offsets[d] : offsets[d + 1]]
         every = 0
         for i in range(source.size):
             every |= source[i]
         if every < 0x80:
-            target = text[starts[d] : starts[d] + source.size]
-            for i in range(source.size):
-                byte = np.uint8(source[i])
-                word = np.uint8(np.uint8(byte | case) - letter) < np.uint8(26)
-                word |= np.uint8(byte - digit) < np.uint8(10)
-                word |= byte == np.uint8(0x5F)
-                large = np.uint8(byte - capital) < np.uint8(26)
-                folded = np.uint8(byte | (fold if large else np.uint8(0)))
-                target[i] = folded if word else np.uint8(0)
-            text[starts[d] + source.size] = 0
+            text[starts[d] : starts[d] + source.size] = source
             stops[d] = starts[d] + source.size
 
 
@@ -163,59 +120,53 @@ def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, st
                 text[final] = 0x82
             o += entry >> LENGTH & 7
         if stops[d] < 0:
-            text[o] = 0
             stops[d] = o
 
 
 @Loop
-def words(window: Ints, starts: Ints, stops: Ints, secret: int, spans: Triple, documents: Ints) -> None:
-    """Every run of at least two characters between zeros, and its key.
+def words(
+    source: Bytes, starts: Ints, stops: Ints, small: np.uint8, secret: int, text: Bytes, spans: Triple, documents: Ints
+) -> None:
+    """Every word of at least two characters, in its final case in `text` at the place it has in `source`, and its key.
 
-    A branch per letter would be mispredicted at every word. So 63 bytes become the bits of a number, one where a byte is
-    not zero, and only the places where the bits change are looked at; the last bit only says whether a run goes on. What
-    is written of a single long character is overwritten.
+    A branch per letter would be mispredicted at every word. So a block becomes the bits of a number, one for every byte
+    of a word, and only the places where the bits change are looked at. What is written of a single character is
+    overwritten.
     """
     begin, size, keys = spans
     u = 0
     for d in range(starts.size):
-        p = starts[d] & POSITIVE  # tells the compiler that no index counts from the end
-        before = kept = 0
+        before = 0
         at = -1
-        while p <= stops[d]:
-            bits = 0
-            for k in range(9):
-                chunk = int(window[p + 7 * k]) & SEVEN
-                tops = (((chunk & LOWS) + LOWS | chunk) & TOPS) >> 7
-                bits |= (tops * GATHER >> 48 & 0x7F) << 7 * k
-            if stops[d] - p < 63:
+        for p in range(starts[d], stops[d] + 1, STEP):
+            bits = fold(source, p, small, text, p) & POSITIVE
+            if stops[d] - p < STEP:
                 bits &= (1 << stops[d] - p) - 1
-            long = bits & (bits << 1 | before | bits >> 1) & LONG - 1
-            change = (long ^ (long << 1 | kept)) & LONG - 1
+            change = (bits ^ (bits << 1 | before)) & POSITIVE
+            before = bits >> STEP - 1
             while change:
-                place = p + PLACES[(change & -change) * BRUIJN >> 58 & 63]
+                place = p + lowest(change)
                 change &= change - 1
                 if at < 0:
                     at = place
                     continue
                 n = place - at
-                u &= POSITIVE
+                key = eight(text, at) & SEVEN
+                first = key & 0xFF
+                if n > 7:
+                    key |= 7 << 56
+                    for q in range(at + 7, place, 7):
+                        chunk = eight(text, q) & (1 << 8 * min(place - q, 7)) - 1
+                        key = (key ^ chunk) * secret & LONG - 1
+                        key = key ^ key >> 31 | LONG
+                else:
+                    key = key & (1 << 8 * n) - 1 | n << 56
+                u &= POSITIVE  # tells the compiler that no index counts from the end
                 begin[u] = at
                 size[u] = n
-                chunk = int(window[at & POSITIVE]) & SEVEN
-                if n > 7:
-                    key = chunk | 7 << 56
-                    for q in range(at + 7, place, 7):
-                        key = mix(key, int(window[q & POSITIVE]) & MASKS[min(place - q, 7)], secret) | LONG
-                else:
-                    key = chunk & MASKS[n & 7] | n << 56
                 keys[u] = key
-                first = chunk & 0xFF
-                u += 1
-                if first >= 0x80 and n <= WIDTHS[first]:
-                    u -= 1
+                u += n > WIDTHS[first]
                 at = -1
-            before, kept = bits >> 61 & 1, long >> 61 & 1
-            p += 62
         documents[d + 1] = u
 
 
@@ -266,20 +217,22 @@ def grams(begin: Ints, size: Ints, groups: Triple, ngrams: tuple[int, int], whol
 
 
 @Loop
-def seal(window: Ints, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
-    """The key of every span."""
+def seal(text: Bytes, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
+    """The key of every span, as `words` makes it; the secret is so that nobody can prepare words that collide."""
     for u in range(begin.size):
         p = int(begin[u])
         n = int(size[u])
-        key = int(window[p]) & MASKS[min(n, 7)] | min(n, 7) << 56
+        key = eight(text, p) & (1 << 8 * min(n, 7)) - 1 | min(n, 7) << 56
         for q in range(p + 7, p + n, 7):
-            key = mix(key, int(window[q]) & MASKS[min(p + n - q, 7)], secret) | LONG
+            chunk = eight(text, q) & (1 << 8 * min(p + n - q, 7)) - 1
+            key = (key ^ chunk) * secret & LONG - 1
+            key = key ^ key >> 31 | LONG
         keys[u] = key
 
 
 @Loop
 def number(
-    window: Ints,
+    text: Bytes,
     spans: Triple,
     table: Quadruple,
     first: int,
@@ -302,31 +255,35 @@ def number(
         mixed = key * secret & POSITIVE
         slot, mark = mixed >> shift, mixed >> 16 & MARKS
         while True:
-            w = (slots[slot] & NUMBERS) - 1
+            found = slots[slot & mask]
+            w = (found & NUMBERS) - 1
             if w < 0 or w >= count:
                 w = -1
                 break
-            if (
-                slots[slot] >> 32 == mark
-                and known[w] == key
-                and (
-                    key < LONG
-                    or (ends[w + 1] - ends[w] == size[u] and same(window, begin[u], letters, ends[w], size[u]))
-                )
-            ):
-                break
-            slot = slot + 1 & mask
+            if found >> 32 == mark and known[w] == key:
+                if key < LONG:
+                    break
+                at, there, n = int(begin[u]), int(ends[w]), int(size[u])
+                if ends[w + 1] - there == n:
+                    k = 0
+                    while (
+                        k < n and not (eight(text, at + k) ^ eight(letters, there + k)) & (1 << 8 * min(n - k, 7)) - 1
+                    ):
+                        k += 7
+                    if k >= n:
+                        break
+            slot += 1
         if w < 0 and grow:
-            at, there = int(begin[u]), int(ends[count])
-            if 2 * count >= slots.size or count >= known.size or there + size[u] + 8 > letters.size:
+            at, there, n = int(begin[u]), int(ends[count]), int(size[u])
+            if 2 * count >= slots.size or count >= known.size or there + n + 8 > letters.size:
                 return u, count
-            for k in range(0, int(size[u]), 8):
-                letters[there + k] = window[at + k]
+            for k in range(0, n, 8):
+                copy_eight(text, at + k, letters, there + k)
             known[count] = key
-            ends[count + 1] = there + size[u]
+            ends[count + 1] = there + n
             w = count
             count += 1
-            slots[slot] = mark << 32 | count
+            slots[slot & mask] = mark << 32 | count
         ids[u] = w
     return keys.size, count
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from likely.tokens._blocks import BLOCK
 from likely.tokens.slabs import Counter, Part
 from likely.tokens.spans import Reading, checked, ends_of, spans_of_tokens, utf8
 from likely.tokens.vocabulary import Ids, Vocabulary, longer
@@ -190,7 +191,7 @@ def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Count
 
         def count_bytes(slab: Slab, counter: Counter) -> Part:
             places = offsets[slab[0] : slab[1] + 1]
-            return counter.of_texts(buffer[places[0] : places[-1]], places - places[0], reading)
+            return counter.of_texts(buffer[places[0] : places[-1] + BLOCK], places - places[0], reading)
 
         return count_bytes, list(pairwise(_cuts(offsets)))
     texts: Sequence[str | None] = text

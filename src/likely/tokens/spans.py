@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
+from likely.tokens._blocks import BLOCK, UPPER
 from likely.tokens._unicode import LEADS, entries
 
 Bytes = npt.NDArray[np.uint8]
@@ -18,10 +19,10 @@ Ints = npt.NDArray[Any]
 
 UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
-PADDING = 16  # bytes after a text, so that a window may begin at its last byte
+PADDING = 16  # bytes after a text, so that eight of them may begin at its last one
 LARGE = 1 << 17  # bytes of an array
 HUGE = 1 << 21  # bytes of a large page
-FARTHER = 64  # bytes more, where words are sought: they are looked at by the block
+FARTHER = "\0" * BLOCK  # what stands after a text where words are sought: it is looked at by the block
 
 
 class Reading(NamedTuple):
@@ -96,15 +97,19 @@ class Desk:
 
 
 def utf8(texts: Sequence[str | None]) -> tuple[Bytes, Ints]:
-    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one."""
+    """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one.
+
+    Some zeros follow the last one, so that words can be sought right here.
+    """
     try:
         if all(map(str.isascii, texts)):  # type: ignore[arg-type]  # the common case, a step of Python's for all of them
-            return np.frombuffer("".join(texts).encode(), dtype=np.uint8), ends_of(texts)  # type: ignore[arg-type]
+            run = "".join([*texts, FARTHER]).encode()  # type: ignore[list-item]
+            return np.frombuffer(run, dtype=np.uint8), ends_of(texts)
     except TypeError:
         pass  # one is missing
     # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
     pieces = [(text or "").encode("utf-8", "surrogatepass") for text in texts]
-    return np.frombuffer(b"".join(pieces), dtype=np.uint8), ends_of(pieces)
+    return np.frombuffer(b"".join([*pieces, FARTHER.encode()]), dtype=np.uint8), ends_of(pieces)
 
 
 def ends_of(pieces: Sequence[Sized | None]) -> Ints:
@@ -120,8 +125,7 @@ def ends_of(pieces: Sequence[Sized | None]) -> Ints:
 
 def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes, Ints]:
     """The same arrays in the one form that the loops are compiled for; places outside the buffer are refused."""
-    buffer = np.ascontiguousarray(buffer, dtype=np.uint8).view()
-    buffer.flags.writeable = False
+    buffer = _read_only(np.ascontiguousarray(buffer, dtype=np.uint8))
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets.size == 0 or offsets[0] < 0 or offsets[-1] > buffer.size or bool((np.diff(offsets) < 0).any()):
         raise ValueError(f"offsets must rise from 0 or more to at most the {buffer.size:,} bytes of the buffer")
@@ -129,13 +133,15 @@ def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes,
 
 
 def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -> Spans:
-    """The words, or runs of words or characters, of every document; `offsets` begin at zero."""
+    """The words, or runs of words or characters, of every document; `offsets` begin at zero.
+
+    Where a block of bytes more follows the last document, ASCII is not copied.
+    """
     unit, ngrams, lowercase = reading
-    text, starts, stops = _normalised(buffer, offsets, unit, lowercase, desk)
     if unit == "word":
-        words = _words(text, starts, stops, desk)
+        words = _words(*_as_words(buffer, offsets, lowercase, desk), np.uint8(UPPER if lowercase else 0), desk)
         return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
-    units = _characters(text, starts, stops)
+    units = _characters(*_normalised(buffer, offsets, unit, lowercase, desk))
     return _sealed(_grams(units, ngrams, whole=unit == "char_wb"))
 
 
@@ -152,35 +158,48 @@ def spans_of_pieces(buffer: Bytes, ends: Ints, documents: Ints) -> Spans:
     return _sealed(_Units(text, ends[:-1], np.diff(ends), documents))
 
 
+def _as_words(buffer: Bytes, offsets: Ints, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
+    """Documents in which every letter is ASCII or in its final case already, and where each starts and stops."""
+    end = int(offsets[-1])
+    if buffer[:end].max(initial=0) >= 0x80:
+        return _normalised(buffer, offsets, "word", lowercase, desk)
+    if buffer.size < end + BLOCK:
+        room = desk.room("source", end + BLOCK, np.uint8)
+        room[:end] = buffer[:end]
+        buffer = _read_only(room)
+    return buffer, offsets[:-1], offsets[1:]
+
+
 def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
-    """Every document in its final case, and where it starts and stops; for words, all else is zero."""
+    """Every document in its final case, and where it starts and stops; for words, only those that are not ASCII are."""
     count = offsets.size - 1
-    starts, stops = offsets[:-1] + np.arange(count), np.full(count, -1, dtype=np.int64)
-    room = int(offsets[-1]) + count
-    text = desk.room("text", room + PADDING + FARTHER, np.uint8)
-    if unit == "word":
-        _loops.classify(buffer, offsets, np.uint8(0x20 if lowercase else 0), starts, text, stops)
-    other = np.flatnonzero(stops < 0)
-    if not other.size:
-        return text, starts, stops
+    starts, stops = offsets[:-1].copy(), np.full(count, -1, dtype=np.int64)
     # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
-    wide = 3 * (offsets[other + 1] - offsets[other] + 1)
-    starts[other] = room + np.cumsum(wide) - wide
-    longer = desk.room("text", room + int(wide.sum()) + PADDING + FARTHER, np.uint8)
-    if not np.may_share_memory(longer, text):
-        longer[:room] = text[:room]
-    points = desk.room("points", int(wide.sum()) // 3 + other.size, np.int32)
+    wide = 3 * (np.diff(offsets) + 1)
+    text = desk.room("source", int(offsets[-1] + wide.sum()) + BLOCK, np.uint8)
+    if unit == "word":
+        _loops.classify(buffer, offsets, starts, text, stops)
+    wide[stops >= 0] = 0
+    starts = np.where(stops < 0, offsets[-1] + np.cumsum(wide) - wide, starts)
+    points = desk.room("points", int(wide.sum()) // 3 + count, np.int32)
     bounds = np.zeros(count + 1, dtype=np.int64)
     _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
-    _loops.lower(points, bounds, entries(unit, lowercase, buffer), starts, longer, stops)
-    return longer, starts, stops
+    _loops.lower(points, bounds, entries(unit, lowercase, buffer), starts, text, stops)
+    return _read_only(text), starts, stops
 
 
-def _words(text: Bytes, starts: Ints, stops: Ints, desk: Desk) -> Spans:
-    most = int((stops - starts).sum() + starts.size) // 3 + 1  # a word has two bytes or more and a zero after it
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same bytes, not to be written: loops are compiled for one of both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _words(source: Bytes, starts: Ints, stops: Ints, small: np.uint8, desk: Desk) -> Spans:
+    most = int((stops - starts).sum() + starts.size) // 3 + 1  # a word has two bytes or more, and one stands after it
     begin, size, keys = (desk.room(name, most) for name in ("begin", "size", "keys"))
-    documents = np.zeros(starts.size + 1, dtype=np.int64)
-    _loops.words(_loops.windows(text), starts, stops, SECRET, (begin, size, keys), documents)
+    documents, text = np.zeros(starts.size + 1, dtype=np.int64), desk.room("text", source.size + PADDING, np.uint8)
+    _loops.words(source, starts, stops, small, SECRET, text, (begin, size, keys), documents)
     count = int(documents[-1])
     return Spans(text, begin[:count], size[:count], keys[:count], documents)
 
@@ -228,5 +247,5 @@ def _padded_words(units: _Units) -> tuple[Ints, Ints, Ints]:
 
 def _sealed(units: _Units) -> Spans:
     keys = np.empty(units.begin.size, dtype=np.int64)
-    _loops.seal(_loops.windows(units.text), units.begin, units.size, SECRET, keys)
+    _loops.seal(units.text, units.begin, units.size, SECRET, keys)
     return Spans(units.text, units.begin, units.size, keys, units.documents)

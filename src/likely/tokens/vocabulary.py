@@ -64,10 +64,10 @@ class Table:
 
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
-        slots, known, ends, arena = self.arrays
-        window, where = _loops.windows(text), (begin, sizes, keys)
-        table = (slots, known, ends, _loops.windows(arena))
-        found: tuple[int, int] = _loops.number(window, where, table, at, size, SECRET, _shift(slots), grow, ids)
+        shift = _shift(self.arrays[0])
+        found: tuple[int, int] = _loops.number(
+            text, (begin, sizes, keys), self.arrays, at, size, SECRET, shift, grow, ids
+        )
         return found
 
     def copy(self, size: int) -> Table:
