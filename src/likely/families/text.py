@@ -98,11 +98,11 @@ class Text:
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """How much of each word was seen in each class."""
-        vocabulary, documents = Vocabulary(), np.zeros(classes)
+        vocabulary, documents, total = Vocabulary(), np.zeros(classes), np.zeros(classes)
         table = np.zeros((0, classes * self._parts))
         # A row that belongs to several classes can be left out of none of them: shares keep no sample.
         samples = self.kind == "auto" and labels.ndim == 1
-        sampled = [Sample.empty()]
+        sampled, whole = [Sample.empty()], labels.ndim == 1
         for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
             before, vocabulary = len(vocabulary), bags.vocabulary
@@ -114,14 +114,15 @@ class Text:
                 self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
                 continue
             used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
-            weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents)
+            whole &= bool((used >= 0).all() and (weights[a:b] == 1.0).all())
+            weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents, total)
             if samples:
                 sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
             if len(sampled) > MOST_SAMPLES:
                 sampled = [Sample.together(sampled)]
-        table.resize((len(vocabulary), table.shape[1]), refcheck=False)  # in place: nobody else looks at it yet
         sample = Sample.together(sampled) if samples else None
-        return [Words(vocabulary, table, documents, sample)]
+        exact = whole and self.length is None and self.adds != "log"  # whole numbers, whose sum has no order
+        return [Words(vocabulary, table, documents, sample, total if exact else None, whole)]
 
     def _parts_of(self, documents: Documents | Strings | None) -> Iterator[tuple[int, int, Bags]]:
         """Bags of some documents after the other, which never take much memory; the vocabulary grows as they come."""

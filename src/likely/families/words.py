@@ -18,6 +18,7 @@ from likely.errors import ForgetError
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Index, subtract_counts
 from likely.tokens import Vocabulary
+from likely.tokens.spans import zeros
 
 Ids = NDArray[Any]
 _LOCK = threading.RLock()
@@ -29,17 +30,28 @@ class Words:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, vocabulary: Vocabulary, table: Array, documents: Array, sample: Sample | None = None) -> None:
-        """`table` is words × classes, once for what was seen and once more for documents, if they are counted."""
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        table: Array,
+        documents: Array,
+        sample: Sample | None = None,
+        total: Array | None = None,
+        all_known: bool = False,
+    ) -> None:
+        """`table` is words × classes, once for what was seen and once more for documents, if they are counted.
+
+        Whoever has counted knows the `total` of each class, and whether every word was counted.
+        """
         self.vocabulary = vocabulary
         self.documents = documents  # the weight of the documents of each class
         self.sample = sample  # some whole documents, where a second stage wants to leave them out
         self._table: Array | None = table
         self._newer: tuple[Words, Ids, Array] | None = None
         mine = table[: len(vocabulary)]
-        self.total = mine[:, : len(documents)].sum(0)
+        self.total = mine[:, : len(documents)].sum(0) if total is None else total
         # Nothing is negative: no sum, no word. Linear algebra would be no faster, and its threads linger on the cores.
-        self.known = int(np.count_nonzero(np.einsum("wc->w", mine)))
+        self.known = len(mine) if all_known else int(np.count_nonzero(np.einsum("wc->w", mine)))
 
     @property
     def classes(self) -> int:
@@ -70,7 +82,7 @@ class Words:
                 chain.append(at)
                 at = at._newer[0]
             if chain:
-                table = at._table.copy()
+                table = at._table[: len(at.vocabulary)].copy()
                 for old in reversed(chain):
                     assert old._newer is not None
                     table[old._newer[1]] = old._newer[2]
@@ -205,6 +217,7 @@ def roomy(table: Array, size: int, most: int = 0) -> Array:
     if len(table) >= size:
         return table
     reserved = min(most, RESERVE // (8 * max(table.shape[1], 1)))
-    room = np.zeros((max(size, len(table) * 3 // 2, reserved), table.shape[1]))
+    shape = max(size, len(table) * 3 // 2, reserved), table.shape[1]
+    room = zeros(shape[0] * shape[1], np.float64, paged=True).reshape(shape)
     room[: len(table)] = table
     return room

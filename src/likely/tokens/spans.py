@@ -63,21 +63,22 @@ class _Units(NamedTuple):
     documents: Ints
 
 
-def zeros(size: int, dtype: Any = np.int64, whole: bool = False) -> Ints:
+def zeros(size: int, dtype: Any = np.int64, whole: bool = False, paged: bool = False) -> Ints:
     """An array of zeros; a large one goes back to the system as soon as nobody looks at it.
 
     The allocator would keep it for later, and what it keeps adds up to a third of all that counting words takes. Memory
-    is not taken before it is written, unless the array will be needed as a `whole`.
+    is not taken before it is written, unless the array will be needed as a `whole`; then, or with `paged`, it is taken
+    in large pages.
     """
     width = np.dtype(dtype).itemsize
     if size * width < LARGE:
         return np.zeros(size, dtype)
     own = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
     memory = mmap.mmap(-1, size * width, **own)
+    if (whole or paged) and size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
     array = np.frombuffer(memory, dtype)
     if whole:
-        if size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
-            memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
         array[:] = 0  # a page that is read before it is written is made twice, and all cores are stopped in between
     return array
 

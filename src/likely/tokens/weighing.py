@@ -10,7 +10,7 @@ from likely.kernels import Kernel
 
 
 @Kernel
-def count_words(ids, indptr, values, y, w, table, documents):  # type: ignore[no-untyped-def]
+def count_words(ids, indptr, values, y, w, table, documents, total):  # type: ignore[no-untyped-def]
     """Add each word of each document to its class; where the table is twice as wide, count the document too."""
     classes = documents.shape[0]
     twice = table.shape[1] > classes
@@ -19,10 +19,13 @@ def count_words(ids, indptr, values, y, w, table, documents):  # type: ignore[no
         weight = w[d]
         if c >= 0 and weight > 0.0:
             documents[c] += weight
+            whole = 0.0
             for j in range(indptr[d], indptr[d + 1]):
                 table[ids[j], c] += weight * values[j]
+                whole += values[j]
                 if twice:
                     table[ids[j], classes + c] += weight
+            total[c] += weight * whole
 
 
 @Kernel
