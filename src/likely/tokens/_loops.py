@@ -44,10 +44,11 @@ class Loop(Kernel):
     _teaching = threading.Lock()
 
     def _fast(self) -> Callable[..., Any]:
-        with self._teaching:
-            from likely.tokens._machine import teach
+        if self._compiled is None:
+            with self._teaching:
+                from likely.tokens._machine import teach
 
-            teach()
+                teach()
         return super()._fast()
 
 

@@ -7,13 +7,17 @@ import math
 import numpy as np
 
 from likely.kernels import Kernel
+from likely.tokens._blocks import SOON, add_rows, fetch
+from likely.tokens._loops import Loop
 
 
-@Kernel
+@Loop
 def count_words(ids, indptr, values, y, w, table, documents, total):  # type: ignore[no-untyped-def]
     """Add each word of each document to its class; where the table is twice as wide, count the document too."""
     classes = documents.shape[0]
-    twice = table.shape[1] > classes
+    width = table.shape[1]
+    twice = width > classes
+    last = ids.shape[0] - SOON
     for d in range(indptr.shape[0] - 1):
         c = y[d]
         weight = w[d]
@@ -21,6 +25,8 @@ def count_words(ids, indptr, values, y, w, table, documents, total):  # type: ig
             documents[c] += weight
             whole = 0.0
             for j in range(indptr[d], indptr[d + 1]):
+                if j < last:
+                    fetch(table, int(ids[j + SOON]) * width + c)
                 table[ids[j], c] += weight * values[j]
                 whole += values[j]
                 if twice:
@@ -28,10 +34,12 @@ def count_words(ids, indptr, values, y, w, table, documents, total):  # type: ig
             total[c] += weight * whole
 
 
-@Kernel
+@Loop
 def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def]
     """Add to each class, for every word of each document, what the word adds there."""
     classes = out.shape[1]
+    fours = classes // 4 * 4
+    last = ids.shape[0] - SOON - 1
     for d in range(indptr.shape[0] - 1):
         first = indptr[d]
         if (indptr[d + 1] - first) % 2 == 1:
@@ -39,9 +47,16 @@ def score_words(ids, indptr, values, table, out):  # type: ignore[no-untyped-def
                 out[d, c] += values[first] * table[ids[first], c]
             first += 1
         for j in range(first, indptr[d + 1], 2):  # two words at a time, or half the work is fetching and storing sums
-            one = ids[j]
-            two = ids[j + 1]
-            for c in range(classes):
+            if j < last:
+                for k in range(j + SOON, j + SOON + 2):
+                    for c in range(0, classes, 8):
+                        fetch(table, int(ids[k]) * classes + c)
+                    fetch(table, int(ids[k]) * classes + classes - 1)
+            one = int(ids[j])
+            two = int(ids[j + 1])
+            for c in range(0, fours, 4):
+                add_rows(table, one * classes + c, values[j], two * classes + c, values[j + 1], out, d * classes + c)
+            for c in range(fours, classes):
                 out[d, c] = out[d, c] + values[j] * table[one, c] + values[j + 1] * table[two, c]
 
 
