@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.kernels import Kernel
-from likely.tokens._blocks import copy_eight, eight, fold, lowest
+from likely.tokens._blocks import SOON, copy_eight, eight, fetch, fold, lowest
 from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,6 +27,7 @@ Quadruple = tuple[Ints, Ints, Ints, Ints]
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
 STEP = 63  # bytes of a block that are looked at: one bit stays free
 LONG = 1 << 62
+NEAR = 1 << 17  # slots that stay near a core
 POSITIVE = 0x7FFFFFFFFFFFFFFF
 MARKS, NUMBERS = 0x7FFFFFFF, 0xFFFFFFFF  # a slot holds the number of a word, and above it a mark of its key
 WIDTHS = np.array(
@@ -53,16 +54,14 @@ class Loop(Kernel):
 
 
 @Loop
-def classify(buffer: Bytes, offsets: Ints, starts: Ints, text: Bytes, stops: Ints) -> None:
-    """The ASCII documents as they are; the others are left for `lower`."""
+def mark_foreign(buffer: Bytes, offsets: Ints, stops: Ints) -> None:
+    """A document that is not ASCII stops nowhere yet."""
     for d in range(offsets.size - 1):
-        source = buffer[offsets[d] : offsets[d + 1]]
         every = 0
-        for i in range(source.size):
-            every |= source[i]
-        if every < 0x80:
-            text[starts[d] : starts[d] + source.size] = source
-            stops[d] = starts[d] + source.size
+        for i in range(offsets[d], offsets[d + 1]):
+            every |= buffer[i]
+        if every >= 0x80:
+            stops[d] = -1
 
 
 @Loop
@@ -126,9 +125,19 @@ def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, st
 
 @Loop
 def words(
-    source: Bytes, starts: Ints, stops: Ints, small: np.uint8, secret: int, text: Bytes, spans: Triple, documents: Ints
+    buffer: Bytes,
+    other: Bytes,
+    starts: Ints,
+    stops: Ints,
+    small: np.uint8,
+    secret: int,
+    text: Bytes,
+    spans: Triple,
+    documents: Ints,
 ) -> None:
-    """Every word of at least two characters, in its final case in `text` at the place it has in `source`, and its key.
+    """Every word of at least two characters, in its final case in `text`, and its key.
+
+    `text` has room for the buffer and behind it for the other one, where documents are that start there.
 
     A branch per letter would be mispredicted at every word. So a block becomes the bits of a number, one for every byte
     of a word, and only the places where the bits change are looked at. What is written of a single character is
@@ -139,8 +148,10 @@ def words(
     for d in range(starts.size):
         before = 0
         at = -1
+        source = buffer if starts[d] < buffer.size else other
+        skip = 0 if starts[d] < buffer.size else buffer.size
         for p in range(starts[d], stops[d] + 1, STEP):
-            bits = fold(source, p, small, text, p) & POSITIVE
+            bits = fold(source, p - skip, small, text, p) & POSITIVE
             if stops[d] - p < STEP:
                 bits &= (1 << stops[d] - p) - 1
             change = (bits ^ (bits << 1 | before)) & POSITIVE
@@ -251,7 +262,10 @@ def number(
     begin, size, keys = spans
     slots, known, ends, letters = table
     mask = slots.size - 1
+    last = keys.size - SOON if slots.size > NEAR else 0
     for u in range(first, keys.size):
+        if u < last:
+            fetch(slots, (int(keys[u + SOON]) * secret & POSITIVE) >> shift)
         key = int(keys[u])
         mixed = key * secret & POSITIVE
         slot, mark = mixed >> shift, mixed >> 16 & MARKS

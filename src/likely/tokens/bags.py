@@ -195,11 +195,13 @@ def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Count
 
         return count_bytes, list(pairwise(_cuts(offsets)))
     texts: Sequence[str | None] = text
+    ends = ends_of(texts)
 
     def count_strings(slab: Slab, counter: Counter) -> Part:
-        return counter.of_texts(*utf8(texts[slab[0] : slab[1]]), reading)
+        a, b = slab
+        return counter.of_texts(*utf8(texts[a:b], ends[a : b + 1] - ends[a]), reading)
 
-    return count_strings, list(pairwise(_cuts(ends_of(texts))))
+    return count_strings, list(pairwise(_cuts(ends)))
 
 
 def encode_tokens(

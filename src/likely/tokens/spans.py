@@ -23,6 +23,7 @@ PADDING = 16  # bytes after a text, so that eight of them may begin at its last 
 LARGE = 1 << 17  # bytes of an array
 HUGE = 1 << 21  # bytes of a large page
 FARTHER = "\0" * BLOCK  # what stands after a text where words are sought: it is looked at by the block
+NOTHING = np.frombuffer(b"", dtype=np.uint8)
 
 
 class Reading(NamedTuple):
@@ -97,20 +98,21 @@ class Desk:
         return held[:size]
 
 
-def utf8(texts: Sequence[str | None]) -> tuple[Bytes, Ints]:
+def utf8(texts: Sequence[str | None], ends: Ints | None = None) -> tuple[Bytes, Ints]:
     """Strings as one run of UTF-8 bytes and the places where each begins; a missing text is an empty one.
 
-    Some zeros follow the last one, so that words can be sought right here.
+    Some zeros follow the last one, so that words can be sought right here. `ends` has where each begins in characters.
     """
     try:
-        if all(map(str.isascii, texts)):  # type: ignore[arg-type]  # the common case, a step of Python's for all of them
-            run = "".join([*texts, FARTHER]).encode()  # type: ignore[list-item]
-            return np.frombuffer(run, dtype=np.uint8), ends_of(texts)
-    except TypeError:
-        pass  # one is missing
+        run = "".join([*texts, FARTHER])  # type: ignore[list-item]
+    except TypeError:  # one is missing
+        run = "".join([*(text or "" for text in texts), FARTHER])
     # A lone surrogate has no UTF-8; written as if it had, the reader takes it for U+FFFD, which is no letter either.
-    pieces = [(text or "").encode("utf-8", "surrogatepass") for text in texts]
-    return np.frombuffer(b"".join([*pieces, FARTHER.encode()]), dtype=np.uint8), ends_of(pieces)
+    if not run.isascii():
+        ends = ends_of([text and (text if text.isascii() else text.encode("utf-8", "surrogatepass")) for text in texts])
+    elif ends is None:
+        ends = ends_of(texts)
+    return np.frombuffer(run.encode("utf-8", "surrogatepass"), dtype=np.uint8), ends
 
 
 def ends_of(pieces: Sequence[Sized | None]) -> Ints:
@@ -140,9 +142,10 @@ def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -
     """
     unit, ngrams, lowercase = reading
     if unit == "word":
-        words = _words(*_as_words(buffer, offsets, lowercase, desk), np.uint8(UPPER if lowercase else 0), desk)
+        words = _words(buffer, offsets, lowercase, desk)
         return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
-    units = _characters(*_normalised(buffer, offsets, unit, lowercase, desk))
+    nowhere = np.full(offsets.size - 1, -1, dtype=np.int64)
+    units = _characters(*_normalised(buffer, offsets, nowhere, unit, lowercase, desk))
     return _sealed(_grams(units, ngrams, whole=unit == "char_wb"))
 
 
@@ -159,31 +162,17 @@ def spans_of_pieces(buffer: Bytes, ends: Ints, documents: Ints) -> Spans:
     return _sealed(_Units(text, ends[:-1], np.diff(ends), documents))
 
 
-def _as_words(buffer: Bytes, offsets: Ints, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
-    """Documents in which every letter is ASCII or in its final case already, and where each starts and stops."""
-    end = int(offsets[-1])
-    if buffer[:end].max(initial=0) >= 0x80:
-        return _normalised(buffer, offsets, "word", lowercase, desk)
-    if buffer.size < end + BLOCK:
-        room = desk.room("source", end + BLOCK, np.uint8)
-        room[:end] = buffer[:end]
-        buffer = _read_only(room)
-    return buffer, offsets[:-1], offsets[1:]
-
-
-def _normalised(buffer: Bytes, offsets: Ints, unit: str, lowercase: bool, desk: Desk) -> tuple[Bytes, Ints, Ints]:
-    """Every document in its final case, and where it starts and stops; for words, only those that are not ASCII are."""
-    count = offsets.size - 1
-    starts, stops = offsets[:-1].copy(), np.full(count, -1, dtype=np.int64)
+def _normalised(
+    buffer: Bytes, offsets: Ints, stops: Ints, unit: str, lowercase: bool, desk: Desk
+) -> tuple[Bytes, Ints, Ints]:
+    """Every document that stops nowhere yet, in its final case, and where it starts and stops; for words, all else is zero."""
+    todo = stops < 0
     # A byte that is not UTF-8 becomes three, and blanks may be put on both sides; nothing grows more.
-    wide = 3 * (np.diff(offsets) + 1)
-    text = desk.room("source", int(offsets[-1] + wide.sum()) + BLOCK, np.uint8)
-    if unit == "word":
-        _loops.classify(buffer, offsets, starts, text, stops)
-    wide[stops >= 0] = 0
-    starts = np.where(stops < 0, offsets[-1] + np.cumsum(wide) - wide, starts)
-    points = desk.room("points", int(wide.sum()) // 3 + count, np.int32)
-    bounds = np.zeros(count + 1, dtype=np.int64)
+    wide = 3 * np.where(todo, np.diff(offsets) + 1, 0)
+    starts = np.cumsum(wide) - wide
+    text = desk.room("other", int(wide.sum()) + BLOCK, np.uint8)
+    points = desk.room("points", int(wide.sum()) // 3 + todo.size, np.int32)
+    bounds = np.zeros(offsets.size, dtype=np.int64)
     _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
     _loops.lower(points, bounds, entries(unit, lowercase, buffer), starts, text, stops)
     return _read_only(text), starts, stops
@@ -196,13 +185,27 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def _words(source: Bytes, starts: Ints, stops: Ints, small: np.uint8, desk: Desk) -> Spans:
+def _words(buffer: Bytes, offsets: Ints, lowercase: bool, desk: Desk) -> Spans:
+    end, other = int(offsets[-1]), NOTHING
+    if buffer.size < end + BLOCK:
+        room = desk.room("source", end + BLOCK, np.uint8)
+        room[:end] = buffer[:end]
+        buffer = _read_only(room)
+    starts, stops = offsets[:-1], offsets[1:]
+    if buffer[:end].max(initial=0) >= 0x80:
+        stops = stops.copy()
+        _loops.mark_foreign(buffer, offsets, stops)
+        foreign = stops < 0
+        other, elsewhere, stops = _normalised(buffer, offsets, stops, "word", lowercase, desk)
+        starts = np.where(foreign, elsewhere + buffer.size, starts)
+        stops[foreign] += buffer.size
     most = int((stops - starts).sum() + starts.size) // 3 + 1  # a word has two bytes or more, and one stands after it
-    begin, size, keys = (desk.room(name, most) for name in ("begin", "size", "keys"))
-    documents, text = np.zeros(starts.size + 1, dtype=np.int64), desk.room("text", source.size + PADDING, np.uint8)
-    _loops.words(source, starts, stops, small, SECRET, text, (begin, size, keys), documents)
-    count = int(documents[-1])
-    return Spans(text, begin[:count], size[:count], keys[:count], documents)
+    spans = tuple(desk.room(name, most) for name in ("begin", "size", "keys"))
+    text = desk.room("text", buffer.size + other.size + PADDING, np.uint8)
+    small, documents = np.uint8(UPPER if lowercase else 0), np.zeros(offsets.size, dtype=np.int64)
+    _loops.words(buffer, other, starts, stops, small, SECRET, text, spans, documents)
+    begin, size, keys = (each[: documents[-1]] for each in spans)
+    return Spans(text, begin, size, keys, documents)
 
 
 def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
