@@ -36,8 +36,8 @@ def lowest(bits: int) -> int:
 
 
 def eight(text: Bytes, at: int) -> int:
-    """Eight bytes as one number, the first one lowest."""
-    return int.from_bytes(text[at : at + 8].tobytes(), "little")
+    """Eight bytes as one number, the first one lowest; negative if the last one is not ASCII."""
+    return int.from_bytes(text[at : at + 8].tobytes(), "little", signed=True)
 
 
 def copy_eight(text: Bytes, at: int, letters: Bytes, to: int) -> None:
