@@ -27,6 +27,8 @@ def announce(message: str) -> None:
 class Kernel:
     """A function of arrays that is compiled once enough cells have passed through it."""
 
+    tiny = TINY
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.plain = function
         self.__doc__ = function.__doc__
@@ -37,7 +39,7 @@ class Kernel:
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run on arrays; the size of the first one says how large the work is."""
         size = first.size
-        if size < TINY or (self._compiled is None and self._cells + size < LARGE):
+        if size < self.tiny or (self._compiled is None and self._cells + size < LARGE):
             self._cells += size
             with np.errstate(all="ignore"):
                 return self.plain(first, *rest)

@@ -43,6 +43,7 @@ class Loop(Kernel):
     counted, and word by word that took twice as long. What `_blocks` has is written in place.
     """
 
+    tiny = 0  # these are always called with arrays of the same kinds: once it is compiled, a short text profits as well
     _teaching = threading.Lock()
 
     def _fast(self) -> Callable[..., Any]:
