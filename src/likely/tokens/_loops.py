@@ -8,6 +8,7 @@ below 2**63, so that interpreted and compiled loops agree.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from likely.kernels import Kernel
 from likely.tokens._blocks import SOON, copy_eight, eight, fetch, fold, lowest
-from likely.tokens._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
@@ -25,7 +25,6 @@ Triple = tuple[Ints, Ints, Ints]
 Quadruple = tuple[Ints, Ints, Ints, Ints]
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
-TOPS = 0x80808080808080  # what only bytes have that are not ASCII
 STEP = 63  # bytes of a block that are looked at: one bit stays free
 LONG = 1 << 62
 NEAR = 1 << 17  # slots that stay near a core
@@ -36,236 +35,67 @@ WIDTHS = np.array(
 )  # bytes of a character, by its first
 
 
-class Loop(Kernel):
-    """A kernel that looks at bytes by the block.
-
-    The loops are in one piece: to hand an array to another compiled function costs something, because its owners are
-    counted, and word by word that took twice as long. What `_blocks` has is written in place.
-    """
-
-    tiny = 0  # these are always called with arrays of the same kinds: once it is compiled, a short text profits as well
-    _teaching = threading.Lock()
-
-    def _fast(self) -> Callable[..., Any]:
-        if self._compiled is None:
-            with self._teaching:
-                from likely.tokens._machine import teach
-
-                teach()
-        return super()._fast()
-
-
-@Loop
-def mark_foreign(buffer: Bytes, offsets: Ints, stops: Ints) -> None:
-    """A document that is not ASCII stops nowhere yet."""
-    for d in range(offsets.size - 1):
-        every = 0
-        for p in range(offsets[d], offsets[d + 1], 7):
-            every |= eight(buffer, p) & (1 << 8 * min(offsets[d + 1] - p, 7)) - 1
-        if every & TOPS:
-            stops[d] = -1
-
-
-@Loop
-def decode(buffer: Bytes, offsets: Ints, leads: Ints, pad: bool, stops: Ints, points: Ints, bounds: Ints) -> None:
-    """The code points of UTF-8; what is not UTF-8 becomes U+FFFD, as with `bytes.decode(errors="replace")`."""
-    o = 0
-    for d in range(offsets.size - 1):
-        i = offsets[d]
-        end = offsets[d + 1] if stops[d] < 0 else i
-        if pad:
-            points[o] = 0x20
-            o += 1
-        while i < end:
-            byte = int(buffer[i])
-            i += 1
-            more, low, high = leads[byte, 0], leads[byte, 1], leads[byte, 2]
-            point = byte & leads[byte, 3]
-            while more > 0 and i < end and low <= buffer[i] <= high:
-                point = point << 6 | int(buffer[i]) & 0x3F
-                low, high = 0x80, 0xBF
-                more -= 1
-                i += 1
-            points[o] = 0xFFFD if more > 0 else point
-            o += 1
-        if pad:
-            points[o] = 0x20
-            o += 1
-        bounds[d + 1] = o
-
-
-@Loop
-def lower(points: Ints, bounds: Ints, table: Ints, starts: Ints, text: Bytes, stops: Ints) -> None:
-    """Each code point as its table entry says; runs of blanks become one space; a sigma looks at its neighbours.
-
-    A sigma after a cased letter is written as final and taken back when a cased letter turns out to follow.
-    """
-    for d in range(bounds.size - 1):
-        o = starts[d]
-        cased = 0
-        final = -1
-        blank = -1
-        for i in range(bounds[d], bounds[d + 1]):
-            entry = int(table[points[i]])
-            if not entry & IGNORABLE:
-                if final >= 0 and entry & CASED:
-                    text[final] = 0x83
-                final = o + 1 if entry & SIGMA and cased else -1
-                cased = entry & CASED
-            if entry & BLANK and blank >= 0:
-                o = blank
-                entry = SPACE
-            blank = o if entry & BLANK else -1
-            for k in range(entry >> LENGTH & 7):
-                text[o + k] = entry >> 8 * k & 0xFF
-            if final == o + 1:
-                text[final] = 0x82
-            o += entry >> LENGTH & 7
-        if stops[d] < 0:
-            stops[d] = o
-
-
-@Loop
-def words(
-    buffer: Bytes,
-    other: Bytes,
-    starts: Ints,
-    stops: Ints,
-    small: np.uint8,
-    secret: int,
-    text: Bytes,
-    spans: Triple,
-    documents: Ints,
-) -> None:
-    """Every word of at least two characters, in its final case in `text`, and its key.
-
-    `text` has room for the buffer and behind it for the other one, where documents are that start there.
+def scan(
+    source: Bytes, first: int, length: int, small: np.uint8, secret: int, text: Bytes, to: int, spans: Triple, u: int
+) -> int:
+    """Write every word of one document, in its final case in `text`, and its key; how many words there are then.
 
     A branch per letter would be mispredicted at every word. So a block becomes the bits of a number, one for every byte
     of a word, and only the places where the bits change are looked at. What is written of a single character is
     overwritten.
     """
     begin, size, keys = spans
-    u = 0
-    for d in range(starts.size):
-        before = 0
-        at = -1
-        source = buffer if starts[d] < buffer.size else other
-        skip = 0 if starts[d] < buffer.size else buffer.size
-        for p in range(starts[d], stops[d] + 1, STEP):
-            bits = fold(source, p - skip, small, text, p) & POSITIVE
-            if stops[d] - p < STEP:
-                bits &= (1 << stops[d] - p) - 1
-            change = (bits ^ (bits << 1 | before)) & POSITIVE
-            before = bits >> STEP - 1
-            while change:
-                place = p + lowest(change)
-                change &= change - 1
-                if at < 0:
-                    at = place
-                    continue
-                n = place - at
-                key = eight(text, at) & SEVEN
-                first = key & 0xFF
-                if n > 7:
-                    key |= 7 << 56
-                    for q in range(at + 7, place, 7):
-                        chunk = eight(text, q) & (1 << 8 * min(place - q, 7)) - 1
-                        key = (key ^ chunk) * secret & LONG - 1
-                        key = key ^ key >> 31 | LONG
-                else:
-                    key = key & (1 << 8 * n) - 1 | n << 56
-                u &= POSITIVE  # tells the compiler that no index counts from the end
-                begin[u] = at
-                size[u] = n
-                keys[u] = key
-                u += n > WIDTHS[first]
-                at = -1
-        documents[d + 1] = u
+    before = 0
+    at = -1
+    for p in range(0, length + 1, STEP):
+        bits = fold(source, first + p, small, text, to + p) & POSITIVE
+        if length - p < STEP:
+            bits &= (1 << length - p) - 1
+        change = (bits ^ (bits << 1 | before)) & POSITIVE
+        before = bits >> STEP - 1
+        while change:
+            place = to + p + lowest(change)
+            change &= change - 1
+            if at < 0:
+                at = place
+                continue
+            n = place - at
+            key = eight(text, at) & SEVEN
+            width = WIDTHS[key & 0xFF]
+            if n > 7:
+                key |= 7 << 56
+                for q in range(at + 7, place, 7):
+                    chunk = eight(text, q) & (1 << 8 * min(place - q, 7)) - 1
+                    key = (key ^ chunk) * secret & LONG - 1
+                    key = key ^ key >> 31 | LONG
+            else:
+                key = key & (1 << 8 * n) - 1 | n << 56
+            u &= POSITIVE  # tells the compiler that no index counts from the end
+            begin[u] = at
+            size[u] = n
+            keys[u] = key
+            u += n > width
+            at = -1
+    return u
 
 
-@Loop
-def characters(text: Bytes, starts: Ints, stops: Ints, begin: Ints, size: Ints, documents: Ints) -> None:
-    """Where every character begins, and how many bytes it has."""
-    u = 0
-    for d in range(starts.size):
-        for p in range(starts[d], stops[d]):
-            if text[p] & 0xC0 != 0x80:
-                begin[u] = p
-                size[u] = 0
-                u += 1
-            size[u - 1] += 1
-        documents[d + 1] = u
-
-
-@Loop
-def join(text: Bytes, begin: Ints, size: Ints, joined: Bytes, places: Ints) -> None:
-    """The words one after the other with a space between, so that a run of words is a span of bytes."""
-    o = 0
-    for u in range(begin.size):
-        places[u] = o
-        for p in range(begin[u], begin[u] + size[u]):
-            joined[o] = text[p]
-            o += 1
-        joined[o] = 0x20
-        o += 1
-
-
-@Loop
-def grams(begin: Ints, size: Ints, groups: Triple, ngrams: tuple[int, int], whole: bool, out: Triple) -> None:
-    """Every run of so many units inside a group; with `whole`, a group too short counts as one run."""
-    firsts, lasts, owners = groups
-    shortest, longest = ngrams
-    runs, sizes, documents = out
-    o = 0
-    for d in range(documents.size - 1):
-        for g in range(owners[d], owners[d + 1]):
-            first, last = firsts[g], lasts[g]
-            least = min(shortest, last - first) if whole else shortest
-            for n in range(least, min(longest, last - first) + 1):
-                for u in range(first, last - n + 1):
-                    runs[o] = begin[u]
-                    sizes[o] = begin[u + n - 1] + size[u + n - 1] - begin[u]
-                    o += 1
-        documents[d + 1] = o
-
-
-@Loop
-def seal(text: Bytes, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
-    """The key of every span, as `words` makes it; the secret is so that nobody can prepare words that collide."""
-    for u in range(begin.size):
-        p = int(begin[u])
-        n = int(size[u])
-        key = eight(text, p) & (1 << 8 * min(n, 7)) - 1 | min(n, 7) << 56
-        for q in range(p + 7, p + n, 7):
-            chunk = eight(text, q) & (1 << 8 * min(p + n - q, 7)) - 1
-            key = (key ^ chunk) * secret & LONG - 1
-            key = key ^ key >> 31 | LONG
-        keys[u] = key
-
-
-@Loop
-def number(
+def find(
     text: Bytes,
     spans: Triple,
+    some: tuple[int, int],
     table: Quadruple,
-    first: int,
     count: int,
     secret: int,
     shift: int,
     grow: bool,
     ids: Ints,
 ) -> tuple[int, int]:
-    """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
-
-    Returns how far it came and how many words there are: it stops short when the tables have no room left.
-    A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
-    """
+    """Write the number of every span's word, from one to another; how far it came, and how many words there are then."""
     begin, size, keys = spans
     slots, known, ends, letters = table
     mask = slots.size - 1
-    last = keys.size - SOON if slots.size > NEAR else 0
-    for u in range(first, keys.size):
+    last = some[1] - SOON if slots.size > NEAR else 0
+    for u in range(*some):
         if u < last:
             fetch(slots, (int(keys[u + SOON]) * secret & POSITIVE) >> shift)
         key = int(keys[u])
@@ -302,7 +132,149 @@ def number(
             count += 1
             slots[slot & mask] = mark << 32 | count
         ids[u] = w
-    return keys.size, count
+    return some[1], count
+
+
+def fill(ids: Ints, first: int, last: int, often: Ints, out: Ints, counts: Ints, o: int) -> int:
+    """Write the bag of one document, behind `o` others; how many there are then. What is below zero is in no bag.
+
+    `often` is zero for every word, before and after. Whether a word is new in its document is anybody's guess, so nothing
+    branches on it.
+    """
+    begin = o & POSITIVE
+    for u in range(first & POSITIVE, last):
+        w = int(ids[u])
+        if w < 0:
+            continue
+        out[o & POSITIVE] = w
+        seen = often[w]
+        often[w] = seen + 1
+        o += seen == 0
+    for i in range(begin, o):
+        counts[i] = often[out[i]]
+        often[out[i]] = 0
+    return o
+
+
+@functools.cache
+def _teach_compiler() -> None:
+    from numba.extending import register_jitable
+
+    from likely.tokens._machine import teach
+
+    teach()
+    for function in (scan, find, fill):
+        register_jitable(function)
+
+
+class Loop(Kernel):
+    """A kernel that may call the functions above, and look at many bytes at once.
+
+    To hand an array to a function costs something, because its owners are counted: it is done document by document, not
+    word by word. What `_blocks` has is written in place.
+    """
+
+    tiny = 0  # these are always called with arrays of the same kinds: once it is compiled, a short text profits as well
+    _teaching = threading.Lock()
+
+    def _fast(self) -> Callable[..., Any]:
+        if self._compiled is None:
+            with self._teaching:
+                _teach_compiler()
+        return super()._fast()
+
+
+@Loop
+def words(
+    buffer: Bytes,
+    other: Bytes,
+    starts: Ints,
+    stops: Ints,
+    small: np.uint8,
+    secret: int,
+    text: Bytes,
+    spans: Triple,
+    documents: Ints,
+) -> None:
+    """Every word of at least two characters, in its final case in `text`, and its key.
+
+    `text` has room for the buffer and behind it for the other one, where documents are that start there.
+    """
+    u = 0
+    for d in range(starts.size):
+        source = buffer if starts[d] < buffer.size else other
+        first = starts[d] if starts[d] < buffer.size else starts[d] - buffer.size
+        u = scan(source, first, stops[d] - starts[d], small, secret, text, starts[d], spans, u)
+        documents[d + 1] = u
+
+
+@Loop
+def read(
+    buffer: Bytes,
+    other: Bytes,
+    starts: Ints,
+    stops: Ints,
+    small: np.uint8,
+    first: int,
+    table: Quadruple,
+    count: int,
+    secret: int,
+    shift: int,
+    grow: bool,
+    desk: tuple[Bytes, Triple, Ints, Ints],
+    bags: Quadruple,
+) -> tuple[int, int, int]:
+    """The bags of texts, from the first one on: document by document, so that all of it stays near the core.
+
+    Returns how far it came, how many words there are, and how long a word is for which the tables have no room left.
+    """
+    text, spans, ids, often = desk
+    indptr, out, counts, unknown = bags
+    for d in range(first, starts.size):
+        source = buffer if starts[d] < buffer.size else other
+        begin = starts[d] if starts[d] < buffer.size else starts[d] - buffer.size
+        n = scan(source, begin, stops[d] - starts[d], small, secret, text, 0, spans, 0)
+        u, count = find(text, spans, (0, n), table, count, secret, shift, grow, ids)
+        if u < n:
+            return d, count, spans[1][u]
+        indptr[d + 1] = fill(ids, 0, n, often, out, counts, indptr[d])
+        for u in range(n):
+            unknown[d] += ids[u] < 0
+    return starts.size, count, 0
+
+
+@Loop
+def seal(text: Bytes, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
+    """The key of every span, as `scan` makes it; the secret is so that nobody can prepare words that collide."""
+    for u in range(begin.size):
+        p = int(begin[u])
+        n = int(size[u])
+        key = eight(text, p) & (1 << 8 * min(n, 7)) - 1 | min(n, 7) << 56
+        for q in range(p + 7, p + n, 7):
+            chunk = eight(text, q) & (1 << 8 * min(p + n - q, 7)) - 1
+            key = (key ^ chunk) * secret & LONG - 1
+            key = key ^ key >> 31 | LONG
+        keys[u] = key
+
+
+@Loop
+def number(
+    text: Bytes,
+    spans: Triple,
+    table: Quadruple,
+    first: int,
+    count: int,
+    secret: int,
+    shift: int,
+    grow: bool,
+    ids: Ints,
+) -> tuple[int, int]:
+    """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
+
+    Returns how far it came and how many words there are: it stops short when the tables have no room left.
+    A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
+    """
+    return find(text, spans, (first, spans[0].size), table, count, secret, shift, grow, ids)
 
 
 @Loop
@@ -321,25 +293,12 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
 def bag(ids: Ints, documents: Ints, often: Ints, indptr: Ints, counts: Ints, unknown: Ints) -> None:
     """How often each word stands in each document; the words of a bag replace the words of the text.
 
-    A word below zero is only counted as unknown. `often` is zero for every word, before and after. Whether a word is new
-    in its document is anybody's guess, so nothing branches on it.
+    A word below zero is only counted as unknown.
     """
-    o = 0
     for d in range(documents.size - 1):
-        first = o
-        for u in range(documents[d] & POSITIVE, documents[d + 1]):
-            w = int(ids[u])
-            if w < 0:
-                unknown[d] += 1
-                continue
-            ids[o & POSITIVE] = w
-            seen = often[w]
-            often[w] = seen + 1
-            o += seen == 0
-        for i in range(first & POSITIVE, o):
-            counts[i] = often[ids[i]]
-            often[ids[i]] = 0
-        indptr[d + 1] = o
+        for u in range(documents[d], documents[d + 1]):
+            unknown[d] += ids[u] < 0
+        indptr[d + 1] = fill(ids, documents[d], documents[d + 1], often, ids, counts, indptr[d])
 
 
 @Loop

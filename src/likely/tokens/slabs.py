@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, spans_of_texts
-from likely.tokens.vocabulary import Ids, Table, Vocabulary, longer
+from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, most_words, spans_of_texts, texts_of
+from likely.tokens.vocabulary import Bagged, Ids, Table, Vocabulary, longer
 
-MANY = 1 << 12  # words in a slab, enough to touch most of what a vocabulary takes
 MOST = 1 << 14  # words in a notebook, about: its slots and keys then stay near the core that looks them up
 
 
@@ -34,10 +33,8 @@ class Notebook:
         """Whether nothing that was counted with it waits for common numbers."""
         return self._given == self._taken
 
-    def add(self, spans: Spans, ids: Ids) -> Spans:
-        """Write the numbers of a part's words; those that are new here."""
-        before = self.table.size
-        self.table.add(spans, ids)
+    def given(self, before: int) -> Spans:
+        """The words that a part has brought, once it is written here."""
         self._given += 1
         return self.table.words(before, self.table.size)
 
@@ -67,6 +64,12 @@ class Part(NamedTuple):
     own: tuple[Notebook, Spans] | None
 
 
+def _part(bags: Bagged, own: tuple[Notebook, Spans] | None) -> Part:
+    """The bags themselves: the room they were written in is needed for others."""
+    indptr, ids, counts, unknown = bags
+    return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, own)
+
+
 class Counter:
     """Counts slabs on any thread: each has a desk and a notebook of its own, which it keeps from slab to slab."""
 
@@ -79,24 +82,39 @@ class Counter:
 
     def of_texts(self, buffer: Bytes, offsets: Ints, reading: Reading) -> Part:
         """The bags of texts; `offsets` begin at zero."""
-        return self.of_spans(spans_of_texts(buffer, offsets, reading, self._desk))
+        if reading.unit != "word" or reading.ngrams != (1, 1):
+            return self.of_spans(spans_of_texts(buffer, offsets, reading, self._desk))
+        desk, texts = self._desk, texts_of(buffer, offsets, reading.lowercase, self._desk)
+        most = most_words(int((texts.stops - texts.starts).sum()), texts.starts.size)
+        bags = self._room(texts.starts.size, desk.room("ids", most, np.int32))
+        if self._words is not None:
+            self._words.read(texts, desk, bags)
+            return _part(bags, None)
+        book = self._notebook(most)
+        before = book.table.size
+        book.table.read(texts, None, desk, bags)
+        return _part(bags, (book, book.given(before)))
 
     def of_spans(self, spans: Spans) -> Part:
         """The bags of documents whose words are at hand."""
-        own, desk, count = None, self._desk, spans.documents.size - 1
-        ids = desk.room("ids", spans.keys.size, np.int32)
+        ids, own, count = self._desk.room("ids", spans.keys.size, np.int32), None, spans.documents.size - 1
         if self._words is not None:
             self._words.find(spans, ids)
             known = len(self._words)
         else:
             book = self._notebook(spans.keys.size)
-            own = book, book.add(spans, ids)
-            known = book.table.size
-        indptr, unknown = np.zeros(count + 1, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        counts = desk.room("counts", ids.size, np.int32)
-        often = desk.room("often", known + 1, np.int32, whole=ids.size > MANY)
+            before = book.table.size
+            book.table.add(spans, ids)
+            own, known = (book, book.given(before)), book.table.size
+        often, bags = self._desk.room("often", known + 1, np.int32), self._room(count, ids)
+        indptr, ids, counts, unknown = bags
         _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
-        return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, own)
+        return _part(bags, own)
+
+    def _room(self, documents: int, ids: Ids) -> Bagged:
+        """Where bags are written, as many words as there are numbers."""
+        counts = self._desk.room("counts", ids.size, np.int32)
+        return np.zeros(documents + 1, dtype=np.int64), ids, counts, np.zeros(documents, dtype=np.int64)
 
     @property
     def _desk(self) -> Desk:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from likely.tokens import _loops
+from likely.tokens import _loops, _shaping
 from likely.tokens._blocks import BLOCK, UPPER
 from likely.tokens._unicode import LEADS, entries
 
@@ -43,6 +43,19 @@ class Reading(NamedTuple):
                 f"ngrams {self.ngrams!r} has no run: pass (shortest, longest) with 1 <= shortest <= longest"
             )
         return self
+
+
+class Texts(NamedTuple):
+    """Documents in which words can be sought: where each starts and stops, in a buffer or, behind it, in the other one.
+
+    There every letter is ASCII, or in its final case already; the former are made small by `small`.
+    """
+
+    buffer: Bytes
+    other: Bytes
+    starts: Ints
+    stops: Ints
+    small: np.uint8
 
 
 class Spans(NamedTuple):
@@ -139,14 +152,29 @@ def checked(buffer: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> tuple[Bytes,
     return buffer, offsets
 
 
-def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -> Spans:
-    """The words, or runs of words or characters, of every document; `offsets` begin at zero.
+def texts_of(buffer: Bytes, offsets: Ints, lowercase: bool, desk: Desk) -> Texts:
+    """The documents of a buffer; `offsets` begin at zero. Where a block of bytes more follows them, ASCII is not copied."""
+    end, other = int(offsets[-1]), NOTHING
+    if buffer.size < end + BLOCK:
+        room = desk.room("source", end + BLOCK, np.uint8)
+        room[:end] = buffer[:end]
+        buffer = _read_only(room)
+    starts, stops = offsets[:-1], offsets[1:]
+    if buffer[:end].max(initial=0) >= 0x80:
+        stops = stops.copy()
+        _shaping.mark_foreign(buffer, offsets, stops)
+        foreign = stops < 0
+        other, elsewhere, stops = _normalised(buffer, offsets, stops, "word", lowercase, desk)
+        starts = np.where(foreign, elsewhere + buffer.size, starts)
+        stops[foreign] += buffer.size
+    return Texts(buffer, other, starts, stops, np.uint8(UPPER if lowercase else 0))
 
-    Where a block of bytes more follows the last document, ASCII is not copied.
-    """
+
+def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -> Spans:
+    """The words, or runs of words or characters, of every document; `offsets` begin at zero."""
     unit, ngrams, lowercase = reading
     if unit == "word":
-        words = _words(buffer, offsets, lowercase, desk)
+        words = _words(texts_of(buffer, offsets, lowercase, desk), desk)
         return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
     nowhere = np.full(offsets.size - 1, -1, dtype=np.int64)
     units = _characters(*_normalised(buffer, offsets, nowhere, unit, lowercase, desk))
@@ -177,8 +205,8 @@ def _normalised(
     text = desk.room("other", int(wide.sum()) + BLOCK, np.uint8)
     points = desk.room("points", int(wide.sum()) // 3 + todo.size, np.int32)
     bounds = np.zeros(offsets.size, dtype=np.int64)
-    _loops.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
-    _loops.lower(points, bounds, entries(unit, lowercase, buffer), starts, text, stops)
+    _shaping.decode(buffer, offsets, LEADS, unit == "char_wb", stops, points, bounds)
+    _shaping.lower(points, bounds, entries(unit, lowercase, buffer), starts, text, stops)
     return _read_only(text), starts, stops
 
 
@@ -189,25 +217,18 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-def _words(buffer: Bytes, offsets: Ints, lowercase: bool, desk: Desk) -> Spans:
-    end, other = int(offsets[-1]), NOTHING
-    if buffer.size < end + BLOCK:
-        room = desk.room("source", end + BLOCK, np.uint8)
-        room[:end] = buffer[:end]
-        buffer = _read_only(room)
-    starts, stops = offsets[:-1], offsets[1:]
-    if buffer[:end].max(initial=0) >= 0x80:
-        stops = stops.copy()
-        _loops.mark_foreign(buffer, offsets, stops)
-        foreign = stops < 0
-        other, elsewhere, stops = _normalised(buffer, offsets, stops, "word", lowercase, desk)
-        starts = np.where(foreign, elsewhere + buffer.size, starts)
-        stops[foreign] += buffer.size
-    most = int((stops - starts).sum() + starts.size) // 3 + 1  # a word has two bytes or more, and one stands after it
+def most_words(size: int, documents: int) -> int:
+    """How many words there can be in so many bytes, and one: a word has two bytes or more, and one stands after it."""
+    return (size + documents) // 3 + 1
+
+
+def _words(texts: Texts, desk: Desk) -> Spans:
+    buffer, other, starts, stops, _ = texts
+    most = most_words(int((stops - starts).sum()), starts.size)
     spans = tuple(desk.room(name, most) for name in ("begin", "size", "keys"))
     text = desk.room("text", buffer.size + other.size + PADDING, np.uint8)
-    small, documents = np.uint8(UPPER if lowercase else 0), np.zeros(offsets.size, dtype=np.int64)
-    _loops.words(buffer, other, starts, stops, small, SECRET, text, spans, documents)
+    documents = np.zeros(starts.size + 1, dtype=np.int64)
+    _loops.words(*texts, SECRET, text, spans, documents)
     begin, size, keys = (each[: documents[-1]] for each in spans)
     return Spans(text, begin, size, keys, documents)
 
@@ -216,7 +237,7 @@ def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
     most = int((stops - starts).sum())
     begin, size = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     documents = np.zeros(starts.size + 1, dtype=np.int64)
-    _loops.characters(text, starts, stops, begin, size, documents)
+    _shaping.characters(text, starts, stops, begin, size, documents)
     count = int(documents[-1])
     return _Units(text, begin[:count], size[:count], documents)
 
@@ -226,7 +247,7 @@ def _joined(units: Spans | _Units) -> _Units:
     room = int(units.size.sum()) + units.size.size
     joined = np.empty(room + PADDING, dtype=np.uint8)
     places = np.empty(units.begin.size, dtype=np.int64)
-    _loops.join(units.text, units.begin, units.size, joined, places)
+    _shaping.join(units.text, units.begin, units.size, joined, places)
     return _Units(joined, places, units.size, units.documents)
 
 
@@ -239,7 +260,7 @@ def _grams(units: _Units, ngrams: tuple[int, int], whole: bool) -> _Units:
     most = sum(int(np.maximum(lengths - n + 1, 0).sum()) for n in range(shortest, longest + 1))
     most += int((lengths < shortest).sum()) if whole else 0
     runs, sizes, documents = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.zeros_like(ends)
-    _loops.grams(units.begin, units.size, groups, (shortest, longest), whole, (runs, sizes, documents))
+    _shaping.grams(units.begin, units.size, groups, (shortest, longest), whole, (runs, sizes, documents))
     return _Units(units.text, runs, sizes, documents)
 
 

@@ -11,9 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.tokens import _loops
-from likely.tokens.spans import PADDING, SECRET, Spans, checked, spans_of_pieces, spans_of_tokens, zeros
+from likely.tokens._blocks import BLOCK
+from likely.tokens.spans import (
+    PADDING,
+    SECRET,
+    Desk,
+    Spans,
+    Texts,
+    checked,
+    most_words,
+    spans_of_pieces,
+    spans_of_tokens,
+    zeros,
+)
 
 Ids = npt.NDArray[np.int32]
+Bagged = tuple[npt.NDArray[np.int64], Ids, Ids, npt.NDArray[np.int64]]  # ends, words, counts, unknown words
 FEW = 1 << 18
 
 
@@ -49,6 +62,24 @@ class Table:
     def find(self, spans: Spans, size: int, ids: Ids) -> None:
         """Write the number of every span's word among the first `size`, or -1."""
         self._number(spans, 0, size, False, ids)
+
+    def read(self, texts: Texts, size: int | None, desk: Desk, bags: Bagged) -> None:
+        """Write the bags of texts: of the first `size` words, or of all words, new ones being given the next number."""
+        sizes = texts.stops - texts.starts
+        longest = int(sizes.max(initial=0))
+        text, most = desk.room("text", longest + BLOCK + PADDING, np.uint8), most_words(longest, 1)
+        spans = tuple(desk.room(name, most) for name in ("begin", "size", "keys"))
+        ids, at = desk.room("line", most, np.int32), 0
+        while at < sizes.size:
+            often = desk.room("often", self.room + 1, np.int32)
+            at, count, more = _loops.read(
+                *texts, at, self.arrays, self.size if size is None else size, SECRET, _shift(self.arrays[0]),
+                size is None, (text, spans, ids, often), bags,
+            )  # fmt: skip
+            if size is None:
+                self.size = count
+            if at < sizes.size:
+                self._enlarge(more)
 
     def words(self, first: int, last: int) -> Spans:
         """The words of some numbers themselves."""
@@ -194,6 +225,10 @@ class Vocabulary:
         ids = room_for(spans) if ids is None else ids
         self._table.find(spans, self._size, ids)
         return ids
+
+    def read(self, texts: Texts, desk: Desk, bags: Bagged) -> None:
+        """Write the bags of texts, of the words that are known."""
+        self._table.read(texts, self._size, desk, bags)
 
     def shares_numbers(self, other: Vocabulary) -> bool:
         """Whether the words that both know have the same numbers, because both look at one table."""
