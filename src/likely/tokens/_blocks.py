@@ -31,8 +31,8 @@ def fold(source: Bytes, at: int, small: np.uint8, text: Bytes, to: int) -> int:
 
 
 def lowest(bits: int) -> int:
-    """The place of the lowest bit that is set."""
-    return int(bits & -bits).bit_length() - 1
+    """The place of the lowest bit that is set; 64 if none is."""
+    return int(bits & -bits).bit_length() - 1 if bits else 64
 
 
 def eight(text: Bytes, at: int) -> int:

@@ -45,37 +45,38 @@ def scan(
     overwritten.
     """
     begin, size, keys = spans
-    before = 0
-    at = -1
+    before = at = 0
     for p in range(0, length + 1, STEP):
         bits = fold(source, first + p, small, text, to + p) & POSITIVE
         if length - p < STEP:
             bits &= (1 << length - p) - 1
-        change = (bits ^ (bits << 1 | before)) & POSITIVE
+        after = (bits << 1 | before) & POSITIVE
+        starts, stops = bits & ~after, after & ~bits
+        if not before:
+            at = to + p + lowest(starts)
+            starts &= starts - 1
         before = bits >> STEP - 1
-        while change:
-            place = to + p + lowest(change)
-            change &= change - 1
-            if at < 0:
-                at = place
-                continue
+        while stops:
+            place = to + p + lowest(stops)
+            stops &= stops - 1
             n = place - at
             key = eight(text, at) & SEVEN
-            width = WIDTHS[key & 0xFF]
-            if n > 7:
-                key |= 7 << 56
-                for q in range(at + 7, place, 7):
-                    chunk = eight(text, q) & (1 << 8 * min(place - q, 7)) - 1
-                    key = (key ^ chunk) * secret & LONG - 1
-                    key = key ^ key >> 31 | LONG
-            else:
-                key = key & (1 << 8 * n) - 1 | n << 56
             u &= POSITIVE  # tells the compiler that no index counts from the end
             begin[u] = at
             size[u] = n
+            width = WIDTHS[key & 0xFF]
+            chunk = eight(text, at + 7) & (1 << 8 * min(max(n - 7, 0), 7)) - 1
+            mixed = (key ^ 7 << 56 ^ chunk) * secret & LONG - 1
+            mixed = mixed ^ mixed >> 31 | LONG
+            key = mixed if n > 7 else key & (1 << 8 * min(n, 7)) - 1 | n << 56
+            for q in range(at + 14, place, 7):
+                chunk = eight(text, q) & (1 << 8 * min(place - q, 7)) - 1
+                key = (key ^ chunk) * secret & LONG - 1
+                key = key ^ key >> 31 | LONG
             keys[u] = key
             u += n > width
-            at = -1
+            at = to + p + lowest(starts)
+            starts &= starts - 1
     return u
 
 
@@ -112,12 +113,11 @@ def find(
                     break
                 at, there, n = int(begin[u]), int(ends[w]), int(size[u])
                 if ends[w + 1] - there == n:
-                    k = 0
-                    while (
-                        k < n and not (eight(text, at + k) ^ eight(letters, there + k)) & (1 << 8 * min(n - k, 7)) - 1
-                    ):
-                        k += 7
-                    if k >= n:
+                    other = eight(text, at) ^ eight(letters, there)
+                    other |= (eight(text, at + 8) ^ eight(letters, there + 8)) & (1 << 8 * min(n - 8, 7)) - 1
+                    for k in range(15, n, 7):
+                        other |= (eight(text, at + k) ^ eight(letters, there + k)) & (1 << 8 * min(n - k, 7)) - 1
+                    if not other:
                         break
             slot += 1
         if w < 0 and grow:

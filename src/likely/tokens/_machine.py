@@ -61,7 +61,7 @@ def _fold(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 def _lowest(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     bits = context.cast(builder, args[0], signature.args[0], types.int64)
-    return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
+    return builder.cttz(bits, ir.Constant(ir.IntType(1), 0))
 
 
 def _eight(context: Any, builder: Any, signature: Any, args: Any) -> Any:
