@@ -250,7 +250,8 @@ class Bag:
             weighing.score_words(ids.astype(np.int32), bags.indptr, values, self.weights(distinct), out)
         else:
             weighing.score_words(bags.ids, bags.indptr, values, self.table, out)
-        out += self.constant
+        if self.family.kind == "bernoulli":
+            out += self.constant
         out[missing] = 0.0
         return out
 

@@ -47,11 +47,12 @@ class Strings:
         """The texts of a list; None and NaN are missing, and so is what stands for it."""
         texts: Sequence[str | None] = values
         gone = np.zeros(len(values), dtype=bool)
-        if not set(map(type, values)) <= {str}:
+        try:
+            sizes = np.fromiter(map(str.__len__, values), np.int64, len(values))
+        except TypeError:  # not all of them are strings
             texts = [None if is_missing(v) else v if isinstance(v, str) else str(v) for v in values]
             gone = np.array([text is None for text in texts], dtype=bool)
-        each = (len(text or "") for text in texts) if gone.any() else map(len, texts)  # type: ignore[arg-type]
-        sizes = np.fromiter(each, np.int64, len(texts))
+            sizes = np.fromiter((len(text or "") for text in texts), np.int64, len(texts))
         longest = max((len(token) for token in missing), default=0)
         for i in np.flatnonzero((sizes > 0) & (sizes <= longest + 2)).tolist():
             gone[i] = (texts[i] or "").strip() in missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -172,16 +173,15 @@ def look_up(
 ) -> None:
     """Hand over the bags of known words, some documents at a time, with where these are: on the core that read them.
 
-    What is read off a bag is read while it is at hand, and no more than a few parts are ever held.
+    What is read off a bag is read while it is at hand: afterwards it is written over.
     """
     count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
-    counter = Counter(vocabulary)
+    counter = Counter(vocabulary, lend=True)
 
     def work(slab: Slab) -> None:
         then(*slab, _bags(count(slab, counter), vocabulary))
 
-    for _ in _mapped(work, slabs, threads):
-        pass
+    _on_all_cores(work, slabs, threads)
 
 
 def _counter(text: Sequence[str | None] | Text, reading: Reading) -> tuple[Count, list[Slab]]:
@@ -274,6 +274,31 @@ def _mapped(work: Callable[[Any], Any], slabs: list[Any], threads: int | None) -
             yield _first(work, under_way)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _on_all_cores(work: Callable[[Any], None], slabs: list[Any], threads: int | None) -> None:
+    """The work done on each slab, in any order: every core takes the next one, and none waits for another."""
+    left, lock = iter(slabs), threading.Lock()
+
+    def go_on() -> None:
+        try:
+            while True:
+                with lock:
+                    slab = next(left, None)
+                if slab is None:
+                    return
+                work(slab)
+        except BaseException:
+            with lock:
+                deque(left, maxlen=0)  # nobody begins another
+            raise
+
+    others = min(len(slabs), threads or _cores()) - 1
+    with ThreadPoolExecutor(max(others, 1)) as pool:
+        helping = [pool.submit(go_on) for _ in range(others)]
+        go_on()
+        for each in helping:
+            each.result()
 
 
 @dataclass

@@ -64,18 +64,16 @@ class Part(NamedTuple):
     own: tuple[Notebook, Spans] | None
 
 
-def _part(bags: Bagged, own: tuple[Notebook, Spans] | None) -> Part:
-    """The bags themselves: the room they were written in is needed for others."""
-    indptr, ids, counts, unknown = bags
-    return Part(indptr, ids[: indptr[-1]].copy(), counts[: indptr[-1]].copy(), unknown, own)
-
-
 class Counter:
     """Counts slabs on any thread: each has a desk and a notebook of its own, which it keeps from slab to slab."""
 
-    def __init__(self, words: Vocabulary | None) -> None:
-        """Only these words are counted, under their numbers; without them, all words."""
+    def __init__(self, words: Vocabulary | None, lend: bool = False) -> None:
+        """Only these words are counted, under their numbers; without them, all words.
+
+        What is lent is written over when the same thread counts the next slab.
+        """
         self._words = words
+        self._lend = lend
         self._own = threading.local()
         self._aside: list[Notebook] = []
         self._lock = threading.Lock()
@@ -89,11 +87,11 @@ class Counter:
         bags = self._room(texts.starts.size, desk.room("ids", most, np.int32))
         if self._words is not None:
             self._words.read(texts, desk, bags)
-            return _part(bags, None)
+            return self._part(bags, None)
         book = self._notebook(most)
         before = book.table.size
         book.table.read(texts, None, desk, bags)
-        return _part(bags, (book, book.given(before)))
+        return self._part(bags, (book, book.given(before)))
 
     def of_spans(self, spans: Spans) -> Part:
         """The bags of documents whose words are at hand."""
@@ -109,12 +107,18 @@ class Counter:
         often, bags = self._desk.room("often", known + 1, np.int32), self._room(count, ids)
         indptr, ids, counts, unknown = bags
         _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
-        return _part(bags, own)
+        return self._part(bags, own)
 
     def _room(self, documents: int, ids: Ids) -> Bagged:
         """Where bags are written, as many words as there are numbers."""
         counts = self._desk.room("counts", ids.size, np.int32)
         return np.zeros(documents + 1, dtype=np.int64), ids, counts, np.zeros(documents, dtype=np.int64)
+
+    def _part(self, bags: Bagged, own: tuple[Notebook, Spans] | None) -> Part:
+        """What was written, and where it can stay."""
+        indptr, ids, counts, unknown = bags
+        ids, counts = ids[: indptr[-1]], counts[: indptr[-1]]
+        return Part(indptr, ids if self._lend else ids.copy(), counts if self._lend else counts.copy(), unknown, own)
 
     @property
     def _desk(self) -> Desk:
