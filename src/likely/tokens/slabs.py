@@ -12,7 +12,7 @@ from likely.tokens import _loops
 from likely.tokens.spans import Bytes, Desk, Ints, Reading, Spans, most_words, spans_of_texts, texts_of
 from likely.tokens.vocabulary import Bagged, Ids, Table, Vocabulary, longer
 
-MOST = 1 << 14  # words in a notebook, about: its slots and keys then stay near the core that looks them up
+MOST = 3 << 12  # words in a notebook, about: its slots and keys then stay near the core that looks them up
 
 
 class Notebook:
