@@ -211,7 +211,7 @@ def test_compiled_kernels_equal_interpreted_ones_to_the_last_bit(monkeypatch, se
     columns, families = wide(700, seed)
     found = []
     for tiny, large in ((10**12, 10**12), (0, 0)):
-        monkeypatch.setattr(kernels, "TINY", tiny)
+        monkeypatch.setattr(kernels.Kernel, "tiny", tiny)
         monkeypatch.setattr(kernels, "LARGE", large)
         model = likely.learn(columns, "y", families=families, weights="w")
         found.append((model, model.posterior(columns).log_joint))

@@ -171,3 +171,15 @@ def test_documents_of_fractional_weight_are_left_out_whole() -> None:
     shares = model.predict_proba(texts)
     assert np.isfinite(shares).all()
     assert (model.predict(texts) == label).mean() > 0.6
+
+
+@pytest.mark.parametrize("kind", ["multinomial", "bernoulli", "complement", "auto"])
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 1.0, 1.0, 0.0]])
+@pytest.mark.parametrize("gap", [False, True])
+def test_totals_are_the_sums_of_what_was_counted(kind, weights, gap):
+    texts = ["one two two", "two three", "one", "four four four", None if gap else "five", "six six one"]
+    model = likely.TextNaiveBayes(kind).fit(texts, ["a", "b", "a", "b", "a", "b"], sample_weight=weights).model_
+    words = model.block_parameters[0].form.words
+    np.testing.assert_allclose(words.total, words.seen.sum(0), rtol=1e-15)
+    assert words.known == np.count_nonzero(words.seen.any(1)) == (6 - gap - (weights is not None))
+    assert words.total.sum() > 0

@@ -57,7 +57,6 @@ def words_of(text: str, lowercase: bool = True) -> Counter[str]:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop compiled, however small its input."""
-    monkeypatch.setattr(likely.kernels, "TINY", 0)
     monkeypatch.setattr(likely.kernels, "LARGE", 0)
     monkeypatch.setattr(likely.kernels, "announce", lambda message: None)
 
@@ -222,18 +221,45 @@ def test_bags_in_parts_end_to_end_are_the_bags_of_all(documents: list[str], thre
     assert not parts or parts[-1][2].vocabulary == whole.vocabulary
 
 
-@given(st.lists(st.none() | texts(), max_size=12), st.lists(texts(), max_size=4), st.integers(1, 3), st.integers(1, 40))
+FEW_WORDS = st.lists(st.sampled_from(["ab", "AB", "cd", "Straße", "ΟΔΟΣ", "a", "x" * 20]), max_size=8).map(" ".join)
+
+
+@given(
+    st.lists(st.none() | texts() | FEW_WORDS, max_size=12),
+    st.lists(texts() | FEW_WORDS, max_size=4),
+    st.integers(1, 3),
+    st.integers(1, 40),
+)
 def test_words_that_are_looked_up_are_those_of_a_frozen_vocabulary(
     documents: list[str | None], learnt: list[str], threads: int, size: int
 ) -> None:
     taught = encode_texts(learnt).vocabulary
-    expected, found = encode_texts(documents, taught, frozen=True), {}
+    expected, found = encode_texts(documents, taught, frozen=True), []
+
+    def look(a: int, b: int, part: Bags) -> None:
+        assert same_bags(part, expected.part(a, b))  # here and now: it is only lent
+        found.extend(range(a, b))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bags, "SLAB", size)
-        look_up(documents, taught, lambda a, b, part: found.update({(a, b): part}), threads=threads)
-    assert sorted(i for a, b in found for i in range(a, b)) == list(range(len(documents)))
-    for (a, b), part in found.items():
-        assert same_bags(part, expected.part(a, b))
+        look_up(documents, taught, look, threads=threads)
+    assert sorted(found) == list(range(len(documents)))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_an_error_while_words_are_looked_up_comes_out_and_ends_the_work(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bags, "SLAB", 10)
+    seen = []
+
+    def refuse(a: int, _: int, __: Bags) -> None:
+        seen.append(a)
+        raise IndexError(f"document {a}")
+
+    with pytest.raises(IndexError, match="document"):
+        look_up(["some words here"] * 1000, Vocabulary(), refuse, threads=threads)
+    assert len(seen) <= threads
 
 
 @pytest.mark.parametrize("most", [1 << 14, 500])
