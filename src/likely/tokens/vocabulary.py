@@ -71,11 +71,11 @@ class Table:
         spans = tuple(desk.room(name, most) for name in ("begin", "size", "keys"))
         ids, at = desk.room("line", most, np.int32), 0
         while at < sizes.size:
-            often = desk.room("often", self.room + 1, np.int32)
+            arrays, count = self.arrays, self.size if size is None else size
+            often = desk.room("often", arrays[1].size + 1, np.int32)
             at, count, more = _loops.read(
-                *texts, at, self.arrays, self.size if size is None else size, SECRET, _shift(self.arrays[0]),
-                size is None, (text, spans, ids, often), bags,
-            )  # fmt: skip
+                *texts, at, arrays, count, SECRET, _shift(arrays[0]), size is None, (text, spans, ids, often), bags
+            )
             if size is None:
                 self.size = count
             if at < sizes.size:
@@ -95,10 +95,8 @@ class Table:
 
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
-        shift = _shift(self.arrays[0])
-        found: tuple[int, int] = _loops.number(
-            text, (begin, sizes, keys), self.arrays, at, size, SECRET, shift, grow, ids
-        )
+        where, arrays = (begin, sizes, keys), self.arrays
+        found: tuple[int, int] = _loops.number(text, where, arrays, at, size, SECRET, _shift(arrays[0]), grow, ids)
         return found
 
     def copy(self, size: int) -> Table:
