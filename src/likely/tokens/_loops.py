@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
 Triple = tuple[Ints, Ints, Ints]
 Quadruple = tuple[Ints, Ints, Ints, Ints]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 SEVEN = 0xFFFFFFFFFFFFFF  # seven bytes
 STEP = 63  # bytes of a block that are looked at: one bit stays free
@@ -35,6 +36,20 @@ WIDTHS = np.array(
 )  # bytes of a character, by its first
 
 
+_pieces: list[Callable[..., Any]] = []
+
+
+def piece(function: Function) -> Function:
+    """A part of a loop, compiled into those that call it.
+
+    To hand an array to it costs something, because its owners are counted: it is called document by document, not word by
+    word.
+    """
+    _pieces.append(function)
+    return function
+
+
+@piece
 def scan(
     source: Bytes, first: int, length: int, small: np.uint8, secret: int, text: Bytes, to: int, spans: Triple, u: int
 ) -> int:
@@ -80,6 +95,7 @@ def scan(
     return u
 
 
+@piece
 def find(
     text: Bytes,
     spans: Triple,
@@ -135,6 +151,7 @@ def find(
     return some[1], count
 
 
+@piece
 def fill(ids: Ints, first: int, last: int, often: Ints, out: Ints, counts: Ints, o: int) -> int:
     """Write the bag of one document, behind `o` others; how many there are then. What is below zero is in no bag.
 
@@ -163,16 +180,12 @@ def _teach_compiler() -> None:
     from likely.tokens._machine import teach
 
     teach()
-    for function in (scan, find, fill):
+    for function in _pieces:
         register_jitable(function)
 
 
 class Loop(Kernel):
-    """A kernel that may call the functions above, and look at many bytes at once.
-
-    To hand an array to a function costs something, because its owners are counted: it is done document by document, not
-    word by word. What `_blocks` has is written in place.
-    """
+    """A kernel that may call the pieces above, and look at many bytes at once."""
 
     tiny = 0  # these are always called with arrays of the same kinds: once it is compiled, a short text profits as well
     _teaching = threading.Lock()
