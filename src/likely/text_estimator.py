@@ -165,7 +165,7 @@ def _batch(X: Any) -> Frame:
 def _listed(X: Any) -> Any:
     if hasattr(X, "to_arrow"):
         return X.to_arrow()
-    values: list[Any] = X.tolist() if hasattr(X, "tolist") else list(X)
+    values: list[Any] = X if type(X) is list else X.tolist() if hasattr(X, "tolist") else list(X)
     if not set(map(type, values)) <= {str}:
         for i, value in enumerate(values):
             if not isinstance(value, str) and not is_missing(value):

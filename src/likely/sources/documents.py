@@ -59,8 +59,9 @@ class Strings:
         return Strings(texts, gone, np.concatenate([[0], np.cumsum(sizes)]))
 
     def part(self, start: int, stop: int) -> list[str | None]:
-        """Some of the texts, as they are."""
-        return list(self.texts[start:stop])
+        """Some of the texts, as they are; nothing is copied where all of them are asked for."""
+        whole = isinstance(self.texts, list) and start == 0 and stop >= len(self.texts)
+        return self.texts if whole else list(self.texts[start:stop])  # type: ignore[return-value]
 
 
 def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:

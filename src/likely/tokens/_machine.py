@@ -14,7 +14,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
 from likely.tokens import _blocks
@@ -76,7 +75,7 @@ def _copy_eight(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 def _fetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), SMALL, SMALL, SMALL])
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [BYTE.as_pointer()], kind)
     reading, often, data = (ir.Constant(SMALL, value) for value in (0, 3, 1))
     builder.call(prefetch, [_place(context, builder, signature, args, 0, BYTE), reading, often, data])
     return context.get_dummy_value()
