@@ -157,7 +157,9 @@ def encode_in_parts(
     Each part has a vocabulary that begins with that of the part before; while one is looked at, the next are counted.
     """
     count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
-    for (a, b), bags in zip(slabs, _numbered(count, slabs, Vocabulary(), False, threads), strict=True):
+    for (a, b), bags in zip(
+        slabs, _numbered(count, slabs, Vocabulary.expecting(len(slabs) * SLAB), False, threads), strict=True
+    ):
         yield a, b, bags
 
 
@@ -224,7 +226,7 @@ def _counted_together(
     count: Count, slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
 ) -> Bags:
     """The bags of all slabs."""
-    known = Vocabulary() if vocabulary is None else vocabulary
+    known = Vocabulary.expecting(len(slabs) * SLAB) if vocabulary is None else vocabulary
     shelf = _Shelf(len(slabs))
     for bags in _numbered(count, slabs, known, frozen, threads):
         known = bags.vocabulary

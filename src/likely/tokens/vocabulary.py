@@ -13,6 +13,7 @@ import numpy.typing as npt
 from likely.tokens import _loops
 from likely.tokens._blocks import BLOCK
 from likely.tokens.spans import (
+    HUGE,
     PADDING,
     SECRET,
     Desk,
@@ -28,6 +29,7 @@ from likely.tokens.spans import (
 Ids = npt.NDArray[np.int32]
 Bagged = tuple[npt.NDArray[np.int64], Ids, Ids, npt.NDArray[np.int64]]  # ends, words, counts, unknown words
 FEW = 1 << 18
+WORDS_PER_ROOT = 28  # words in a text of so many bytes, over the root of them: 20 Newsgroups
 
 
 class Table:
@@ -46,9 +48,9 @@ class Table:
         # One tuple, so that a reader never mixes the arrays of two moments.
         self.arrays = (
             zeros(2 * slots, whole=True),
-            np.empty(slots, dtype=np.int64),
-            np.zeros(slots + 1, dtype=np.int64),
-            np.empty(8 * slots + PADDING, dtype=np.uint8),
+            zeros(slots),
+            zeros(slots + 1),
+            zeros(8 * slots + PADDING, np.uint8),
         )
 
     def add(self, spans: Spans, ids: Ids) -> None:
@@ -160,6 +162,14 @@ class Vocabulary:
         """The first `size` words of a table; without one, no words."""
         self._table = Table() if table is None else table
         self._size = size
+
+    @classmethod
+    def expecting(cls, size: int) -> Vocabulary:
+        """No words yet, and room for those of so many bytes of text: to grow on the way takes longer.
+
+        Words become more as the root of the text; more than a large page of slots is not taken before it is needed.
+        """
+        return cls(Table(min(int(WORDS_PER_ROOT * size**0.5), HUGE // 16 - 1))) if size > HUGE else cls()
 
     @classmethod
     def from_words(cls, words: Iterable[str]) -> Vocabulary:
