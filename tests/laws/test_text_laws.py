@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -183,3 +184,12 @@ def test_totals_are_the_sums_of_what_was_counted(kind, weights, gap):
     np.testing.assert_allclose(words.total, words.seen.sum(0), rtol=1e-15)
     assert words.known == np.count_nonzero(words.seen.any(1)) == (6 - gap - (weights is not None))
     assert words.total.sum() > 0
+
+
+def test_many_absent_words_add_up_to_the_last_digits():
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{n}" for n in rng.integers(0, 60_000, 400)) for _ in range(300)]
+    form = TextNaiveBayes("bernoulli", smoothing=1.0).fit(texts, ["a", "b", "c"] * 100).model_.block_parameters[0].form
+    share = (form.words.seen + 1.0) / (form.words.documents + 2.0)
+    exact = [math.fsum(math.log1p(-p) for p in column) for column in share.T.tolist()]
+    np.testing.assert_allclose(form.constant, exact, rtol=1e-13)
