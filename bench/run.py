@@ -270,10 +270,13 @@ def text(small: bool) -> None:
         plain("text", f"log loss, {kind}", float(-logs[np.arange(len(test)), places].mean()), "", "<= 0.60 (auto)")
     for name in ("likely", "sklearn"):
         plain("text", f"memory above the texts, {name}", _text_peak(name, small), "MB", "a quarter of scikit-learn's")
-    one = test[0]
+    _one_post(TextNaiveBayes("multinomial").fit(train, y).model_, test[0], truth[0])
+
+
+def _one_post(model: Any, one: str, label: Any) -> None:
+    """What a word of a single post costs, beside a whole corpus."""
     words = max(len(one.split()), 1)
-    model = TextNaiveBayes("multinomial").fit(train, y).model_
-    model = model.update([{"text": one, "label": truth[0]}])
+    model = model.update([{"text": one, "label": label}])
     plain(
         "text",
         "predict one post, a word",
@@ -284,7 +287,7 @@ def text(small: bool) -> None:
     again = [model]
 
     def update() -> None:
-        again[0] = again[0].update([{"text": one, "label": truth[0]}])
+        again[0] = again[0].update([{"text": one, "label": label}])
 
     plain("text", "update with one post, a word", median(update) * 1e6 / words, "us", "microseconds")
 

@@ -107,7 +107,11 @@ def find(
     grow: bool,
     ids: Ints,
 ) -> tuple[int, int]:
-    """Write the number of every span's word, from one to another; how far it came, and how many words there are then."""
+    """Write the number of the word of some spans; a new word gets the next number, or -1 where nothing may be learnt.
+
+    Returns how far it came and how many words there are: it stops short when the tables have no room left.
+    A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
+    """
     begin, size, keys = spans
     slots, known, ends, letters = table
     mask = slots.size - 1
@@ -152,16 +156,18 @@ def find(
 
 
 @piece
-def fill(ids: Ints, first: int, last: int, often: Ints, out: Ints, counts: Ints, o: int) -> int:
-    """Write the bag of one document, behind `o` others; how many there are then. What is below zero is in no bag.
+def fill(ids: Ints, first: int, last: int, often: Ints, bags: Quadruple, d: int) -> None:
+    """Write the bag of one document behind those before it. A word below zero is only counted as unknown.
 
     `often` is zero for every word, before and after. Whether a word is new in its document is anybody's guess, so nothing
     branches on it.
     """
-    begin = o & POSITIVE
+    indptr, out, counts, unknown = bags
+    begin = o = indptr[d] & POSITIVE
     for u in range(first & POSITIVE, last):
         w = int(ids[u])
         if w < 0:
+            unknown[d] += 1
             continue
         out[o & POSITIVE] = w
         seen = often[w]
@@ -170,7 +176,7 @@ def fill(ids: Ints, first: int, last: int, often: Ints, out: Ints, counts: Ints,
     for i in range(begin, o):
         counts[i] = often[out[i]]
         often[out[i]] = 0
-    return o
+    indptr[d + 1] = o
 
 
 @functools.cache
@@ -242,7 +248,6 @@ def read(
     Returns how far it came, how many words there are, and how long a word is for which the tables have no room left.
     """
     text, spans, ids, often = desk
-    indptr, out, counts, unknown = bags
     for d in range(first, starts.size):
         source = buffer if starts[d] < buffer.size else other
         begin = starts[d] if starts[d] < buffer.size else starts[d] - buffer.size
@@ -250,9 +255,7 @@ def read(
         u, count = find(text, spans, (0, n), table, count, secret, shift, grow, ids)
         if u < n:
             return d, count, spans[1][u]
-        indptr[d + 1] = fill(ids, 0, n, often, out, counts, indptr[d])
-        for u in range(n):
-            unknown[d] += ids[u] < 0
+        fill(ids, 0, n, often, bags, d)
     return starts.size, count, 0
 
 
@@ -270,24 +273,7 @@ def seal(text: Bytes, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
         keys[u] = key
 
 
-@Loop
-def number(
-    text: Bytes,
-    spans: Triple,
-    table: Quadruple,
-    first: int,
-    count: int,
-    secret: int,
-    shift: int,
-    grow: bool,
-    ids: Ints,
-) -> tuple[int, int]:
-    """The number of every span's word; a new word gets the next number, or -1 where nothing may be learnt.
-
-    Returns how far it came and how many words there are: it stops short when the tables have no room left.
-    A word numbered `count` or higher was learnt after this view of the table was taken: older words lie before it.
-    """
-    return find(text, spans, (first, spans[0].size), table, count, secret, shift, grow, ids)
+number = Loop(find)
 
 
 @Loop
@@ -303,15 +289,10 @@ def rehash(slots: Ints, known: Ints, count: int, secret: int, shift: int) -> Non
 
 
 @Loop
-def bag(ids: Ints, documents: Ints, often: Ints, indptr: Ints, counts: Ints, unknown: Ints) -> None:
-    """How often each word stands in each document; the words of a bag replace the words of the text.
-
-    A word below zero is only counted as unknown.
-    """
+def bag(ids: Ints, documents: Ints, often: Ints, bags: Quadruple) -> None:
+    """How often each word stands in each document; bags may be written over the words of the text."""
     for d in range(documents.size - 1):
-        for u in range(documents[d], documents[d + 1]):
-            unknown[d] += ids[u] < 0
-        indptr[d + 1] = fill(ids, documents[d], documents[d + 1], often, ids, counts, indptr[d])
+        fill(ids, documents[d], documents[d + 1], often, bags, d)
 
 
 @Loop

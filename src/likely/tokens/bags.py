@@ -157,9 +157,7 @@ def encode_in_parts(
     Each part has a vocabulary that begins with that of the part before; while one is looked at, the next are counted.
     """
     count, slabs = _counter(text, Reading(unit, ngrams, lowercase).checked())
-    for (a, b), bags in zip(
-        slabs, _numbered(count, slabs, Vocabulary.expecting(len(slabs) * SLAB), False, threads), strict=True
-    ):
+    for (a, b), bags in zip(slabs, _numbered(count, slabs, None, False, threads), strict=True):
         yield a, b, bags
 
 
@@ -226,16 +224,19 @@ def _counted_together(
     count: Count, slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
 ) -> Bags:
     """The bags of all slabs."""
-    known = Vocabulary.expecting(len(slabs) * SLAB) if vocabulary is None else vocabulary
+    known = Vocabulary() if vocabulary is None else vocabulary
     shelf = _Shelf(len(slabs))
-    for bags in _numbered(count, slabs, known, frozen, threads):
+    for bags in _numbered(count, slabs, vocabulary, frozen, threads):
         known = bags.vocabulary
         shelf.put(bags)
     return shelf.bags(known)
 
 
-def _numbered(count: Count, slabs: list[Any], known: Vocabulary, frozen: bool, threads: int | None) -> Iterator[Bags]:
-    """The bags of each slab under common numbers."""
+def _numbered(
+    count: Count, slabs: list[Any], vocabulary: Vocabulary | None, frozen: bool, threads: int | None
+) -> Iterator[Bags]:
+    """The bags of each slab under common numbers: those of a vocabulary, or of none yet."""
+    known = Vocabulary.expecting(len(slabs) * SLAB) if vocabulary is None else vocabulary
     counter = Counter(known if frozen else None)
     for part in _mapped(lambda slab: count(slab, counter), slabs, threads):
         if part.own is not None:

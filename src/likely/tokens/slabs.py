@@ -105,8 +105,7 @@ class Counter:
             book.table.add(spans, ids)
             own, known = (book, book.given(before)), book.table.size
         often, bags = self._desk.room("often", known + 1, np.int32), self._room(count, ids)
-        indptr, ids, counts, unknown = bags
-        _loops.bag(ids, spans.documents, often, indptr, counts, unknown)
+        _loops.bag(ids, spans.documents, often, bags)
         return self._part(bags, own)
 
     def _room(self, documents: int, ids: Ids) -> Bagged:

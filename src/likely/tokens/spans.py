@@ -175,7 +175,7 @@ def spans_of_texts(buffer: Bytes, offsets: Ints, reading: Reading, desk: Desk) -
     unit, ngrams, lowercase = reading
     if unit == "word":
         words = _words(texts_of(buffer, offsets, lowercase, desk), desk)
-        return words if ngrams == (1, 1) else _sealed(_grams(_joined(words), ngrams, whole=False))
+        return _sealed(_grams(_joined(words), ngrams, whole=False))
     nowhere = np.full(offsets.size - 1, -1, dtype=np.int64)
     units = _characters(*_normalised(buffer, offsets, nowhere, unit, lowercase, desk))
     return _sealed(_grams(units, ngrams, whole=unit == "char_wb"))

@@ -97,8 +97,8 @@ class Table:
 
     def _number(self, spans: Spans, at: int, size: int, grow: bool, ids: Ids) -> tuple[int, int]:
         text, begin, sizes, keys, _ = spans
-        where, arrays = (begin, sizes, keys), self.arrays
-        found: tuple[int, int] = _loops.number(text, where, arrays, at, size, SECRET, _shift(arrays[0]), grow, ids)
+        where, some, arrays = (begin, sizes, keys), (at, begin.size), self.arrays
+        found: tuple[int, int] = _loops.number(text, where, some, arrays, size, SECRET, _shift(arrays[0]), grow, ids)
         return found
 
     def copy(self, size: int) -> Table:
