@@ -29,6 +29,12 @@ class Word:
     evidence: tuple[float, ...]
 
 
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}h1{font-size:1.25rem}"
+    ".likely-ledger{border-collapse:collapse;display:block;overflow-x:auto}"
+    ".likely-ledger th,.likely-ledger td{padding:.2rem .7rem;border-bottom:1px solid #ccc;text-align:left}"
+    ".likely-ledger td:nth-child(n+3){font-variant-numeric:tabular-nums}"
+)
 CALIBRATION = "(calibration)"  # stands where a column would: the bias that calibration gives to each class
 
 
@@ -132,6 +138,12 @@ class Ledger:
         text.insert(1, "-" * max(map(len, text)))
         words = [line for e in self.entries if e.words for line in word_lines(e, self.classes)]
         return "\n".join([*text, *words, *(f"note: {note}" for note in self.notes)])
+
+    def page(self, title: str) -> str:
+        """The account as a page for a browser, that needs nothing but itself; the words of a text are shaded in it."""
+        head = f'<meta charset="utf-8"><title>{html.escape(clean(title))}</title><style>{STYLE}</style>'
+        verdict = f"<h1>{html.escape(clean(title))}</h1>"
+        return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{verdict}{self._repr_html_()}</body></html>\n'
 
     def _repr_html_(self) -> str:
         cell = html.escape

@@ -4,6 +4,7 @@ import csv
 import json
 import mailbox
 import os
+import re
 import tracemalloc
 import warnings
 from email.message import EmailMessage
@@ -342,3 +343,22 @@ def test_the_shell_learns_judges_predicts_and_explains_a_folder(texts: str) -> N
     assert run("evaluate", "texts.likely", texts).stdout
     assert "spam" in run("explain", "texts.likely", texts, "--row", "4").stdout
     assert "the name of the file" in run("inspect", texts).stdout
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_the_account_of_a_text_is_a_page_with_its_words_shaded() -> None:
+    likely.learn(
+        {"text": ["cheap <b>pills</b> now", "lunch at noon"] * 10, "y": ["spam", "good"] * 10},
+        "y",
+        families={"text": likely.Text()},
+    ).save("m.likely")
+    Path("one.csv").write_text("text\nlunch & <i>pills</i>\n", encoding="utf-8")
+    told = run("explain", "m.likely", "one.csv", "--row", "1", "--page", "one.html").stdout
+    page = Path("one.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert f"<h1>{told.splitlines()[0]}</h1>" in page
+    for word, label in (("lunch", "good"), ("pills", "spam")):
+        assert re.search(rf'<span style="background:hsla[^"]+" title="{label} [+][0-9.]+">{word}</span>', page)
+    assert " &amp; &lt;i&gt;" in page
+    assert "<i>" not in page
+    assert "ends in .html" in run("explain", "m.likely", "one.csv", "--page", "one.txt", expect=2).stderr

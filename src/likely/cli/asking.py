@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -87,6 +88,9 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
 @click.argument("data", type=FILE, required=False)
 @click.option("--row", type=click.IntRange(min=1), metavar="N", help="Which row of DATA, counted from 1 (the default).")
 @click.option("--set", "cells", multiple=True, metavar="COL=VALUE", help="A cell of a row typed in, instead of DATA.")
+@click.option(
+    "--page", type=FILE, metavar="OUT.html", help="Where the account goes as a page, with a text's words shaded."
+)
 @absent_option
 @reading_options
 @json_option
@@ -97,6 +101,7 @@ def explain(
     data: str | None,
     row: int | None,
     cells: Sequence[str],
+    page: str | None,
     absent: str,
     encoding: str | None,
     on_bad_rows: str,
@@ -112,6 +117,8 @@ def explain(
         raise UsageError("name DATA, or type a row in with --set COLUMN=VALUE, one of the two")
     if cells and row is not None:
         raise UsageError("--row picks a row of DATA: it has no meaning with --set")
+    if page is not None:
+        options.check_page(page, "--page")
     with options.as_file(model, terminal) as model_path:
         known = load(model_path)
         if data is None:
@@ -122,15 +129,21 @@ def explain(
                 source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
                 ledger, of = known.explain(source, number=row or 1, absent=absent), f"row {row or 1} of {data}"
                 terminal.list_rejects(reading.rejects)
+    if page is not None:
+        with export.whole_file(page) as temporary:
+            Path(temporary).write_text(ledger.page(_verdict(ledger, of)), encoding="utf-8")
     terminal.result(ledger.to_dict(), lambda: show_ledger(terminal, ledger, of))
+
+
+def _verdict(ledger: Ledger, of: str) -> str:
+    return f"{ledger.target} of {of}: {shown(ledger.label)}, with probability {ledger.posterior[ledger.label]:.4f}"
 
 
 def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
     """The account of one row, and its verdict."""
     from likely.ledger import marked, word_lines
 
-    best = ledger.posterior[ledger.label]
-    terminal.line(f"{ledger.target} of {of}: {shown(ledger.label)}, with probability {best:.4f}")
+    terminal.line(_verdict(ledger, of))
     terminal.line()
     head = [ledger.target, "value", *(f"log P(·|{shown(label)})" for label in ledger.classes), "flags"]
     terminal.table(head, ledger.lines(), right=range(2, len(head) - 1))
