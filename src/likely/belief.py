@@ -50,7 +50,7 @@ def believed(
         plain = read_off(tally, prior, calibration.edges)
     found = dict(zip(tally.blocks, plain, strict=True))
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
-    log_prior = log(prior.class_shares(tally.schema.classes, tally.classes))
+    log_prior = log(prior.class_shares(tally.schema.classes, tally.classes, tally.blocks))
     for block in tally.blocks:
         if block.name in stages:
             form = stages[block.name].form(block.family, statistics[block], log_prior)

@@ -80,7 +80,7 @@ class Model:
     @cached_property
     def class_prior(self) -> Array:
         """The share of each class before a row is looked at."""
-        return self.prior.class_shares(self.classes, self.tally.classes)
+        return self.prior.class_shares(self.classes, self.tally.classes, self.blocks)
 
     @cached_property
     def plain_parameters(self) -> tuple[Parameters, ...]:
@@ -208,12 +208,17 @@ class Model:
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 
     def recounted(self, tally: Tally) -> Model:
-        """The model of another tally: the second stage is kept, unless there are other classes than it was fitted for."""
+        """The model of another tally.
+
+        The second stage is kept, unless there are other classes than it was fitted for, or nothing left to fit it on.
+        """
         other = replace(self, tally=settled(tally))
         new = tally.schema.classes != self.classes
         fitted = bool(self.stages) or self.calibration is not None
-        refit = (fitted and new) or (other.calibrates and self.calibration is None)
-        return other.recalibrate() if refit else other
+        if (fitted and new) or other.calibrates != (self.calibration is not None):
+            return other.recalibrate()
+        kept = self.calibration and self.calibration.without_forgotten(tally.schema)
+        return replace(other, calibration=kept)
 
     def relearn(
         self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None
@@ -255,8 +260,7 @@ class Model:
         if not isinstance(other, Model):
             return NotImplemented
         declared = ordered({*self.declared, *other.declared})
-        both = replace(self, tally=self.tally + other.tally, declared=declared)
-        return both.recalibrate() if self.stages or other.stages or self.calibration or other.calibration else both
+        return replace(self, tally=self.tally + other.tally, declared=declared).recalibrate()
 
     def count(self, rows: Any, reading: Reading | None = None, weights: Any = None) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
@@ -294,11 +298,11 @@ class Model:
         return self.recounted(with_room(left, self.prior))
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
-        """Write the model file, whole or not at all, and return its digest."""
+        """Write the model file, whole or not at all, and return its digest; it is read back before it takes its place."""
         names = ("missing", "weights", "declared", "average", "dependence")
         settings = {name: getattr(self, name) for name in names}
         parts = to_file(self.tally, self.prior, settings, self.stages, self.calibration)
-        return store.write(path, *parts, replacing=replacing)
+        return store.write(path, *parts, replacing=replacing, check=from_file)
 
     def __repr__(self) -> str:
         size = f"{len(self.classes)} classes, {len(self.schema.columns)} columns, {self.tally.rows:,} rows counted"

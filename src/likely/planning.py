@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -221,4 +221,15 @@ def _blocks(columns: Sequence[Column], given: Mapping[str, Block], plain: bool) 
     for column in columns:
         own = Block(usual[column.kind], (column.name,))
         blocks[given.get(column.name, own)] = None
+    _refuse_one_name(blocks)
     return tuple(blocks)
+
+
+def _refuse_one_name(blocks: Iterable[Block]) -> None:
+    """Refuse a column that is called as a block of other columns would be: weights and priors go by these names."""
+    named: dict[str, Block] = {}
+    for block in blocks:
+        other = named.setdefault(block.name, block)
+        if other is not block:
+            both = f"{list(other.columns)} and {list(block.columns)}"
+            raise UsageError(f"{both} would both be called {block.name!r}: rename a column, or do not join these")

@@ -308,10 +308,12 @@ class Priors:
         if odd:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
 
-    def class_shares(self, classes: Sequence[Any], seen: Array) -> Array:
-        """The share of each class: as given, or counted with the imagined rows."""
+    def class_shares(self, classes: Sequence[Any], seen: Array, blocks: Sequence[Block] = ()) -> Array:
+        """The share of each class: as given, or counted with the pseudocounts; equal for complement Naive Bayes."""
         if isinstance(self.classes, Mapping):
             return np.array([self.classes.get(label, 0.0) for label in classes])
+        if self.classes is None and blocks and all(getattr(b.family, "kind", "") == "complement" for b in blocks):
+            return np.full(len(classes), 1.0 / max(len(classes), 1))
         own = Pseudocount(0.5) if self.classes is None and self.default.chosen else self.classes
         counts = seen if own is None else seen + own.pseudocounts(classes)
         whole = counts.sum()

@@ -1,14 +1,15 @@
-"""A fair sample of rows that merges: those with the lowest keys, a key being a number made from the row itself.
+"""A mergeable random sample of rows: those with the lowest keys, a key being a hash of the row itself.
 
-Of any rows, in any order and any split, the same ones are kept. Rows that are alike have one key and are kept as one, with
-their weights added up, so that a weight is a number of copies here too.
+Of any rows, in any order and any split, the same ones are kept. Equal rows have one key and are kept once, with their weights
+added up, so that a weight is a number of copies here too. Rows that differ may share a key (the hash takes 1, "1" and "01" for
+one value, because another table may write it so): equal keys only say where to look, the cells decide.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ OPEN = np.iinfo(np.int64).max
 class Reservoir:
     """Rows with their class and weight: categories as places in their columns (-1 is missing), numbers as they are."""
 
-    keys: Ints  # rising
+    keys: Ints  # rising; rows of one key stand in the order of their cells
     labels: Ints
     weights: Array
     columns: Mapping[str, NDArray[Any]]
@@ -40,7 +41,7 @@ class Reservoir:
     @staticmethod
     def of(keys: Ints, labels: Ints, weights: Array, columns: Mapping[str, NDArray[Any]]) -> Reservoir:
         """The reservoir of some rows, in any order, with any rows alike."""
-        rows, whole, limit = lowest(keys, weights, most_rows(len(columns)))
+        rows, (whole,), limit = lowest(keys, [weights], most_rows(len(columns)), _picker(labels, columns))
         return Reservoir(keys[rows], labels[rows], whole, {name: x[rows] for name, x in columns.items()}, limit)
 
     def __len__(self) -> int:
@@ -58,19 +59,18 @@ class Reservoir:
     def __add__(self, other: Reservoir) -> Reservoir:
         limit = min(self.limit, other.limit)
         parts = [part.take(np.flatnonzero(part.keys < limit)) for part in (self, other)]
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in self.columns}
-        keys, labels, weights = (np.concatenate([getattr(p, n) for p in parts]) for n in ("keys", "labels", "weights"))
-        both = Reservoir.of(keys, labels, weights, columns)
+        both = Reservoir.of(*_concatenated(parts))
         return replace(both, limit=min(limit, both.limit))
 
     def __sub__(self, other: Reservoir) -> Reservoir:
         """Without the weight of the other's rows. Rows that had no room before are not called back."""
-        place = np.minimum(np.searchsorted(self.keys, other.keys), max(len(self) - 1, 0))
-        found = self.keys[place] == other.keys if len(self) else np.zeros(len(other), bool)
-        weights = self.weights.copy()
-        weights[place[found]] -= other.weights[found]
-        left = np.flatnonzero(weights > 1e-9 * self.weights)
-        return replace(self, weights=weights).take(left)
+        keys, labels, _, columns = _concatenated([self, other])
+        had = np.append(self.weights, np.zeros(len(other)))
+        gone = np.append(np.zeros(len(self)), other.weights)
+        rows, (had, gone), _ = lowest(keys, [had, gone], len(keys), _picker(labels, columns))
+        left = np.flatnonzero(had - gone > 1e-9 * had)
+        picked = {name: x[rows[left]] for name, x in columns.items()}
+        return Reservoir(keys[rows[left]], labels[rows[left]], (had - gone)[left], picked, self.limit)
 
     def __mul__(self, factor: float) -> Reservoir:
         return (
@@ -81,11 +81,13 @@ class Reservoir:
         """The same rows with class i at labels[i] and value i of a column at places[name][i]; -1 drops a class's rows."""
         columns = {name: _moved(x, places[name]) if name in places else x for name, x in self.columns.items()}
         moved = replace(self, columns=columns)
-        if labels is None:
-            return moved
-        there = np.asarray(labels)[self.labels] if len(self) else self.labels
-        moved = replace(moved, labels=there)
-        return moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
+        if labels is not None:
+            there = np.asarray(labels)[self.labels] if len(self) else self.labels
+            moved = replace(moved, labels=there)
+            moved = moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
+        if (moved.keys[1:] == moved.keys[:-1]).any():  # rows of one key stand in the order of their cells
+            return moved.take(_ranked(moved.keys, _picker(moved.labels, moved.columns)))
+        return moved
 
     def without_cells(self, columns: Iterable[Column]) -> Reservoir:
         """The same rows, in which every cell of these columns is missing."""
@@ -116,14 +118,67 @@ def most_rows(columns: int) -> int:
     return max(FEWEST, min(ROWS, CELLS // max(columns, 1)))
 
 
-def lowest(keys: Ints, weights: Array, most: int) -> tuple[NDArray[np.intp], Array, int]:
-    """The rows of the lowest keys, one for all that are alike; their weights together; and the key that had no room."""
-    order = np.argsort(keys)
+Cells = Callable[[NDArray[np.intp]], list[NDArray[Any]]]  # the label and every cell of some rows
+
+
+def lowest(
+    keys: Ints, weights: Sequence[Array], most: int, cells: Cells
+) -> tuple[NDArray[np.intp], list[Array], int]:
+    """The rows of the lowest keys, equal rows as one with their weights added up; and the key that had no room."""
+    if not len(keys):
+        return np.zeros(0, np.intp), list(weights), OPEN
+    order = _ranked(keys, cells)
+    first = np.flatnonzero(np.append(True, ~_like_before(keys, order, cells)))
+    limit = OPEN
+    kept = len(first)
+    if len(first) > most:
+        limit = int(keys[order[first[most]]])
+        kept = int(np.searchsorted(keys[order[first]], limit))  # rows of one key are kept together, or not at all
+    return order[first[:kept]], [np.add.reduceat(w[order], first)[:kept] for w in weights], limit
+
+
+def _ranked(keys: Ints, cells: Cells) -> NDArray[np.intp]:
+    """The order of the rows by key; where rows of one key differ, by their cells."""
+    order = np.argsort(keys, kind="stable")
     rising = keys[order]
-    first = np.flatnonzero(np.concatenate([[True], rising[1:] != rising[:-1]])) if len(keys) else order
-    whole = np.add.reduceat(weights[order], first) if len(keys) else weights
-    limit = int(rising[first[most]]) if len(first) > most else OPEN
-    return order[first[:most]], whole[:most], limit
+    new = np.append(True, rising[1:] != rising[:-1]) if len(keys) else np.zeros(0, bool)
+    if new.all():
+        return order
+    start = np.maximum.accumulate(np.where(new, np.arange(len(keys)), 0))
+    again = np.flatnonzero(~new)
+    odd = again[~_equal(cells(order[again]), cells(order[start[again]]))]
+    if len(odd):  # look-alikes, or a collision: only the rows of these keys are sorted by their cells
+        mixed_up = np.flatnonzero(np.isin(start, start[odd]))
+        rows = order[mixed_up]
+        order[mixed_up] = rows[np.lexsort((*cells(rows)[::-1], keys[rows]))]
+    return order
+
+
+def _like_before(keys: Ints, order: NDArray[np.intp], cells: Cells) -> NDArray[np.bool_]:
+    """Whether each row but the first equals the one before it, in this order."""
+    same: NDArray[np.bool_] = keys[order[1:]] == keys[order[:-1]]
+    at = np.flatnonzero(same)
+    if len(at):
+        same[at] = _equal(cells(order[at + 1]), cells(order[at]))
+    return same
+
+
+def _equal(some: list[NDArray[Any]], others: list[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which rows have the same cells, two missing ones being the same."""
+    same = np.ones(len(some[0]), bool)
+    for a, b in zip(some, others, strict=True):
+        same &= (a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b
+    return same
+
+
+def _picker(labels: Ints, columns: Mapping[str, NDArray[Any]]) -> Cells:
+    return lambda rows: [labels[rows], *(columns[name][rows] for name in sorted(columns))]
+
+
+def _concatenated(parts: Sequence[Reservoir]) -> tuple[Ints, Ints, Array, dict[str, NDArray[Any]]]:
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    keys, labels, weights = (np.concatenate([getattr(p, n) for p in parts]) for n in ("keys", "labels", "weights"))
+    return keys, labels, weights, columns
 
 
 def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
@@ -132,7 +187,7 @@ def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def hashes(values: Sequence[Any], name: str) -> Words:
-    """A number for every value, the same on every machine; 1, 1.0, True and their spellings are one value."""
+    """A hash of every value, the same on every machine; 1, 1.0, True and all their spellings have one."""
     if isinstance(values, range):
         return number_hashes(np.array(values, dtype=np.float64), name)
     return mixed(np.array([_number(value) for value in values], dtype=np.uint64) ^ seed(name))

@@ -20,12 +20,13 @@ import os
 import stat
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +34,30 @@ from numpy.typing import NDArray
 from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
 
 MAGIC = b"LIKELY\r\n"
-VERSION = 1
+VERSION = 2  # 1 had all values of a column, however many, in the header
 TYPES = ("<f8", "<i8", "<i4", "|u1")
 SAVING = ".saving"
-LONGEST_HEADER = 1 << 28  # bytes: what a file claims beyond that is not believed
+LONGEST_HEADER = 1 << 26  # bytes: what a file claims beyond that is not believed
+MOST_PARTS = 4_000_000  # lists and objects in a header: each takes twenty times the memory that it takes in the file
+BLOCK = 1 << 20
 _FIXED = struct.Struct("<8sIQ32s")
 
 Array = NDArray[np.float64]
+Check = Callable[[Mapping[str, Any], Mapping[str, Array]], Any]  # ValueError where they are no model
 
 
 def write(
-    path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Array], replacing: str | None = None
+    path: str | Path,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    replacing: str | None = None,
+    check: Check | None = None,
 ) -> str:
-    """Write a model file atomically and return its digest; `replacing` is the digest the old file must still have."""
+    """Write a model file atomically and return its digest.
+
+    `replacing` is the digest the old file must still have. The new file is read back, and shown to `check`, before it takes
+    the place of the old one: what could not be read again is never written.
+    """
     arrays = {name: np.ascontiguousarray(array, dtype=_type(array)) for name, array in arrays.items()}
     listed = {name: [_type(array), *array.shape] for name, array in arrays.items()}
     try:
@@ -54,19 +66,40 @@ def write(
         ).encode()
     except ValueError as error:
         raise UsageError(f"the model cannot be written: {error}") from None
-    if len(text) > LONGEST_HEADER:
+    if len(text) > LONGEST_HEADER or _parts(text) > MOST_PARTS:
         raise UsageError(f"the model cannot be written: its values fill {len(text):,} bytes, too many for a header")
     blobs = [array.tobytes() for array in arrays.values()]
     digest = _digest(VERSION, text, blobs)
     try:
-        _replace(path, (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), replacing)
+        _replace(path, (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), replacing, partial(_verify, check))
+    except SaveError:
+        raise
     except OSError as error:
         remedy = "choose another place: a folder that exists, may be written to and has room"
         raise SaveError(f"{str(path)!r} cannot be written: {error.strerror or error}", remedy=remedy) from None
     return digest.hex()
 
 
-def _replace(path: str | Path, parts: tuple[bytes, ...], replacing: str | None) -> None:
+def _verify(check: Check | None, temporary: str) -> None:
+    """Read back what was written; what would be refused later is refused now."""
+    try:
+        header, arrays, _ = read(temporary)
+        if check:
+            check(header, arrays)
+    except ValueError as error:
+        raise SaveError(
+            f"the model was not saved: read back, its file would be refused ({error})",
+            remedy="what stood there before still does; please report it with the data that led to it",
+        ) from None
+
+
+def _parts(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
+
+
+def _replace(
+    path: str | Path, parts: tuple[bytes, ...], replacing: str | None, verify: Callable[[str], None]
+) -> None:
     """Put a new file in the place of the old one, whole or not at all."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -81,6 +114,7 @@ def _replace(path: str | Path, parts: tuple[bytes, ...], replacing: str | None) 
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
+            verify(temporary)
             os.chmod(temporary, _mode(target))
             with _only_writer(target.parent) as folder:
                 if replacing is not None and _stored_digest(target) != replacing:
@@ -105,27 +139,37 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
             size = os.fstat(file.fileno()).st_size  # of this very file: another may take its place any moment
             start = file.read(_FIXED.size)
             length = _header_length(start, size, path)
-            text = file.read(length)
-            header, listed = _header(text, size - _FIXED.size - length, path)
+            _check_digest(file, start, path)  # before a byte of it is looked at
+            file.seek(_FIXED.size)
+            header, listed = _header(file.read(length), size - _FIXED.size - length, path)
             body = file.read(size - _FIXED.size - length)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    _, version, _, digest = _FIXED.unpack(start)
-    if _digest(version, text, [body]) != digest:
-        raise ModelFileError(f"{str(path)!r} is damaged: its checksum does not fit its content")
     try:
         arrays = _arrays(listed, body)
     except ValueError as error:
         raise ModelFileError(f"{str(path)!r} is no model: {error}") from None
-    return header, arrays, digest.hex()
+    return header, arrays, _FIXED.unpack(start)[3].hex()
+
+
+def _check_digest(file: BinaryIO, start: bytes, path: str | Path) -> None:
+    """Refuse what is damaged; read in blocks, so that a huge file takes no memory for it."""
+    _, version, length, digest = _FIXED.unpack(start)
+    hasher = hashlib.sha256(MAGIC + struct.pack("<IQ", version, length))
+    while block := file.read(BLOCK):
+        hasher.update(block)
+    if hasher.digest() != digest:
+        raise ModelFileError(f"{str(path)!r} is damaged: its checksum does not fit its content")
 
 
 def _header(text: bytes, rest: int, path: str | Path) -> tuple[dict[str, Any], dict[str, tuple[str, list[int]]]]:
     """The header, and type and shape of each array; refused before more is read if they do not fill the file."""
     try:
-        header = json.loads(text, parse_constant=_no_constant)
+        if _parts(text) > MOST_PARTS:
+            raise ValueError("its header has more parts than any model")
+        header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_twice)
         listed = {name: (str(kind), [_whole(n) for n in shape]) for name, (kind, *shape) in header["arrays"].items()}
         sizes = [_size(*each) for each in listed.values()]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -134,6 +178,13 @@ def _header(text: bytes, rest: int, path: str | Path) -> tuple[dict[str, Any], d
     if sum(sizes) != rest:
         raise ModelFileError(f"{str(path)!r} is damaged or cut off: its arrays do not fill it")
     return header, listed
+
+
+def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("an entry of its header is there twice")
+    return made
 
 
 def _no_constant(name: str) -> Any:
@@ -156,6 +207,8 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
     if len(start) < _FIXED.size or not start.startswith(MAGIC):
         raise ModelFileError(f"{str(path)!r} is not a Likely model file")
     _, version, length, _ = _FIXED.unpack(start)
+    if version < 1:
+        raise ModelFileError(f"{str(path)!r} is of version {version}, which never was: it is damaged, or no model")
     if version > VERSION:
         raise ModelFileError(
             f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely"
@@ -238,7 +291,7 @@ def _sweep(target: Path) -> None:
 
 
 # Values that JSON has no word for are written as {"type": ..., "value": ...}.
-_TAGS: dict[str, tuple[type, Any, Any]] = {
+TAGS: dict[str, tuple[type, Any, Any]] = {
     "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
     "date": (date, date.isoformat, date.fromisoformat),
     "time": (time, time.isoformat, time.fromisoformat),
@@ -256,7 +309,7 @@ def to_json(value: Any, column: str) -> Any:
         return value
     if isinstance(value, tuple):
         return {"type": "tuple", "value": [to_json(part, column) for part in value]}
-    for tag, (kind, write_value, _) in _TAGS.items():
+    for tag, (kind, write_value, _) in TAGS.items():
         if isinstance(value, kind):
             return {"type": tag, "value": write_value(value)}
     kind_name = type(value).__name__
@@ -271,4 +324,4 @@ def from_json(value: Any) -> Any:
         return value
     if value["type"] == "tuple":
         return tuple(from_json(part) for part in value["value"])
-    return _TAGS[value["type"]][2](value["value"])
+    return TAGS[value["type"]][2](value["value"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, UsageError
 from likely.families import Binomial, Block, counted_alike
-from likely.families.statistics import Counts, Scatter, Statistic, subtract_counts
+from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY, Column, Schema
 
@@ -44,9 +44,12 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         a, b = self._aligned(other)
-        statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+            statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
+            classes = a.classes + b.classes
+        _refuse_overflow(a.blocks, statistics, classes)
         sample = None if a.sample is None or b.sample is None else a.sample + b.sample
-        return Tally(a.schema, a.blocks, a.classes + b.classes, statistics, a.rows + b.rows, sample)
+        return Tally(a.schema, a.blocks, classes, statistics, a.rows + b.rows, sample)
 
     def __sub__(self, other: Tally) -> Tally:
         """Taking back what was counted; refused where it was never counted or digits would be lost."""
@@ -224,6 +227,16 @@ class Tally:
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], classes: Array) -> None:
+    """Refuse a sum that is no number any more; counts are finite as long as the class totals are."""
+    remedy = "use smaller numbers or weights"
+    if not np.isfinite(classes).all():
+        raise DataError("the weights of the rows are too large to be added up", remedy=remedy)
+    for block, statistic in zip(blocks, statistics, strict=True):
+        if isinstance(statistic, Moments | Scatter) and not finite(statistic):
+            raise DataError("holds numbers that are too large to be added up", column=block.name, remedy=remedy)
 
 
 def _picked(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:

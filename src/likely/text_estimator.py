@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -129,12 +128,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         return Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
 
     def _model(self, tally: Any) -> Model:
-        classes = tally.schema.classes
-        # A complement model compares each class with the rest, and the textbook's has no class prior.
-        equal: Mapping[Any, float] | None = (
-            dict.fromkeys(classes, 1 / len(classes)) if self.kind == "complement" else None
-        )
-        return Model(tally, priors(self.smoothing, equal, classes), missing=())
+        return Model(tally, priors(self.smoothing, None, tally.schema.classes), missing=())
 
     def _believe(self, model: Model) -> None:
         self.model_ = model

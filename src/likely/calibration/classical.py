@@ -77,17 +77,20 @@ def _judged(pair: Pair, cells: Cells, rows: Rows) -> Pair:
     return Pair(pair.seen, pair.shrink, float(rows.weights @ each), float(np.sqrt(rows.weights @ (each * each))))
 
 
-def chosen_pairs(columns: dict[int, Searched], rows: Rows, tree: bool) -> dict[Set, tuple[Pair, Cells]]:
-    """All pairs of columns, or those of the widest tree that spans them."""
+def chosen_pairs(
+    columns: dict[int, Searched], names: Sequence[str], rows: Rows, tree: bool
+) -> dict[Set, tuple[Pair, Cells]]:
+    """All pairs of columns, or those of the widest tree that spans them; the order of the columns makes no difference."""
     found: dict[Set, tuple[Pair, Cells]] = {}
-    for pair in combinations(list(columns)[:COLUMNS], 2):
+    for pair in combinations(sorted(columns, key=lambda i: names[i])[:COLUMNS], 2):
         axes, cells = Searched.together([columns[i] for i in pair])
         found[pair] = (count_pair(axes, cells, rows), cells)
     if not tree:
         return found
     joined = {i: i for i in columns}
     kept: dict[Set, tuple[Pair, Cells]] = {}
-    for widest in sorted(found, key=lambda pair: -found[pair][0].information()):
+    # Pairs that tell equally much, but for rounding, stand in the order of their names.
+    for widest in sorted(found, key=lambda pair: -round(found[pair][0].information(), 12)):
         one, two = joined[widest[0]], joined[widest[1]]
         if one != two:
             kept[widest] = found[widest]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from likely.calibration.parts import Calibration, Interaction
 from likely.reservoir import Reservoir
-from likely.schema import CATEGORY, NUMBER, Schema
-from likely.store import from_json, to_json
+from likely.schema import Schema
+from likely.store import from_json
 
 Arrays = dict[str, NDArray[Any]]
 Written = Mapping[str, Any]
@@ -27,36 +27,21 @@ def sample_out(sample: Reservoir) -> tuple[dict[str, Any], Arrays]:
     return {"columns": list(sample.columns), "limit": sample.limit}, arrays
 
 
-def sample_in(written: Written, arrays: Arrays, schema: Schema) -> Reservoir:
-    """The rows that were kept; ValueError where they do not fit the columns."""
-    names = written["columns"]
-    columns = {name: _with_gaps(arrays.pop(str(i)), arrays.pop(f"gaps{i}")) for i, name in enumerate(names)}
-    made = Reservoir(arrays.pop("keys"), arrays.pop("labels"), arrays.pop("weights"), columns, int(written["limit"]))
-    expected = [c.name for c in schema.columns if c.kind in (CATEGORY, NUMBER)]
-    rows = (len(made),)
-    sound = not arrays and sorted(names) == sorted(expected) and made.keys.dtype == np.int64
-    sound = sound and made.labels.shape == made.weights.shape == rows and bool((made.weights > 0).all())
-    sound = sound and bool((np.diff(made.keys) > 0).all()) and _within(made.labels, 0, len(schema.classes))
-    for name, x in columns.items() if sound else ():
-        values = schema.by_name[name].values
-        numbers = schema.by_name[name].kind == NUMBER
-        sound = sound and x.shape == rows and (x.dtype == np.float64 if numbers else _within(x, -1, len(values)))
-    if not sound:
-        raise ValueError("the sample of rows does not fit the columns")
-    return made
+def sample_in(written: Written, arrays: Arrays) -> Reservoir:
+    """The rows that were kept."""
+    columns = {n: _with_gaps(arrays[str(i)], arrays[f"gaps{i}"]) for i, n in enumerate(written["columns"])}
+    return Reservoir(arrays["keys"], arrays["labels"], arrays["weights"], columns, written["limit"])
 
 
 def _with_gaps(x: NDArray[Any], gaps: NDArray[Any]) -> NDArray[Any]:
-    if not _within(gaps, 0, len(x)) or (len(gaps) and x.dtype != np.float64):
-        raise ValueError("the gaps of a column do not fit it")
     if len(gaps):
         x = x.copy()
         x[gaps] = np.nan
     return x
 
 
-def calibration_out(fitted: Calibration) -> tuple[dict[str, Any], Arrays]:
-    """The calibration: readable numbers in the header, tables in the arrays."""
+def calibration_out(fitted: Calibration, schema: Schema) -> tuple[dict[str, Any], Arrays]:
+    """The calibration: readable numbers in the header, tables in the arrays; values as places among today's values."""
     header: dict[str, Any] = {
         "weights": dict(fitted.weights),
         "absent": {name: weight for name, (weight, _) in fitted.absent.items()},
@@ -64,7 +49,7 @@ def calibration_out(fitted: Calibration) -> tuple[dict[str, Any], Arrays]:
         "counted": fitted.counted,
         "gains": dict(fitted.gains),
         "edges": list(fitted.edges),
-        "values": {name: [to_json(v, name) for v in values] for name, values in fitted.values.items()},
+        "values": list(fitted.values),
         "interactions": [
             {"columns": list(each.columns), "weight": each.weight, "gain": each.gain, "error": each.error}
             for each in fitted.interactions
@@ -73,6 +58,9 @@ def calibration_out(fitted: Calibration) -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {"bias": fitted.bias}
     arrays |= {f"absent{i}": table for i, (_, table) in enumerate(fitted.absent.values())}
     arrays |= {f"edges{i}": edges for i, edges in enumerate(fitted.edges.values())}
+    for i, (name, values) in enumerate(fitted.values.items()):
+        place = schema.by_name[name].code
+        arrays[f"values{i}"] = np.array([place.get(value, -1) for value in values], np.int64)
     for i, each in enumerate(fitted.interactions):
         arrays[f"table{i}"] = each.table
         arrays |= {f"groups{i}.{j}": groups for j, groups in enumerate(each.groups)}
@@ -80,40 +68,25 @@ def calibration_out(fitted: Calibration) -> tuple[dict[str, Any], Arrays]:
 
 
 def calibration_in(written: Written, arrays: Arrays, schema: Schema) -> Calibration:
-    """The calibration that was written; ValueError where it does not fit together."""
-    classes = len(schema.classes)
-    values = {name: tuple(from_json(v) for v in listed) for name, listed in written["values"].items()}
-    edges = {name: arrays.pop(f"edges{i}") for i, name in enumerate(written["edges"])}
-    absent = {n: (float(w), arrays.pop(f"absent{i}")) for i, (n, w) in enumerate(written["absent"].items())}
+    """The calibration that was written."""
+    edges = {name: arrays[f"edges{i}"] for i, name in enumerate(written["edges"])}
+    absent = {n: (float(w), arrays[f"absent{i}"]) for i, (n, w) in enumerate(written["absent"].items())}
     interactions = []
     for i, each in enumerate(written["interactions"]):
-        groups = tuple(arrays.pop(f"groups{i}.{j}") for j in range(len(each["columns"])))
+        groups = tuple(arrays[f"groups{i}.{j}"] for j in range(len(each["columns"])))
         numbers = (float(each[part]) for part in ("weight", "gain", "error"))
-        interactions.append(Interaction(tuple(each["columns"]), groups, arrays.pop(f"table{i}"), *numbers))
-    weights = {str(name): float(weight) for name, weight in written["weights"].items()}
-    bias, temperature = arrays.pop("bias"), float(written["temperature"])
-    gains = {str(name): float(gain) for name, gain in written["gains"].items()}
-    made = Calibration(
-        weights, absent, bias, temperature, tuple(interactions), edges, values, float(written["counted"]), gains
-    )
-    tables = [table for _, table in absent.values()]
-    sound = not arrays and bias.shape == (classes,) and all(table.shape == (2, classes) for table in tables)
-    sound = sound and all((np.diff(cut) > 0).all() and np.isfinite(cut).all() for cut in edges.values())
-    if not sound or not all(_fits(each, made, classes) for each in interactions):
-        raise ValueError("the calibration does not fit the columns")
-    return made
+        interactions.append(Interaction(tuple(each["columns"]), groups, arrays[f"table{i}"], *numbers))
+    weights = {name: float(weight) for name, weight in written["weights"].items()}
+    gains = {name: float(gain) for name, gain in written["gains"].items()}
+    return Calibration(
+        weights, absent, arrays["bias"], float(written["temperature"]), tuple(interactions), edges,
+        _values_in(written["values"], arrays, schema), float(written["counted"]), gains,
+    )  # fmt: skip
 
 
-def _fits(each: Interaction, fitted: Calibration, classes: int) -> bool:
-    """Whether a table has a cell for each combination of its columns' groups."""
-    cells = 1
-    for name, groups in zip(each.columns, each.groups, strict=True):
-        codes = len(fitted.edges[name]) + 1 if name in fitted.edges else len(fitted.values[name])
-        if groups.shape != (codes + 1,) or not _within(groups, 0, int(groups[-1]) + 1):
-            return False
-        cells *= int(groups[-1]) + 1
-    return each.table.shape == (cells, classes)
-
-
-def _within(x: NDArray[Any], low: int, high: int) -> bool:
-    return x.dtype.kind == "i" and bool(((x >= low) & (x < high)).all())
+def _values_in(written: Any, arrays: Arrays, schema: Schema) -> dict[str, tuple[Any, ...]]:
+    """The categories as they were when the calibration was fitted: None in the place of one that was forgotten."""
+    if isinstance(written, dict):  # as files of version 1 have them
+        return {name: tuple(from_json(value) for value in listed) for name, listed in written.items()}
+    today = {name: (*schema.by_name[name].values, None) for name in written}
+    return {name: tuple(today[name][i] for i in arrays[f"values{j}"].tolist()) for j, name in enumerate(written)}

@@ -248,7 +248,7 @@ class Fit:
         """Pairs of columns as the textbooks choose them: a tree with a weight for each, or all with one in common."""
         rows = Rows(self.sample.labels, self.sample.weights, self.shares())
         searched = {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
-        pairs = chosen_pairs(searched, rows, tree)
+        pairs = chosen_pairs(searched, [term.name for term in self.terms], rows, tree)
         if not pairs:
             return
         self.tables = {pair: table for pair, (table, _) in pairs.items()}
@@ -286,6 +286,7 @@ class Fit:
         names = [term.name for term in self.terms]
         interactions = []
         shared = np.full(len(self.tables), together[0]) if self.shared else together
+        combined = {names[i] for columns in self.tables for i in columns}
         for (columns, table), weight in zip(self.tables.items(), shared.tolist(), strict=True):
             if weight > NEGLIGIBLE:
                 parts: list[Any] = [self.terms[i].searched for i in columns]
@@ -299,7 +300,7 @@ class Fit:
             self.temperature,
             tuple(interactions),
             {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)},
-            {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY},
+            {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY and c.name in combined},
             float(tally.classes.sum()),
             self.rises(),
         )

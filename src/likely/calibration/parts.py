@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likely.families.base import Parameters
 from likely.families.forms import Cells, Lookup, Scaled
+from likely.schema import Schema
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int32]
@@ -56,7 +57,7 @@ class Calibration:
     temperature: float
     interactions: tuple[Interaction, ...]
     edges: Mapping[str, Array]  # of the bins, as they were when this was fitted
-    values: Mapping[str, tuple[Any, ...]]  # of the categories, as they were
+    values: Mapping[str, tuple[Any, ...]]  # of the categories in interactions, as they were; None: forgotten since
     counted: float  # the weight of the rows when this was fitted: other rows now, and it is stale
     gains: Mapping[str, float] = field(default_factory=dict)  # log loss a row that leaving a column out would cost
 
@@ -76,6 +77,15 @@ class Calibration:
             table[-1] += much * said[1]
         return replace(parameters, form=replace(form, table=table))
 
+    def without_forgotten(self, schema: Schema) -> Calibration:
+        """The same calibration, in which no value is named that the schema does not know any more."""
+        kept = {}
+        for name, values in self.values.items():
+            column = schema.by_name[name]
+            today = (None if value is None else column.canonical(value) for value in values)
+            kept[name] = tuple(value if value in column.code else None for value in today)
+        return self if kept == self.values else replace(self, values=kept)
+
     def together(self, columns: Mapping[str, tuple[Any, ...] | int]) -> list[Parameters]:
         """What columns say together; `columns` has the values of today's categories, or how many bins there are."""
         found = []
@@ -89,8 +99,8 @@ class Calibration:
         """Where each code of today, then an unseen value and a missing cell, stood when this was fitted."""
         if isinstance(today, int):
             return np.arange(today + 2)
-        then = {value: i for i, value in enumerate(self.values[name])}
-        known = len(then)
+        then = {value: i for i, value in enumerate(self.values[name]) if value is not None}
+        known = len(self.values[name])
         return np.array([*(then.get(value, known) for value in today), known, known + 1])
 
     def __eq__(self, other: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,16 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
     most = most_rows(len(empty.columns))
     some = _candidates(keys, np.flatnonzero((w > 0) & (keys < limit.value)), most)
-    chosen, whole, beyond = lowest(keys[some], w[some], most)
+
+    def column(name: str, rows: NDArray[np.intp]) -> NDArray[Any]:
+        return _places(found[name], rows) if name in found else batch.numbers([name], 0, batch.rows)[rows, 0]
+
+    def cells(chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
+        return [y[some[chosen]], *(column(name, some[chosen]) for name in sorted(empty.columns))]
+
+    chosen, (whole,), beyond = lowest(keys[some], [w[some]], most, cells)
     rows = some[chosen]
-    columns: dict[str, NDArray[np.int32] | Array] = {n: _places(found[n], rows) for n in categories}
-    columns |= {name: batch.numbers([name], 0, batch.rows)[rows, 0] for name in numbers}
-    return Reservoir(keys[rows], y[rows], whole, {name: columns[name] for name in empty.columns}, beyond)
+    return Reservoir(keys[rows], y[rows], whole, {name: column(name, rows) for name in empty.columns}, beyond)
 
 
 def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ from likely.engines.weights import check_weights
 from likely.errors import DataError
 from likely.families import Binned, Block, Categorical, Encoded, Gaussian, Text
 from likely.families.categorical import count_tables
-from likely.families.statistics import Counts, Statistic, totals
+from likely.families.statistics import Counts, Statistic, finite, totals
 from likely.families.words import Words
 from likely.schema import CATEGORY, Column, Schema, ordered
 from likely.sources.batch import Batch, Coded, Frame
@@ -226,7 +226,7 @@ def _count_group(
     with np.errstate(all="ignore"):  # what is not finite is named below
         counted = in_parallel(count, [(some, a, b) for some in wanted for a, b in parts])
     sums = [s for i in range(0, len(counted), len(parts)) for s in totals(counted[i : i + len(parts)])]
-    if numbers and not all(np.isfinite(x).all() for s in sums for x in s.arrays().values()):
+    if numbers and not all(map(finite, sums)):
         _refuse_first(batch, group, numbers, y, w, parts)
     return sums
 

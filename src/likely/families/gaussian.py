@@ -13,14 +13,13 @@ from likely import kernels, sharing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
 from likely.families.forms import Parabola
-from likely.families.statistics import Array, Moments, Statistic
+from likely.families.statistics import LARGEST, Array, Moments, Statistic
 from likely.schema import Column
 
 # What shares a variance, as axes of columns × classes.
 SHARED: dict[str | None, tuple[int, ...]] = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}
 # A standard deviation below this share of the mean is rounding, not spread: a constant 0.1 is not exactly constant.
 ROUNDING = 1e-13
-LARGEST = 1e150  # larger numbers overflow when squared
 STRETCH = 8_192  # rows: a multiple of the chunks that the kernel merges, so that the sums are the same
 SMALLEST = 1e-290  # a variance below this overflows when it divides
 

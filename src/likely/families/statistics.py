@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 EPSILON = float(np.finfo(np.float64).eps)
+LARGEST = 1e150  # larger numbers overflow when squared
 # Share of a spread or a mean that rounding may have eaten before a subtraction is refused: six digits must be left.
 LOSSY = 1e-6
 LOST_DIGITS = (
@@ -77,6 +78,13 @@ class _Arrays:
         return all(np.array_equal(a, b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def finite(statistic: Statistic) -> bool:
+    """Whether a statistic can go on being added to: every number is finite, and every mean can be squared."""
+    arrays = statistic.arrays()
+    mean = arrays.get("mean", np.zeros(0))
+    return bool((np.abs(mean) <= LARGEST).all()) and all(np.isfinite(array).all() for array in arrays.values())
 
 
 def subtract_counts(whole: Array, part: Array) -> Array:

@@ -217,8 +217,7 @@ class Bag:
         total, imagined = self.totals
         extra = self.pseudocount + self.background * seen.sum(1, keepdims=True) / max(float(total.sum()), 1e-300)
         if self.family.kind == "bernoulli":
-            share = (seen + extra) / (self.words.documents + 2 * self.pseudocount)
-            return np.where(alive, log(share) - log(1.0 - share), 0.0)
+            return np.where(alive, log(seen + extra) - log(self._without(seen, extra)), 0.0)
         if self.family.kind == "complement":
             seen, total = seen.sum(1, keepdims=True) - seen, total.sum() - total
         found = log(seen + extra) - log(total + imagined)
@@ -235,9 +234,14 @@ class Bag:
         if self.family.kind != "bernoulli":
             return np.zeros(self.words.classes)
         seen = self.words.seen[self.words.seen.any(1)]
-        share = (seen + self.pseudocount) / (self.words.documents + 2 * self.pseudocount)
+        whole = self.words.documents + 2 * self.pseudocount
+        absent = log(self._without(seen, self.pseudocount)) - log(whole)
         # One class a line, so that NumPy adds in pairs: down the columns, 130,000 roundings added up to 5e-9.
-        return np.asarray(np.ascontiguousarray(log(1.0 - share).T).sum(1))
+        return np.asarray(np.ascontiguousarray(absent.T).sum(1))
+
+    def _without(self, seen: Array, pseudocount: float | Array) -> Array:
+        """Documents of each class without the word, smoothed: counted, because 1 - share is 0 for shares near 1."""
+        return np.maximum(self.words.documents - seen, 0.0) + (2 * self.pseudocount - pseudocount)
 
     def terms(self, bags: Bags, missing: NDArray[np.bool_]) -> Array:
         """The sum over the words of each document; a missing document adds nothing."""
