@@ -33,6 +33,7 @@ _HOMES = {
     "total_probability": "bayes",
     "independent": "bayes",
     "Categorical": "families",
+    "Binned": "families",
     "Bernoulli": "families",
     "Binomial": "families",
     "Multinomial": "families",

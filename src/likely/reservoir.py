@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.errors import ForgetError
 from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
@@ -51,6 +52,11 @@ class Reservoir:
         """A reservoir is there even while it is empty."""
         return True
 
+    @property
+    def complete(self) -> bool:
+        """Whether every row that was counted is here."""
+        return self.limit == OPEN
+
     def take(self, rows: NDArray[Any] | slice) -> Reservoir:
         """Some of the rows."""
         columns = {name: x[rows] for name, x in self.columns.items()}
@@ -68,6 +74,8 @@ class Reservoir:
         had = np.append(self.weights, np.zeros(len(other)))
         gone = np.append(np.zeros(len(self)), other.weights)
         rows, (had, gone), _ = lowest(keys, [had, gone], len(keys), _picker(labels, columns))
+        if self.complete and (gone - had > 1e-9 * had).any():
+            raise ForgetError("a row would be forgotten that was never counted: it was not learned by this model")
         left = np.flatnonzero(had - gone > 1e-9 * had)
         picked = {name: x[rows[left]] for name, x in columns.items()}
         return Reservoir(keys[rows[left]], labels[rows[left]], (had - gone)[left], picked, self.limit)

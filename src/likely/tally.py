@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, UsageError
-from likely.families import Binomial, Block, counted_alike
+from likely.families import Binomial, Block, Encoded, counted_alike
 from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY, Column, Schema
@@ -56,15 +56,22 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         a, b = self._aligned(other)
-        statistics = []
+        # Moments subtract only nearly. Where all rows are kept, those that are left are counted again instead.
+        kept = a.sample is not None and b.sample is not None and a.sample.complete and b.sample.complete
+        statistics: dict[Block, Statistic] = {}
         for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
             try:
-                statistics.append(x - y)
+                if not (kept and isinstance(x, Moments | Scatter)):
+                    statistics[block] = x - y
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
-        return Tally(a.schema, a.blocks, classes, tuple(statistics), max(a.rows - b.rows, 0), sample)
+        if sample is not None:
+            again = [block for block in a.blocks if block not in statistics]
+            statistics |= {block: _counted_again(block, a.schema, sample) for block in again}
+        left = tuple(statistics[block] for block in a.blocks)
+        return Tally(a.schema, a.blocks, classes, left, max(a.rows - b.rows, 0), sample)
 
     def __mul__(self, factor: float) -> Tally:
         """Every row counted that many times."""
@@ -227,6 +234,21 @@ class Tally:
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _counted_again(block: Block, schema: Schema, sample: Reservoir) -> Statistic:
+    """One block counted from the rows that are kept, which are all there are."""
+    names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
+    codes = [sample.columns[name] for name in names]
+    numbers = [sample.columns[name] for name in block.columns if name not in names]
+    sizes = np.array([len(schema.by_name[name].values) for name in names], np.int64)
+    rows = Encoded(
+        np.column_stack(codes) if codes else np.zeros((len(sample), 0), np.int32),
+        np.zeros(len(names), np.int64),
+        sizes,
+        np.column_stack(numbers) if numbers else np.zeros((len(sample), 0)),
+    )
+    return block.family.count(rows, sample.labels, sample.weights, len(schema.classes))[0]
 
 
 def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], classes: Array) -> None:

@@ -13,12 +13,10 @@ from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
 from likely.families.forms import Lookup, Quadratic
 from likely.families.gaussian import Gaussian, back_off, dust
-from likely.families.statistics import Array, Scatter, Statistic, outer
+from likely.families.statistics import SINGULAR, Array, Scatter, Statistic, outer
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
-# Reciprocal condition number of a correlation matrix below which its inverse is noise.
-SINGULAR = 1e-13
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ values are born by `expand`, which pads with zeros.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -16,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import ForgetError, LikelyWarning
+from likely.errors import ForgetError
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,7 +28,8 @@ LOST_DIGITS = (
     "forgetting would lose digits of {}: what remains is tiny beside what is taken away; "
     "keep the models of the parts and add those that stay (exact), or learn anew"
 )
-ONLY_ROUNDING = "forgetting left {} of nothing but rounding: it is taken as zero"
+# Reciprocal condition number of a correlation matrix below which its inverse is noise.
+SINGULAR = 1e-13
 
 
 class Statistic(Protocol):
@@ -142,7 +142,7 @@ class Moments(_Arrays):
 
     def __sub__(self, other: Moments) -> Moments:
         n = subtract_counts(self.n, other.n)
-        spread = spread_left(n, self, self.spread, other, other.spread)
+        spread = spread_left(n, self, other)
         return Moments(n, mean_left(n, self, other, spread), spread)
 
     def summed(self) -> Moments:
@@ -177,11 +177,14 @@ class Scatter(_Arrays):
     def __sub__(self, other: Scatter) -> Scatter:
         n = subtract_counts(self.n, other.n)
         a, b = self._apart(), other._apart()
-        spread = spread_left(n[..., None], a, a.spread, b, b.spread)
+        spread = spread_left(n[..., None], a, b)
         mean = mean_left(n[..., None], a, b, spread)
         between = outer(other.mean - self.mean) * (other.n * _ratio(self.n, n))[..., None, None]
         some = spread > 0  # a column without spread varies with no other
         scatter = np.where(some[..., :, None] & some[..., None, :], self.scatter - other.scatter - between, 0.0)
+        dust = _dust(n[..., None], a, b)
+        for cell in zip(*np.nonzero(some.sum(-1) > 1), strict=True):
+            scatter[cell] = _scatter_left(scatter[cell], spread[cell], dust[cell])
         return Scatter(n, mean, scatter)
 
     def _apart(self) -> Moments:
@@ -222,35 +225,57 @@ def totals(parts: Sequence[Sequence[Any]]) -> list[Any]:
 STATISTICS: dict[str, Any] = {"Counts": Counts, "Moments": Moments, "Scatter": Scatter}
 
 
-def spread_left(n: Array, whole: Moments, had: Array, part: Moments, gone: Array) -> Array:
-    """The spread once a part is taken back; refused where fewer than six true digits would be left of it."""
+def _dust(n: Array, whole: Moments, part: Moments) -> Array:
+    """How far rounding can move a spread when a part is taken back."""
     apart, share = np.abs(part.mean - whole.mean), part.n * _ratio(whole.n, n)
-    between = apart * apart * share
     blur = EPSILON * (np.abs(whole.mean) + np.abs(part.mean))  # a mean is known to its last digit only
-    dust = 8 * EPSILON * (had + gone + between) + (2 * apart + blur) * blur * share
-    spread = had - gone - between
-    lossy = (n > 0) & (dust > LOSSY * spread)
-    alone = n == 1  # one row has no spread: what is left is nothing but rounding
+    dust = 8 * EPSILON * (whole.spread + part.spread + apart * apart * share) + (2 * apart + blur) * blur * share
+    return np.where(whole.spread > 0, dust, 0.0)  # where all rows are alike, so are those that are left
+
+
+def spread_left(n: Array, whole: Moments, part: Moments) -> Array:
+    """The spread once a part is taken back; refused where fewer than six true digits would be left of it."""
+    apart, share = part.mean - whole.mean, part.n * _ratio(whole.n, n)
+    spread, dust = whole.spread - part.spread - apart * apart * share, _dust(n, whole, part)
     if np.any((n > 0) & (spread < -1e3 * dust)):
         raise ForgetError("more would be forgotten than was ever counted: these rows were not learned by this model")
-    if np.any(lossy & ~alone & (spread > dust)):
+    lossy = (n > 0) & (dust > LOSSY * spread)
+    alone = n == 1  # one row has no spread: what is left is nothing but rounding
+    if np.any(lossy & ~alone):
         raise ForgetError(LOST_DIGITS.format("a variance"))
-    if np.any(lossy & ~alone & (spread <= dust) & (dust > 0)):
-        warnings.warn(ONLY_ROUNDING.format("a variance"), LikelyWarning, stacklevel=2)
-    return np.where((n > 0) & ~lossy, spread, 0.0)
+    return np.where((n > 0) & ~lossy & (whole.spread > 0), spread, 0.0)
 
 
 def mean_left(n: Array, whole: Moments, part: Moments, spread: Array) -> Array:
     """The mean once a part is taken back; refused where fewer than six true digits would be left of it."""
-    mean = np.where(n > 0, whole.mean - (part.mean - whole.mean) * _ratio(part.n, n), 0.0)
+    constant = whole.spread == 0
+    mean = np.where(constant, whole.mean, whole.mean - (part.mean - whole.mean) * _ratio(part.n, n))
     dust = 4 * EPSILON * _ratio(whole.n * np.abs(whole.mean) + part.n * np.abs(part.mean), n)
     # Beside a wide spread a mean near zero needs no digits of its own.
     lossy = dust > LOSSY * np.maximum(np.abs(mean), np.sqrt(_ratio(spread, n)))
-    if np.any(lossy & (np.abs(mean) > dust)):
+    if np.any((n > 0) & ~constant & lossy):
         raise ForgetError(LOST_DIGITS.format("a mean"))
-    if lossy.any():
-        warnings.warn(ONLY_ROUNDING.format("a mean"), LikelyWarning, stacklevel=2)
-    return np.where(lossy, 0.0, mean)
+    return np.where(n > 0, mean, 0.0)
+
+
+def _scatter_left(scatter: Array, spread: Array, dust: Array) -> Array:
+    """The scatter matrix of one cell once a part is taken back, if rounding cannot have changed whether it is singular.
+
+    Judged by the smallest eigenvalue of the correlation matrix: it must keep six digits; or it is singular for sure, and is
+    made so exactly, because rounding may have hidden that.
+    """
+    some = np.flatnonzero(spread > 0)
+    scale, error = np.sqrt(spread[some]), float((dust[some] / spread[some]).sum())
+    correlation = scatter[np.ix_(some, some)] / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] * LOSSY > error:
+        return scatter
+    if values[0] + error > SINGULAR:
+        raise ForgetError(LOST_DIGITS.format("a covariance"))
+    kept = (vectors * np.where(values > SINGULAR, values, 0.0)) @ vectors.T
+    scatter = scatter.copy()
+    scatter[np.ix_(some, some)] = kept * np.outer(scale, scale)
+    return scatter
 
 
 def _ratio(part: Array, whole: Array) -> Array:
