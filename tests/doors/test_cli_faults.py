@@ -235,7 +235,7 @@ def test_hostile_names_and_values_pass_through_a_round(tmp_path: Path) -> None:
     ):
         assert "\x1b" not in run(*args).stdout
         assert "\x1b" not in run(*args, "--json").stdout
-    table = list(csv.reader(run("predict", "m.likely", "hostile.csv").stdout.splitlines()))
+    table = list(csv.reader(run("predict", "m.likely", "hostile.csv", "--excel-safe").stdout.splitlines()))
     for cell in (cell for row in table for cell in row):
         assert not cell.startswith(("=", "@", "\t", "+"))
         assert not cell.startswith("-") or float(cell) <= 0  # a negative number is no formula

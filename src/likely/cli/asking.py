@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from likely.cli import describe, export, options
-from likely.cli.options import FILE, absent_option, json_option, reading_options
+from likely.cli.options import FILE, absent_option, excel_option, json_option, reading_options
 from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--probabilities", is_flag=True, help="Add a column p_<class> with the probability of each class.")
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
+@excel_option
 @absent_option
 @reading_options
 @json_option
@@ -41,6 +42,7 @@ def predict(
     output: str,
     probabilities: bool,
     prefix: str,
+    excel_safe: bool,
     absent: str,
     encoding: str | None,
     on_bad_rows: str,
@@ -48,13 +50,12 @@ def predict(
     """Predict the label of every row of DATA.
 
     All columns of DATA are written, then `label` and, if asked for, `p_<class>` for each class. A file appears when it
-    is whole. In CSV and TSV, text that a spreadsheet would run as a formula (it starts with = + - @, tab or carriage
-    return and is no number) gets an apostrophe in front; .jsonl and .parquet hold it as it is.
+    is whole. The labels and the cells of DATA are written unchanged; --excel-safe escapes formulas in CSV and TSV.
     """
     from likely.model import load
 
     options.check_destination(output)
-    as_written = export.format_of(output) in ("csv", "tsv")
+    as_written = export.format_of(output, excel_safe) in ("csv", "tsv")
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
         source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
@@ -62,7 +63,7 @@ def predict(
         if output == "-" and terminal.json:
             said = export.print_json(answers, standard_output().write)
         else:
-            with export.writer(output) as out:
+            with export.writer(output, excel_safe=excel_safe) as out:
                 said = export.write_predictions(answers, out, prefix, probabilities)
         terminal.list_rejects(reading.rejects)
     _say_predicted(terminal, output, known.schema.target.name, export.counted(said, known.classes))

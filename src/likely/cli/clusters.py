@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options
-from likely.cli.options import FILE, json_option, reading_options, shares_options
+from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--labels", type=FILE, metavar="OUT", help="Where the rows go with their cluster: .csv, .jsonl, .parquet."
 )
+@excel_option
 @click.option("--picture", type=FILE, metavar="OUT.svg", help="Where the picture of clusters and of EM's way goes.")
 @click.option("--steps", type=FILE, metavar="OUT.html", help="Where the page goes that plays EM step by step.")
 @click.option(
@@ -44,12 +45,14 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels: str | None, picture: str | None,
-            steps: str | None, draw: str | None, **given: Any) -> None:  # fmt: skip
+            steps: str | None, draw: str | None, excel_safe: bool, **given: Any) -> None:  # fmt: skip
     """Find clusters in DATA by EM: a mixture of any columns, with missing cells as they are.
 
     The clusters are numbered, the largest first. A label column, if there is one, should be left out with --ignore.
     """
     _check(output, labels, picture, steps)
+    if labels is not None:
+        export.format_of(labels, excel_safe)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
@@ -59,9 +62,8 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
         if output:
             report |= {"model": output, "digest": found.save(output)}
         if labels:
-            _write_labels(
-                found, options.opened(path, reading.missing, reading.encoding, reading.on_bad_rows)[0], labels
-            )
+            again = options.opened(path, reading.missing, reading.encoding, reading.on_bad_rows)[0]
+            _write_labels(found, again, labels, excel_safe)
             report["labels"] = labels
         for what, (path_to, text) in drawn.items():
             with export.whole_file(path_to) as temporary:
@@ -78,8 +80,6 @@ def _check(output: str | None, labels: str | None, picture: str | None, steps: s
             options.check_destination(path)
     if "-" in (output, picture, steps):
         raise UsageError("-o, --picture and --steps need the name of a file")
-    if labels is not None:
-        export.format_of(labels)
     if steps is not None:
         options.check_page(steps, "--steps")
 
@@ -102,10 +102,10 @@ def _report(found: Clusters) -> dict[str, Any]:
     return describe.model(found) | way | judged | tried | {"clusters": tables}
 
 
-def _write_labels(found: Clusters, source: Any, path: str) -> None:
+def _write_labels(found: Clusters, source: Any, path: str, excel_safe: bool) -> None:
     as_written = export.format_of(path) in ("csv", "tsv")
     answers = export.predictions(found, source, "error", as_written=as_written)
-    with export.writer(path) as out:
+    with export.writer(path, excel_safe=excel_safe) as out:
         export.write_predictions(answers, out, "", True)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from likely.sources import Batch, Source
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = r"^[=+\-@\t\r]"
 Columns = dict[str, Any]
 
 
@@ -37,13 +38,15 @@ class Writer(Protocol):
         """The table is whole."""
 
 
-def format_of(path: str) -> str:
-    """What the ending of a path asks for; standard output gets CSV."""
+def format_of(path: str, excel_safe: bool = False) -> str:
+    """What the ending of a path asks for; standard output gets CSV. Formulas can be escaped in CSV and TSV alone."""
     if path == "-":
         return "csv"
     kind = FORMATS.get(Path(path).suffix.lower())
     if kind is None:
         raise UsageError(f"-o {path!r} has an ending that is not known: use one of {', '.join(FORMATS)}")
+    if excel_safe and kind not in ("csv", "tsv"):
+        raise UsageError(f"--excel-safe is for .csv and .tsv: {path!r} holds no formulas, leave the option out")
     return kind
 
 
@@ -91,12 +94,15 @@ def beside(columns: Columns, answers: Columns) -> Columns:
 
 
 @contextlib.contextmanager
-def writer(path: str) -> Iterator[Writer]:
-    """A table at a path, which appears there when it is whole, or on standard output as it comes."""
-    kind = format_of(path)
+def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
+    """A table at a path, which appears there when it is whole, or on standard output as it comes.
+
+    Every value is written unchanged, unless `excel_safe` asks for formulas to be escaped in CSV and TSV.
+    """
+    kind = format_of(path, excel_safe)
     if path == "-":
         stream = standard_output()
-        yield DelimitedWriter(stream, ",", for_a_person=is_terminal(stream))
+        yield DelimitedWriter(stream, ",", for_a_person=is_terminal(stream), excel_safe=excel_safe)
         return
     with whole_file(path) as temporary:
         if kind == "parquet":
@@ -105,7 +111,8 @@ def writer(path: str) -> Iterator[Writer]:
             made.close()
             return
         with open(temporary, "w", encoding="utf-8", newline="") as file:
-            yield JsonLinesWriter(file) if kind == "jsonl" else DelimitedWriter(file, "\t" if kind == "tsv" else ",")
+            delimiter = "\t" if kind == "tsv" else ","
+            yield JsonLinesWriter(file) if kind == "jsonl" else DelimitedWriter(file, delimiter, excel_safe=excel_safe)
             file.flush()
             os.fsync(file.fileno())
 
@@ -142,35 +149,53 @@ def _mask() -> int:
 
 
 class DelimitedWriter:
-    """CSV or TSV. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """CSV or TSV: reading it gives back every value unchanged.
 
-    def __init__(self, stream: Any, delimiter: str, *, for_a_person: bool = False) -> None:
+    With `excel_safe`, text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+
+    def __init__(self, stream: Any, delimiter: str, *, for_a_person: bool = False, excel_safe: bool = False) -> None:
         self.rows = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-        self.for_a_person, self.started = for_a_person, False
+        # Before Python 3.13 a carriage return is quoted only if the lines end in one; without quotes it ends the row.
+        self.quoting_returns = csv.writer(_Lines(stream), delimiter=delimiter, lineterminator="\r\n")
+        self.for_a_person, self.excel_safe, self.started = for_a_person, excel_safe, False
 
     def write(self, columns: Columns) -> None:
         """Some more rows."""
         if not self.started:
-            self.rows.writerow(self._safe([*columns]))
+            self.quoting_returns.writerow(self._cells([*columns]))
             self.started = True
-        self.rows.writerows(zip(*map(self._safe, columns.values()), strict=True))
+        out = self.quoting_returns if any(_may_match(c, r"\r") for c in columns.values()) else self.rows
+        out.writerows(zip(*map(self._cells, columns.values()), strict=True))
 
-    def _safe(self, column: Any) -> list[Any]:
-        safe = values(column)
-        if _may_hold_formulas(column):
-            safe = [guarded(cell) if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in safe]
+    def _cells(self, column: Any) -> list[Any]:
+        cells = values(column)
+        if self.excel_safe and _may_match(column, FORMULA):
+            starts = re.compile(FORMULA).match
+            cells = [guarded(cell) if isinstance(cell, str) and starts(cell) else cell for cell in cells]
         if self.for_a_person:
             from likely.ledger import clean
 
-            safe = [clean(cell) if isinstance(cell, str) else cell for cell in safe]
-        return safe
+            cells = [clean(cell) if isinstance(cell, str) else cell for cell in cells]
+        return cells
 
     def close(self) -> None:
         """Nothing is left to be done."""
 
 
-def _may_hold_formulas(column: Any) -> bool:
-    """Whether it is worth looking at every cell: one look at the whole column is much faster."""
+class _Lines:
+    """A stream whose lines end in a line feed, though the rows written to it end in carriage return and line feed."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, line: str) -> None:
+        """One row."""
+        self.stream.write(line.removesuffix("\r\n") + "\n")
+
+
+def _may_match(column: Any, pattern: str) -> bool:
+    """Whether it is worth looking at every cell: one search of the whole column is much faster."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -179,7 +204,7 @@ def _may_hold_formulas(column: Any) -> bool:
     text = column.dictionary if pa.types.is_dictionary(column.type) else column
     if not _is_text(text.type):
         return False
-    return bool(pc.any(pc.match_substring_regex(text, r"^[=+\-@\t\r]")).as_py())
+    return bool(pc.any(pc.match_substring_regex(text, pattern)).as_py())
 
 
 def _is_text(kind: Any) -> bool:

@@ -33,6 +33,12 @@ def _ask_for_json(context: click.Context, _: click.Parameter, value: bool) -> No
 json_option = click.option(
     "--json", is_flag=True, expose_value=False, callback=_ask_for_json, help="Print the result as one JSON document."
 )
+excel_option = click.option(
+    "--excel-safe",
+    is_flag=True,
+    help="In CSV and TSV, put an apostrophe before text that a spreadsheet would run as a formula: it starts with "
+    "= + - @, tab or carriage return and is no number. Without it every value is written unchanged.",
+)
 FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
 
 

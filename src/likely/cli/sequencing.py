@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options
-from likely.cli.options import FILE, json_option, reading_options, shares_options
+from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ MOST_LINES = 500
     help="Where the rows go with their states: .csv, .tsv, .jsonl or .parquet; - is standard output, as CSV.",
 )
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
+@excel_option
 @shares_options
 @click.option(
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
@@ -42,8 +43,9 @@ MOST_LINES = 500
 @json_option
 @click.pass_obj
 def sequences(
-    terminal: Terminal, /, data: str, k: str, by: str | None, output: str | None, prefix: str, **given: Any
-) -> None:
+    terminal: Terminal, /, data: str, k: str, by: str | None, output: str | None, prefix: str, excel_safe: bool,
+    **given: Any,
+) -> None:  # fmt: skip
     """Find K hidden states in the rows of DATA, each of which depends on the one before: a hidden Markov model.
 
     The states are numbered, the most frequent first. -o writes every row with its `state` on the most probable path through
@@ -52,7 +54,7 @@ def sequences(
     states_wanted = options.how_many(k, "states")
     if output is not None:
         options.stdout_is_taken(output, terminal, "rows")
-        export.format_of(output)
+        export.format_of(output, excel_safe)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         from likely.sequences import sequences as learn
@@ -63,7 +65,7 @@ def sequences(
         states = found.decode(steps)
         report = _report(found, steps, states) | {"data": data}
         if output:
-            with export.writer(output) as out:
+            with export.writer(output, excel_safe=excel_safe) as out:
                 for columns in _answered(found, steps, states, source, prefix, export.format_of(output)):
                     out.write(columns)
             report["output"] = output
