@@ -4,6 +4,7 @@ A choice says for each column whether its parameters differ from class to class 
 the probability of a choice and its prediction are products over the columns, so the average over all choices is the product
 of one average for each column: π p(x|c) + (1 − π) p(x), where π is the probability of the arc after the rows were seen, and
 both predictions have their parameters averaged out (Dash and Cooper, 2004). Every choice is equally probable beforehand.
+What is averaged is the joint probability P(c, x | choice): a choice is weighed by the rows learned from and by x.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def weigh(known: Any, i: int) -> Arc | None:
     if how is None or (isinstance(statistic, Scatter) and statistic.mean.shape[-1]):
         return None
     columns = tuple(known.schema.by_name[name] for name in block.columns)
-    prior, parameters = known.prior.of(block), known.plain_parameters[i]
+    prior, parameters = known.prior.of(block).averaged, known.plain_parameters[i]
+    if prior != known.prior.of(block):  # the mean of the posterior predicts, the plain model is read at its mode
+        parameters = block.family.derive([columns], [statistic], [prior], known.classes)[0]
     return how(_Case(block, columns, statistic, prior, parameters, len(known.classes)))
 
 
@@ -130,7 +133,7 @@ def _chance_of_bins(counted: Any) -> float:
 
 
 def _table(case: _Case) -> Arc:
-    """Shares of values: Dirichlet–multinomial, the imagined rows being the Dirichlet's parameters."""
+    """Shares of values: Dirichlet–multinomial. Its parameters are the beta of a Dirichlet prior, or the imagined rows."""
     statistic = case.statistic
     if isinstance(statistic, Scatter):
         seen = statistic.n.reshape(case.classes, -1)

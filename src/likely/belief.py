@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.calibration import Calibration
 from likely.errors import DataError
-from likely.families import Binned, Block, Parameters
+from likely.families import Bernoulli, Binned, Block, Categorical, Parameters, Text
 from likely.families.base import log
 from likely.families.curve import Curve
 from likely.families.forms import Steps
@@ -20,6 +20,7 @@ from likely.schema import CATEGORY
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
+OF_WORDS = (("multinomial", "raw", None, False), ("bernoulli", "once", None, False))  # what generates a text
 
 
 def groups(blocks: Sequence[Block]) -> list[list[Block]]:
@@ -85,3 +86,20 @@ def _derived(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> dict[Bl
             derived = family.derive(columns, tallied, imagined, schema.classes)
         found.update(zip(group, derived, strict=True))
     return found
+
+
+def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool) -> str:
+    """Why the scores of a model are no log P(class, row); empty where they are.
+
+    Of a text and of a block of counts P(row) is the probability of the words or events in one order.
+    """
+    remedy = "learn with plain=True for a model of the rows themselves"
+    if calibrated:
+        return f"a calibrated model scores classes by weighted evidence, it has no P(x); {remedy}"
+    for block in blocks:
+        made: Any = block.family
+        if isinstance(made, Text) and (made.kind, made.adds, made.length, made.idf) not in OF_WORDS:
+            return f"the words of {block.name!r} are weighted, they have no P(x); {remedy} and kind='multinomial'"
+        if isinstance(made, Binned) or (prior.of(block).chosen and isinstance(made, Categorical | Bernoulli)):
+            return f"column {block.name!r} is evidence for the classes and no density; {remedy} and a density as family"
+    return ""

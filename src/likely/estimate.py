@@ -80,10 +80,11 @@ class Estimate:
 def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weights: Any = None) -> Estimate:
     """The parameters of one distribution from its values; `family` and `prior` as in `learn`.
 
-    Binomial takes pairs (k, n), multinomial a table of counts (or one row of it), all others plain values.
+    Binomial takes pairs (k, n), multinomial a table of counts (or one row of it), all others plain values. An outcome that
+    the prior names is estimated even if no value shows it.
     """
     chosen, imagined = family_of(family), prior_of(prior)
-    rows, columns = _encoded(values, chosen)
+    rows, columns = _encoded(values, chosen, imagined.named)
     count = len(rows.numbers)
     w = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
     if not count or w.shape != (count,) or not (w >= 0).all() or w.sum() == 0:
@@ -104,25 +105,30 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
     return Estimate(chosen.name, float(w.sum()), parameters(Pseudocount(0.0)), parameters(imagined), log_likelihood)
 
 
-def _encoded(values: Any, chosen: Family) -> tuple[Encoded, list[Column]]:
+def _coded(values: Any, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
+    """Values of a categorical distribution, with room for the outcomes that the prior names."""
+    coded = next(iter(open_source({"value": list(values)}).batches())).coded("value")
+    column = Column("value", CATEGORY, ordered(coded.values)).union(Column("value", CATEGORY, ordered(named)))
+    place = np.array([*(column.code[column.canonical(v)] for v in coded.values), -1])
+    codes = place[coded.codes - coded.low].astype(np.int32)[:, None]
+    size = np.array([len(column.values)], np.int64)
+    return Encoded(codes, np.zeros(1, np.int64), size, np.zeros((len(codes), 0))), [column]
+
+
+def _encoded(values: Any, chosen: Family, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
     """The values as the family counts them."""
     none = np.zeros(0, np.int64)
     if isinstance(chosen, Categorical):
-        batch = next(iter(open_source({"value": list(values)}).batches()))
-        coded = batch.coded("value")
-        order = ordered(coded.values)
-        place = np.array([*(order.index(v) for v in coded.values), -1])
-        codes = place[coded.codes - coded.low].astype(np.int32)[:, None]
-        size = np.array([len(order)], np.int64)
-        return Encoded(codes, np.zeros(1, np.int64), size, np.zeros((len(codes), 0))), [
-            Column("value", CATEGORY, order)
-        ]
+        return _coded(values, named)
     if isinstance(values, Mapping):
         names, table = [str(name) for name in values], np.column_stack([np.atleast_1d(v) for v in values.values()])
     else:
         table = np.asarray(values, dtype=np.float64)
         table = table[:, None] if table.ndim == 1 and not isinstance(chosen, Multinomial) else np.atleast_2d(table)
         names = ["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]
+    if isinstance(chosen, Multinomial) and isinstance(values, Mapping):  # a column that was never counted holds zeros
+        new = [str(name) for name in named if str(name) not in names]
+        names, table = [*names, *new], np.column_stack([table, np.zeros((len(table), len(new)))])
     if isinstance(chosen, Binomial) and isinstance(chosen.trials, str):
         names = ["k", "n"]
     if chosen.single and table.shape[1] != 1:
@@ -165,8 +171,10 @@ def _log_likelihood(
                 w @ (log_factorial(pair[:, 1]) - log_factorial(pair[:, 0]) - log_factorial(pair[:, 1] - pair[:, 0]))
             )
         return lambda p: _times(seen[0], 1 - p["p"]) + _times(seen[1], p["p"]) + ways
-    keys = columns[0].values if isinstance(chosen, Categorical) else [c.name for c in columns]
-    return lambda p: math.fsum(_times(seen[i], p[key]) for i, key in enumerate(keys))
+    if isinstance(chosen, Categorical):  # values one after the other: one order, so no coefficient
+        return lambda p: math.fsum(_times(seen[i], p[key]) for i, key in enumerate(columns[0].values))
+    ways = float(w @ (log_factorial(numbers.sum(1)) - log_factorial(numbers).sum(1)))
+    return lambda p: ways + math.fsum(_times(seen[i], p[c.name]) for i, c in enumerate(columns))
 
 
 def _times(count: float, probability: float) -> float:

@@ -69,7 +69,7 @@ class Ledger:
     log_prior: tuple[float, ...]
     entries: tuple[Entry, ...]
     log_joint: tuple[float, ...]
-    log_evidence: float
+    log_evidence: float | None  # None where the model has no P(row)
     probabilities: tuple[float, ...]
     notes: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ class Ledger:
                 for e in self.entries
             ],
             "log_joint": [_finite(v) for v in self.log_joint],
-            "log_evidence": _finite(self.log_evidence),
+            "log_evidence": None if self.log_evidence is None else _finite(self.log_evidence),
             "probabilities": {str(label): p for label, p in self.posterior.items()},
             "notes": list(self.notes),
         }  # fmt: skip

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from likely import em
 from likely.bayes import Posterior
-from likely.bayes.rule import labels_array
+from likely.bayes.rule import labels_array, normalise
 from likely.clustering import Clusters, Mixing, cheapest, checked, equal_weights, known_beforehand, say_what_is_odd
 from likely.doorway import (
     TableEstimator,
@@ -177,8 +177,8 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         return self.predict_proba(X)
 
     def score_samples(self, X: Any) -> Array:
-        """The log density of every row."""
-        return self._of(X).log_evidence
+        """The log density of every row; of a text with weighted words, the value that EM climbs."""
+        return _log_evidence(self._of(X))
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """The mean log density of the rows."""
@@ -206,8 +206,12 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         found = self._of(X)
         shares = found.probabilities
         entropy = -float((shares * np.where(shares > 0, found.log_probabilities, 0.0)).sum())
-        evidence = float(found.log_evidence.sum())
+        evidence = float(_log_evidence(found).sum())
         return em.Fit(self.model_, tuple(self.trace_), evidence, entropy, float(len(found)), self.converged_)
+
+
+def _log_evidence(found: Posterior) -> Array:
+    return normalise(found.log_joint, found.log_prior)[1]
 
 
 def _classes(y: Any, k: int, rows: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from likely import store
 from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
-from likely.belief import believed, read_off
+from likely.belief import believed, read_off, why_not_generative
 from likely.calibration import Calibration, calibrate
 from likely.engines import Plan, Scorer, settled, tally_source
 from likely.engines.account import account
@@ -148,11 +148,16 @@ class Model:
         """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing."""
         joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading)]
         joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
-        return Posterior(self.classes, joint, self.scorer.log_prior)
+        return Posterior(self.classes, joint, self.scorer.log_prior, self.no_evidence)
 
     def posterior_of(self, batch: Batch) -> Posterior:
         """The posterior of rows that have every column already."""
-        return Posterior(self.classes, self.scorer.log_joint(batch), self.scorer.log_prior)
+        return Posterior(self.classes, self.scorer.log_joint(batch), self.scorer.log_prior, self.no_evidence)
+
+    @cached_property
+    def no_evidence(self) -> str:
+        """Why rows have no probability P(x) under this model; empty for a generative one."""
+        return why_not_generative(self.blocks, self.prior, self.calibration is not None)
 
     def predict(self, rows: Any, **options: Any) -> NDArray[Any]:
         """The most probable label of every row, in the labels' own type."""
@@ -166,7 +171,8 @@ class Model:
                 one = one_row(batch, number - batch.start - 1)
                 bells = any(isinstance(block.family, Gaussian) for block in self.blocks)
                 curves = self.plain_parameters if bells and (self.average or self.calibration) else ()
-                return account(self.scorer, one, curves, self.arc_probability if self.average else {})
+                matters = self.arc_probability if self.average else {}
+                return account(self.scorer, one, curves, matters, generative=not self.no_evidence)
         raise DataError(f"{source.label} has no row {number}")
 
     def batches(self, rows: Any, absent: str, reading: Reading | None) -> Iterator[Batch]:

@@ -21,13 +21,8 @@ Array = NDArray[np.float64]
 Normal = tuple[float, float, float, float]
 
 
-class _OfCounts:
-    """What priors of counts have in common: nothing is imagined of a mean or a variance, nor after the data."""
-
-    @property
-    def normal(self) -> Normal | None:
-        """Nothing is imagined of a mean or a variance."""
-        return None
+class _Given:
+    """What priors have in common: what is imagined is given beforehand, and names no values."""
 
     @property
     def background(self) -> float:
@@ -43,6 +38,20 @@ class _OfCounts:
     def named(self) -> tuple[Any, ...]:
         """The values that the prior speaks of by name: they exist even where no row has them."""
         return ()
+
+    @property
+    def averaged(self) -> Any:
+        """The prior whose imagined rows give the posterior mean instead of the mode, where the two differ."""
+        return self
+
+
+class _OfCounts(_Given):
+    """A prior of counts: nothing is imagined of a mean or a variance."""
+
+    @property
+    def normal(self) -> Normal | None:
+        """Nothing is imagined of a mean or a variance."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,11 @@ class MEstimate(_OfCounts):
 
 @dataclass(frozen=True)
 class Dirichlet(_OfCounts):
-    """A Dirichlet (for two values: Beta) prior, read at its mode: beta - 1 imagined rows for each value."""
+    """A Dirichlet (for two values: Beta) prior with parameters beta.
+
+    Estimates are read at the mode of the posterior, which imagines beta - 1 rows for each value. With `average=True` the
+    parameters are averaged out instead: the prediction is the posterior mean, which imagines beta rows for each value.
+    """
 
     beta: float | Mapping[Any, float] = 1.0
 
@@ -151,12 +164,34 @@ class Dirichlet(_OfCounts):
         """The values that beta speaks of."""
         return tuple(self.beta) if isinstance(self.beta, Mapping) else ()
 
+    @property
+    def averaged(self) -> Any:
+        """The mean of a Dirichlet posterior imagines beta rows for each value, its mode beta - 1."""
+        return _AveragedDirichlet(self.beta)
+
 
 @dataclass(frozen=True)
-class NormalInverseGamma:
-    """The conjugate prior of a bell curve, read at its mode: `strength` imagined rows at `mean`, variance scale/shape.
+class _AveragedDirichlet(Dirichlet):
+    """A Dirichlet prior read at its mean: beta imagined rows for each value, 1 for a value that beta does not name."""
 
-    Of a joint Gaussian every column has this prior, and the columns are imagined as independent (normal-inverse-Wishart).
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """How many rows are imagined for each value: beta."""
+        return super().pseudocounts(values) + 1.0
+
+    def unseen(self, value_count: int) -> float:
+        """A value never seen has the imagined rows of any other that is not named."""
+        return super().unseen(value_count) + 1.0
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(_Given):
+    """The conjugate prior of a Gaussian: variance ~ inverse gamma(shape, scale), mean ~ Normal(mean, variance/strength).
+
+    Parameters are read at the mode of mean and variance together; before any row is seen that is `mean`, and
+    scale / (shape + 3/2) for the variance. (The variance alone has its mode at scale / (shape + 1) and its mean at
+    scale / (shape - 1).) A joint Gaussian of d columns has the normal-inverse-Wishart prior with scale matrix
+    2 scale · I and 2 shape + d - 1 degrees of freedom, under which each column alone has this prior. The columns are not
+    independent under it: it is another prior than d independent normal-inverse-gammas.
     """
 
     mean: float = 0.0
@@ -184,21 +219,6 @@ class NormalInverseGamma:
         return 0.0
 
     @property
-    def background(self) -> float:
-        """No rows are imagined of categories."""
-        return 0.0
-
-    @property
-    def chosen(self) -> bool:
-        """What is imagined is given."""
-        return False
-
-    @property
-    def named(self) -> tuple[Any, ...]:
-        """No values are named."""
-        return ()
-
-    @property
     def normal(self) -> Normal | None:
         """Mean, strength, shape and scale."""
         return (float(self.mean), self.strength, self.shape, self.scale)
@@ -218,7 +238,7 @@ class LeaveOneOut(Pseudocount):
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(_Given):
     """Imagined rows that say nothing of a mean, only how wide the numbers lie: no variance can then vanish.
 
     `variance` is one number, or one a column of a joint block; `rows` may be a fraction of a row. The variance becomes
@@ -244,21 +264,6 @@ class Spread:
     def unseen(self, value_count: int) -> float:
         """A cell never seen has the imagined rows of any other."""
         return self.pseudocount
-
-    @property
-    def background(self) -> float:
-        """No rows are imagined of categories as they occur overall."""
-        return 0.0
-
-    @property
-    def named(self) -> tuple[Any, ...]:
-        """No values are named."""
-        return ()
-
-    @property
-    def chosen(self) -> bool:
-        """What is imagined is given."""
-        return False
 
     @property
     def normal(self) -> Normal | None:

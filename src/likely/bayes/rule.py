@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 
 Floats = NDArray[np.float64]
 
@@ -100,6 +100,7 @@ class Posterior:
     classes: Sequence[Any] | NDArray[Any]
     log_joint: Floats
     log_prior: Floats
+    no_evidence: str = ""  # why the scores are no log P(class, row), where they are not
 
     @cached_property
     def _normalised(self) -> tuple[Floats, Floats]:
@@ -112,7 +113,9 @@ class Posterior:
 
     @property
     def log_evidence(self) -> Floats:
-        """The log of how probable each row is under all classes together."""
+        """log P(x) of each row x: how probable it is under all classes together. Only a generative model has one."""
+        if self.no_evidence:
+            raise UsageError(f"there is no log_evidence: {self.no_evidence}")
         return self._normalised[1]
 
     @cached_property

@@ -22,8 +22,18 @@ Array = NDArray[np.float64]
 FAR_DEVIATIONS = 5.0
 
 
-def account(scorer: Scorer, batch: Batch, curves: Sequence[Parameters], matters: Mapping[str, float | None]) -> Ledger:
-    """The ledger of a batch of one row; `curves` are the blocks before weighing, `matters` their arcs' probabilities."""
+def account(
+    scorer: Scorer,
+    batch: Batch,
+    curves: Sequence[Parameters],
+    matters: Mapping[str, float | None],
+    *,
+    generative: bool = True,
+) -> Ledger:
+    """The ledger of a batch of one row; `curves` are the blocks before weighing, `matters` their arcs' probabilities.
+
+    Only a generative model has a log evidence.
+    """
     classes, joint = scorer.schema.classes, scorer.log_joint(batch)
     posterior = Posterior(classes, joint, scorer.log_prior)
     entries = [] if scorer.bias is None else [Entry((CALIBRATION,), ("",), tuple(scorer.bias.tolist()))]
@@ -34,9 +44,10 @@ def account(scorer: Scorer, batch: Batch, curves: Sequence[Parameters], matters:
     zero = [str(c) for c, v in zip(classes, joint[0], strict=True) if v == -math.inf]
     if zero and len(zero) < len(classes):
         notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
+    evidence = float(posterior.log_evidence[0]) if generative else None
     return Ledger(
         scorer.schema.target.name, classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
-        float(posterior.log_evidence[0]), tuple(posterior.probabilities[0].tolist()), tuple(notes),
+        evidence, tuple(posterior.probabilities[0].tolist()), tuple(notes),
     )  # fmt: skip
 
 

@@ -64,6 +64,10 @@ class Imagined(Protocol):
     def chosen(self) -> bool:
         """Whether as many rows are imagined as leaving each row out asks for."""
 
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the prior speaks of by name."""
+
 
 class OfWords(Protocol):
     """The form of a text: a sum over the words of each document."""

@@ -175,6 +175,9 @@ class Multinomial:
         """Each column's share of the events, once the imagined events are added to the seen ones."""
         (columns,), (counts,), (prior,) = blocks, tallied, imagined
         names = tuple(c.name for c in columns)
+        odd = [value for value in prior.named if str(value) not in names]
+        if odd:
+            raise UsageError(f"the prior names {odd[0]!r}, which is none of the counted columns {list(names[:20])}")
         events = counts.seen + imagined_rows(prior, names, counts.seen)
         whole = events.sum(1, keepdims=True)
         share = np.divide(events, whole, out=np.full_like(events, 1.0 / len(names)), where=whole > 0)

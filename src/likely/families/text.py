@@ -172,6 +172,11 @@ class Text:
     ) -> list[Parameters]:
         """Each word's share in each class, once the imagined words are added to the seen ones."""
         ((column,),), (words,), (prior,) = blocks, tallied, imagined
+        if prior.named:
+            raise UsageError(
+                f"column {column.name!r} is text, and its prior names the word {prior.named[0]!r}: words have no imagined "
+                f"counts of their own; pass a number, or MEstimate(m, 'background')"
+            )
         # "auto" without its second stage is the multinomial over log counts: what the stage starts from.
         form = Bag(self, words, prior.unseen(max(words.known, 1)), prior.background)
         k = len(classes)
