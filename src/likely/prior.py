@@ -41,7 +41,7 @@ class _Given:
 
     @property
     def averaged(self) -> Any:
-        """The prior whose imagined rows give the posterior mean instead of the mode, where the two differ."""
+        """The prior whose imagined rows give the posterior mean instead of the mode."""
         return self
 
 
@@ -187,11 +187,9 @@ class _AveragedDirichlet(Dirichlet):
 class NormalInverseGamma(_Given):
     """The conjugate prior of a Gaussian: variance ~ inverse gamma(shape, scale), mean ~ Normal(mean, variance/strength).
 
-    Parameters are read at the mode of mean and variance together; before any row is seen that is `mean`, and
-    scale / (shape + 3/2) for the variance. (The variance alone has its mode at scale / (shape + 1) and its mean at
-    scale / (shape - 1).) A joint Gaussian of d columns has the normal-inverse-Wishart prior with scale matrix
-    2 scale · I and 2 shape + d - 1 degrees of freedom, under which each column alone has this prior. The columns are not
-    independent under it: it is another prior than d independent normal-inverse-gammas.
+    Parameters are read at the joint mode: before any row is seen `mean`, and scale / (shape + 3/2) for the variance. A joint
+    Gaussian of d columns has the normal-inverse-Wishart prior with scale matrix 2 scale · I and 2 shape + d - 1 degrees of
+    freedom: each column alone has this prior under it, but the columns are not independent.
     """
 
     mean: float = 0.0
@@ -213,10 +211,7 @@ class NormalInverseGamma(_Given):
         """No rows are imagined of categories."""
         return 0.0
 
-    @property
-    def rows(self) -> float:
-        """No rows are imagined of counts."""
-        return 0.0
+    rows = 0.0  # none are imagined of counts
 
     @property
     def normal(self) -> Normal | None:
