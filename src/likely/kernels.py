@@ -81,10 +81,16 @@ def count_moments(x, y, w, n, mean, spread):  # type: ignore[no-untyped-def]
     """Weight, mean and summed squared deviation of every column in every class, merged chunk by chunk.
 
     Each chunk is read twice, first for its means and then for the deviations from them, and merged pairwise: raw sums
-    of squares would lose every digit of a timestamp's variance.
+    of squares would lose every digit of a timestamp's variance. Both passes work on differences from the mean so far, or
+    from the first number of a class: a constant has a spread of exactly zero, and a small deviation beside a large mean
+    keeps its digits.
     """
     rows, width = x.shape
     groups = n.shape[0]
+    lacking = np.zeros(groups, np.int64)  # columns of which the class has seen no number
+    for c in range(groups):
+        for j in range(width):
+            lacking[c] += n[c, j] == 0.0
     part_n = np.zeros((groups, width))
     part_mean = np.zeros((groups, width))
     part_spread = np.zeros((groups, width))
@@ -97,11 +103,17 @@ def count_moments(x, y, w, n, mean, spread):  # type: ignore[no-untyped-def]
             c = y[i]
             weight = w[i]
             if c >= 0 and weight > 0.0:
+                if lacking[c] > 0:
+                    for j in range(width):
+                        v = x[i, j]
+                        if v == v and n[c, j] == 0.0 and part_n[c, j] == 0.0:
+                            mean[c, j] = v
+                            lacking[c] -= 1
                 for j in range(width):
                     v = x[i, j]
                     seen = v == v
                     part_n[c, j] += weight if seen else 0.0
-                    part_mean[c, j] += weight * v if seen else 0.0
+                    part_mean[c, j] += weight * (v - mean[c, j]) if seen else 0.0
         for c in range(groups):
             for j in range(width):
                 part_mean[c, j] = part_mean[c, j] / part_n[c, j] if part_n[c, j] > 0.0 else 0.0
@@ -111,14 +123,14 @@ def count_moments(x, y, w, n, mean, spread):  # type: ignore[no-untyped-def]
             if c >= 0 and weight > 0.0:
                 for j in range(width):
                     v = x[i, j]
-                    d = v - part_mean[c, j]
+                    d = v - mean[c, j] - part_mean[c, j]
                     part_spread[c, j] += weight * d * d if v == v else 0.0
         for c in range(groups):
             for j in range(width):
                 more = part_n[c, j]
                 if more > 0.0:
                     total = n[c, j] + more
-                    d = part_mean[c, j] - mean[c, j]
+                    d = part_mean[c, j]
                     mean[c, j] += d * (more / total)
                     spread[c, j] += part_spread[c, j] + d * d * (n[c, j] * (more / total))
                     n[c, j] = total

@@ -217,6 +217,11 @@ def number_hashes(x: Array, name: str) -> Words:
     return mixed(np.where(np.isnan(x), np.nan, x + 0.0).view(np.uint64) ^ seed(name))
 
 
+def missing_hash(name: str) -> Words:
+    """The hash of a missing cell, whatever kind its column is: a part of a table may not show what kind that is."""
+    return number_hashes(np.array([np.nan]), name)
+
+
 def to_keys(total: Words) -> Ints:
     """The keys of rows from the sums of their cells' numbers, which do not depend on the order of the columns."""
     return (mixed(total) >> np.uint64(1)).astype(np.int64)

@@ -51,6 +51,13 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
     # Not one with `count_moments`: there classes × columns, here columns × classes, and each is fast only its own way round.
     rows, width = x.shape
     groups = share.shape[1]
+    first = np.zeros(width)  # stands for zero, so that a constant has no spread and large numbers keep their digits
+    for j in range(width):
+        i = 0
+        while i < rows - 1 and x[i, j] != x[i, j]:
+            i += 1
+        if rows > 0 and x[i, j] == x[i, j]:
+            first[j] = x[i, j]
     part_n = np.zeros((width, groups))
     part_mean = np.zeros((width, groups))
     part_spread = np.zeros((width, groups))
@@ -70,12 +77,12 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
                     if v == v:
                         for c in range(groups):
                             part_n[j, c] += share[i, c]
-                            part_mean[j, c] += share[i, c] * v
+                            part_mean[j, c] += share[i, c] * (v - first[j])
             else:
                 for c in range(groups):
                     part_n[0, c] += share[i, c]
                 for j in range(width):
-                    v = x[i, j]
+                    v = x[i, j] - first[j]
                     for c in range(groups):
                         part_mean[j, c] += share[i, c] * v
         for j in range(width):
@@ -84,7 +91,7 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
                 part_mean[j, c] = part_mean[j, c] / part_n[j, c] if part_n[j, c] > 0.0 else 0.0
         for i in range(start, stop):
             for j in range(width):
-                v = x[i, j]
+                v = x[i, j] - first[j]
                 if not gaps or v == v:
                     for c in range(groups):
                         d = v - part_mean[j, c]
@@ -94,8 +101,8 @@ def share_moments(x, share, n, mean, spread):  # type: ignore[no-untyped-def]
                 more = part_n[j, c]
                 if more > 0.0:
                     total = n[j, c] + more
-                    d = part_mean[j, c] - mean[j, c]
-                    mean[j, c] += d * (more / total)
+                    d = first[j] - mean[j, c] + part_mean[j, c] if n[j, c] > 0.0 else 0.0
+                    mean[j, c] = mean[j, c] + d * (more / total) if n[j, c] > 0.0 else first[j] + part_mean[j, c]
                     spread[j, c] += part_spread[j, c] + d * d * (n[j, c] * (more / total))
                     n[j, c] = total
 

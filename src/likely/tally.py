@@ -89,7 +89,7 @@ class Tally:
         return self * 0.0
 
     def pruned(self, keep_classes: Sequence[Any] = ()) -> Tally:
-        """Without the values and classes of which no weight is left: they were never seen, or have been forgotten."""
+        """Without the values and classes that no row shows: they were never seen, or have been forgotten."""
         target = self.schema.target
         labels = np.array(
             [c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp
@@ -98,7 +98,11 @@ class Tally:
         for block, statistic in zip(self.blocks, self.statistics, strict=True):
             weight = statistic.weight()
             for axis, name in enumerate(self._axes(block), start=1):
-                places[name] = np.flatnonzero(weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0)
+                seen = weight.sum(tuple(a for a in range(weight.ndim) if a != axis)) > 0
+                if self.sample is not None:  # a row that lacks another cell of its block is kept, though not counted
+                    codes = self.sample.columns[name]
+                    seen[codes[codes >= 0]] = True
+                places[name] = np.flatnonzero(seen)
         columns = tuple(
             replace(c, values=tuple(c.values[i] for i in places[c.name]))
             if c.name in places and len(places[c.name]) < len(c.values)

@@ -93,9 +93,10 @@ def main():
     bad = 0
     for target in given.target or list(FOUND):
         faults, done, taken = fuzz(target, given.start, given.seconds, given.most)
-        print(f"{target}: {done:,} inputs from number {given.start}, {taken:,} taken, {len(faults)} faults", flush=True)
+        sys.stdout.write(f"{target}: {done:,} inputs from number {given.start}, {taken:,} taken, {len(faults)} faults\n")
+        sys.stdout.flush()
         for fault in faults[:20]:
-            print(f"  number {fault['number']}: {fault['error'].strip()}")
+            sys.stdout.write(f"  number {fault['number']}: {fault['error'].strip()}\n")
         bad += len(faults)
     return 1 if bad else 0
 

@@ -33,6 +33,7 @@ ODD_VALUES = (
     {"type": "fraction", "value": "1e20000000"}, {"type": "decimal", "value": "1e999999999"}, {"type": "float", "value": "nan"},
     {"type": "timedelta", "value": 1e300}, {"type": "datetime", "value": "9999-99-99"}, *ODD_NUMBERS,
 )  # fmt: skip
+ODD_BYTES = (b",", b'"', b"\n", b"\r\n", b"\0", b"\xff", b"\xed\xa0\x80", b"NaN", b"1e999", b"[", b"{")
 
 
 class Folder:
@@ -147,7 +148,8 @@ def _mutate_array(arrays, rng):
     for _ in range(rng.randint(1, 3) if flat.size else 0):
         with np.errstate(all="ignore"):
             odd = rng.choice(ODD_NUMBERS)
-            flat[rng.randrange(flat.size)] = odd if array.dtype.kind == "f" else np.array(odd).astype(np.int64).astype(array.dtype)
+            whole = np.array(odd).astype(np.int64).astype(array.dtype)
+            flat[rng.randrange(flat.size)] = odd if array.dtype.kind == "f" else whole
     arrays[name] = array
 
 
@@ -175,7 +177,7 @@ def _bytes(data, rng):
         elif how == 2:
             data[at:at] = data[at : at + rng.choice((1, 3, 20))]
         elif how == 3:
-            data[at:at] = rng.choice((b",", b'"', b"\n", b"\r\n", b"\0", b"\xff", b"\xed\xa0\x80", b"NaN", b"1e999", b"[", b"{"))
+            data[at:at] = rng.choice(ODD_BYTES)
         elif data:
             data[at] = rng.randrange(256)
     return bytes(data)

@@ -173,6 +173,15 @@ def test_a_part_that_misses_a_whole_column_of_a_block_counts_nothing_there(block
     assert np.isfinite(gone.posterior(lacking).log_joint).all()
 
 
+def test_a_value_that_only_incomplete_rows_of_a_block_show_stays_in_the_row_sample():
+    """Nothing is counted of it, but it is a cell of a kept row: parts and whole keep the same rows."""
+    whole = GAPPY | {"c": [*GAPPY["c"][:6], *[None] * 6], "d": [*GAPPY["d"][:6], *"uvwuvw"]}
+    parts = [{name: column[a : a + 6] for name, column in whole.items()} for a in (0, 6)]
+    one, two, both = (quietly(likely.learn, data, "y", joint=[("c", "d")]) for data in (*parts, whole))
+    assert (one + two).tally.sample == both.tally.sample
+    assert (both.tally - two.tally).pruned().sample == one.tally.sample
+
+
 @pytest.mark.parametrize("joint", [("a", "b"), [("a", "a")], [("a", "b"), ("b", "c")]])
 def test_blocks_that_make_no_sense_are_refused(joint):
     data = {n: ["x", "z"] for n in "abc"} | {"y": [0, 1]}

@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 import likely
+from likely.errors import LikelyWarning
 
 INSURANCE = {
     "age": [23, 17, 43, 68, 32, 20],
@@ -127,6 +128,40 @@ def test_timestamps_keep_a_variance_of_1_09_where_raw_sums_of_squares_leave_noth
     for cut in range(1, 10):  # in two parts as well, whatever the cut
         merged = learned(stamps[:cut]) + learned(stamps[cut:])
         assert merged.parameters["t"][0]["deviation"] ** 2 == pytest.approx(1.09, rel=1e-6)
+
+
+@pytest.mark.parametrize("rows", [300, 60_000])  # counted by an interpreted and by a compiled loop
+def test_a_small_deviation_beside_a_large_mean_keeps_its_digits(rows):
+    rng = np.random.default_rng(rows)
+    stamps, y = 1.7e15 + rng.normal(0, 11.5, rows).round(), rng.permutation(rows) % 2
+    other = stamps + 8.0 * y + rng.normal(0, 3.0, rows).round()
+    apart = np.vstack([stamps, other]) - 1.7e15
+    alone = likely.learn({"t": stamps, "u": other, "y": y}, "y", families="gaussian")
+    together = likely.learn({"t": stamps, "u": other, "y": y}, "y", joint=[("t", "u")])
+    for label in (0, 1):
+        wanted = np.cov(apart[:, y == label], bias=True)
+        found = [alone.parameters[name][label]["deviation"] ** 2 for name in "tu"]
+        np.testing.assert_allclose(found, np.diag(wanted), rtol=2e-3)  # a mean is known to a quarter of a unit
+        np.testing.assert_allclose(together.parameters["t with u"][label]["covariance"], wanted, rtol=1e-6)
+    parts = [{"t": stamps[a::3], "u": other[a::3], "y": y[a::3]} for a in range(3)]
+    one, two, three = (likely.learn(part, "y", families="gaussian") for part in parts)
+    merged = (one + two + three).parameters["t"]
+    assert merged[0]["deviation"] == pytest.approx(np.std(apart[0, y == 0]), rel=2e-3)
+
+
+@pytest.mark.parametrize("rows", [700, 60_000])
+def test_a_constant_has_a_spread_of_exactly_zero_however_it_is_counted(rows):
+    y, gap = np.arange(rows) % 3, np.where(np.arange(rows) % 5, 0.0, np.nan)
+    table = {f"c{j}": 0.1 + j + gap for j in range(5)} | {"own": 1e15 / 3 + y / 10, "z": np.arange(rows) % 7.0, "y": y}
+    table["w"] = 0.1 + np.arange(rows) % 4
+    with pytest.warns(LikelyWarning, match="does not vary"):
+        model = likely.learn(table, "y", families="gaussian", weights="w")
+    for block, moments in zip(model.tally.blocks, model.tally.statistics, strict=True):
+        assert (moments.spread == 0).all() == (block.name != "z")
+    with pytest.warns(LikelyWarning, match="borrowed"):
+        joint = likely.learn(table, "y", joint=[("c1", "own", "z")], ignore=["c0", "c2", "c3", "c4"])
+    cloud = joint.tally.statistics[0]
+    assert (np.einsum("kii->ki", cloud.scatter)[:, :2] == 0).all()
 
 
 PRIORS = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.reservoir import OPEN, Reservoir, hashes, lowest, most_rows, number_hashes, seed, to_keys
+from likely.reservoir import OPEN, Reservoir, hashes, lowest, missing_hash, most_rows, number_hashes, to_keys
 from likely.schema import CATEGORY, NUMBER, Column, Schema
 from likely.sources.batch import Batch, Coded
 from likely.threads import in_parallel, slabs
@@ -39,7 +39,7 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
     categories = [c.name for c in schema.columns if c.kind == CATEGORY]
     keys = np.empty(batch.rows, np.int64)
     of_class = np.append(hashes(schema.classes, "\0class"), np.uint64(0))  # rows without a class read the last entry
-    of_value = {name: np.append(hashes(schema.by_name[name].values, name), seed(name)) for name in categories}
+    of_value = {name: np.append(hashes(schema.by_name[name].values, name), missing_hash(name)) for name in categories}
 
     def work(part: tuple[int, int]) -> None:
         a, b = part

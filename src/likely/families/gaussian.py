@@ -13,13 +13,13 @@ from likely import kernels, sharing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
 from likely.families.forms import Parabola
-from likely.families.statistics import LARGEST, Array, Moments, Statistic
+from likely.families.statistics import LARGEST, MEAN_DIGITS, Array, Moments, Statistic
 from likely.schema import Column
 
 # What shares a variance, as axes of columns × classes.
 SHARED: dict[str | None, tuple[int, ...]] = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}
-# A standard deviation below this share of the mean is rounding, not spread: a constant 0.1 is not exactly constant.
-ROUNDING = 1e-13
+# A standard deviation below this share of the mean is rounding, not spread: about four units in the last place.
+ROUNDING = 1e-15
 STRETCH = 8_192  # rows: a multiple of the chunks that the kernel merges, so that the sums are the same
 SMALLEST = 1e-290  # a variance below this overflows when it divides
 
@@ -150,20 +150,23 @@ def back_off(
     total = within + np.divide(between, total_n, out=np.zeros_like(total_n), where=total_n > 0)
     size = np.abs(mean)
     own = np.broadcast_to(size.max(SHARED[tie], keepdims=True, initial=0.0), size.shape) if SHARED[tie] else size
-    widest = dust(size.max(1, keepdims=True, initial=0.0))
+    widest = size.max(1, keepdims=True, initial=0.0)
     floored = variance <= dust(own)
-    wider = np.where(within > widest, within, np.where(total > widest, total, 1.0))
+    wider = np.where(within > dust(widest), within, np.where(total > dust(widest, MEAN_DIGITS), total, 1.0))
     return np.where(floored, wider, variance), floored
 
 
-def dust(mean: Array) -> Array:
-    """The variance that rounding alone can give to numbers of this size."""
-    return np.maximum((ROUNDING * np.abs(mean)) ** 2, SMALLEST)
+def dust(mean: Array, share: float = ROUNDING) -> Array:
+    """The variance that rounding alone can give to numbers of this size; to means of them, with MEAN_DIGITS."""
+    return np.maximum((share * np.abs(mean)) ** 2, SMALLEST)
 
 
 def _overall(n: Array, mean: Array) -> Array:
+    """The mean over all classes; relative to the mean of one, so that equal means give exactly that."""
     whole = n.sum(1, keepdims=True)
-    level: Array = np.divide((n * mean).sum(1, keepdims=True), whole, out=np.zeros_like(whole), where=whole > 0)
+    start = np.take_along_axis(mean, (n > 0).argmax(1)[:, None], 1) if n.shape[1] else np.zeros_like(whole)
+    apart = (n * (mean - start)).sum(1, keepdims=True)
+    level: Array = start + np.divide(apart, whole, out=np.zeros_like(whole), where=whole > 0)
     return level
 
 

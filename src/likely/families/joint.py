@@ -12,8 +12,8 @@ from likely import sharing
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
 from likely.families.forms import Lookup, Quadratic
-from likely.families.gaussian import Gaussian, back_off, dust
-from likely.families.statistics import SINGULAR, Array, Scatter, Statistic, outer
+from likely.families.gaussian import ROUNDING, Gaussian, back_off, dust
+from likely.families.statistics import MEAN_DIGITS, SINGULAR, Array, Scatter, Statistic, outer
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
@@ -79,9 +79,10 @@ def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Sca
         edges = np.searchsorted(cell[order], np.arange(cells + 1))
         for g in np.flatnonzero(edges[1:] > edges[:-1]):
             rows = order[edges[g] : edges[g + 1]]
-            part, w = x[rows], weights[rows]
-            mean[g] = w @ part / n[g]
-            apart = part - mean[g]
+            part, w = x[rows] - x[rows[0]], weights[rows]  # relative to a row: a constant has no spread at all
+            middle = w @ part / n[g]
+            mean[g] = x[rows[0]] + middle
+            apart = part - middle
             scatter[g] = (apart * w[:, None]).T @ apart
     return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
 
@@ -209,7 +210,7 @@ def _cloud_rows(
 def _with_unseen(cloud: Scatter, axes: int) -> Scatter:
     """The scatter with one more cell at the end of every category axis, holding the cells of that axis together."""
     for axis in range(1, axes + 1):
-        whole = cloud.summed((axis,))
+        whole = cloud.summed(axis)
         parts = ((cloud.n, whole.n), (cloud.mean, whole.mean), (cloud.scatter, whole.scatter))
         cloud = Scatter(*(np.concatenate([a, np.expand_dims(b, axis)], axis) for a, b in parts))
     return cloud
@@ -218,7 +219,7 @@ def _with_unseen(cloud: Scatter, axes: int) -> Scatter:
 def _means(flat: Scatter) -> Array:
     """A mean per class and cell: its own, else the class's over all cells, else that of all rows."""
     whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
-    level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed((0,)).mean)
+    level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed(0).mean)
     return np.where(flat.n[..., None] > 0, flat.mean, level)
 
 
@@ -256,12 +257,14 @@ def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bo
     own = np.broadcast_to(pooled[None], flat.scatter.shape) if tie else _divide(flat.scatter, flat.n)
     last = _diagonal(flat)
     result, borrowed = own.copy(), False
+    end = flat.n.shape[1] - 1
     for k, g in np.ndindex(*flat.n.shape):
         level = widest[g] if tie else size[k, g]
-        if not _sound(own[k, g], level):
+        # The last of several cells holds the others together: there the differences of their means are spread as well.
+        if not _sound(own[k, g], level, 0 < g == end):
             borrowed |= bool(flat.n[k, g] > 0)
-            others = ((pooled[g], widest[g]), (own[k, -1], widest[-1]), (pooled[-1], widest[-1]))
-            result[k, g] = next((c for c, level in others if _sound(c, level)), last)
+            others = ((pooled[g], g), (own[k, end], end), (pooled[end], end))
+            result[k, g] = next((c for c, at in others if _sound(c, widest[at], 0 < at == end)), last)
     return result, borrowed
 
 
@@ -277,10 +280,10 @@ def _divide(scatter: Array, n: Array) -> Array:
     return np.divide(scatter, n[..., None, None], out=np.zeros(scatter.shape), where=n[..., None, None] > 0)
 
 
-def _sound(covariance: Array, level: Array) -> bool:
+def _sound(covariance: Array, level: Array, of_means: bool) -> bool:
     """Whether the covariance can be inverted without losing all digits, judged free of the columns' units."""
     variance = np.diag(covariance)
-    if not np.isfinite(covariance).all() or np.any(variance <= dust(level)):
+    if not np.isfinite(covariance).all() or np.any(variance <= dust(level, MEAN_DIGITS if of_means else ROUNDING)):
         return False
     scale = np.sqrt(variance)
     values = np.linalg.eigvalsh(covariance / np.outer(scale, scale))

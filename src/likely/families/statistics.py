@@ -28,6 +28,9 @@ LOST_DIGITS = (
     "forgetting would lose digits of {}: what remains is tiny beside what is taken away; "
     "keep the models of the parts and add those that stay (exact), or learn anew"
 )
+# Means that differ by less than this share may be equal: adding and taking back tallies rounds them. A single row that is left
+# needs this many digits of its mean, because where no class varies the differences of the means stand for a variance.
+MEAN_DIGITS = 1e-13
 # Reciprocal condition number of a correlation matrix below which its inverse is noise.
 SINGULAR = 1e-13
 
@@ -204,13 +207,17 @@ class Scatter(_Arrays):
             self.n.transpose(move), mean, self.scatter.transpose(*move, end, end + 1)[..., pick, :][..., pick]
         )
 
-    def summed(self, axes: tuple[int, ...]) -> Scatter:
-        """The scatter of several cells taken together, along the given axes."""
-        n = self.n.sum(axes)
-        mean = _ratio_vector((self.n[..., None] * self.mean).sum(axes), n)
-        wide = np.expand_dims(mean, axes)
-        scatter = (self.scatter + outer(self.mean - wide) * self.n[..., None, None]).sum(axes)
-        return Scatter(n, mean, scatter)
+    def summed(self, axis: int) -> Scatter:
+        """The cells along an axis together; the first mean stands for zero, so that no digits are lost."""
+        n, wide = self.n.sum(axis), self.n[..., None]
+        start = np.zeros(())
+        if self.n.shape[axis]:
+            first = np.expand_dims((self.n > 0).argmax(axis), axis)[..., None]
+            start = np.take_along_axis(self.mean, first, axis)
+        apart = np.where(wide > 0, self.mean - start, 0.0)
+        drift = np.expand_dims(_ratio_vector((wide * apart).sum(axis), n), axis)
+        scatter = (self.scatter + outer(apart - drift) * wide[..., None]).sum(axis)
+        return Scatter(n, (start + drift).squeeze(axis), scatter)
 
 
 def totals(parts: Sequence[Sequence[Any]]) -> list[Any]:
@@ -252,7 +259,8 @@ def mean_left(n: Array, whole: Moments, part: Moments, spread: Array) -> Array:
     mean = np.where(constant, whole.mean, whole.mean - (part.mean - whole.mean) * _ratio(part.n, n))
     dust = 4 * EPSILON * _ratio(whole.n * np.abs(whole.mean) + part.n * np.abs(part.mean), n)
     # Beside a wide spread a mean near zero needs no digits of its own.
-    lossy = dust > LOSSY * np.maximum(np.abs(mean), np.sqrt(_ratio(spread, n)))
+    needed = np.where(spread > 0, LOSSY * np.maximum(np.abs(mean), np.sqrt(_ratio(spread, n))), MEAN_DIGITS * np.abs(mean))
+    lossy = dust > needed
     if np.any((n > 0) & ~constant & lossy):
         raise ForgetError(LOST_DIGITS.format("a mean"))
     return np.where(n > 0, mean, 0.0)
