@@ -19,7 +19,7 @@ from likely.families import Gaussian, Text
 from likely.families.statistics import Moments, Scatter, Statistic
 from likely.model import Model, with_room
 from likely.planning import plan_columns
-from likely.sources import Coded, InMemory, Reading, Source, as_tokens, open_source, require_rows
+from likely.sources import Coded, InMemory, Reading, Source, open_source, require_rows
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -192,6 +192,7 @@ def cluster(
     start: Any = None,
     steps: bool = False,
     reading: Reading | None = None,
+    **how: Any,
 ) -> Clusters:
     """Find k clusters in a table: a model whose classes 1, 2, … are the components, the largest first.
 
@@ -200,7 +201,7 @@ def cluster(
     known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
     With `steps=True` the model keeps the way of EM, step by step, in `steps`: `likely.lesson` makes a page of it.
     """
-    reading = reading or Reading(as_tokens(missing))
+    reading = reading or Reading.of(missing, how)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plan = plan_clusters(source, families, joint, skip, weight_name, fixed)

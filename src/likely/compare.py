@@ -48,7 +48,7 @@ def compare(
 
     `rivals` names some of them (`likely.compare_rivals()` lists all); `quick` leaves the slow ones out. One that fails, or
     takes more than `limit` seconds, is reported as such. `settings` are those of `learn`, for Likely alone, but for
-    `ignore`, `missing`, `encoding` and `on_bad_rows`, which decide what everybody sees.
+    `ignore`, `missing` and how a file is read (`encoding`, `table`, ...), which decide what everybody sees.
     """
     if settings.get("weights") is not None:
         raise UsageError("compare counts every row once: leave weights out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_VALUE_SHOWN = 80
@@ -58,6 +59,27 @@ class UsageError(LikelyError, ValueError):
 
 class LikelyWarning(UserWarning):
     """The work was done, but something in the data deserves a look."""
+
+
+MOST_COMPARED = 20_000  # names: among more, a close one is not looked for
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """What may have been meant by a name that is not known, in brackets; empty where nothing is close."""
+    import difflib
+
+    folded = {str(other).strip().casefold(): str(other) for other in known}
+    if len(folded) > MOST_COMPARED:
+        return ""
+    close = difflib.get_close_matches(str(name).strip().casefold(), folded, 1, 0.7)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def no_column(owner: str, name: Any, known: Sequence[Any], remedy: str = "") -> SchemaError:
+    """The error for a column that is named and not there, with the name that may have been meant."""
+    more = f" and {len(known) - 20:,} more" if len(known) > 20 else ""
+    said = f"{owner} has no column {name!r}{did_you_mean(name, known)}"
+    return SchemaError(f"{said}: {remedy or f'it has {list(known[:20])}{more}'}", column=name)
 
 
 def _sentence(message: str, column: Any, value: Any, row: int | None, remedy: str | None) -> str:

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
 from likely.engines.weights import with_weights
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, UsageError, did_you_mean
 from likely.families import Text
 from likely.figures import Evaluation, Figures, figures
 from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors, textbook
 from likely.selecting import select
-from likely.sources import Batch, Coded, Reading, Source, as_tokens, open_source
+from likely.sources import HOW, Batch, Coded, Reading, Source, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
 
@@ -45,8 +45,7 @@ SETTINGS = (
     "dependence",
     "average",
     "select",
-    "encoding",
-    "on_bad_rows",
+    *HOW,
 )
 
 
@@ -81,11 +80,8 @@ def _try_model(
 ) -> Evaluation:
     """A finished model on rows it has not seen."""
     name = target or model.schema.target.name
-    reading = Reading(
-        as_tokens(settings.get("missing", model.missing)),
-        settings.get("encoding"),
-        settings.get("on_bad_rows", "error"),
-    )
+    how = {key: value for key, value in settings.items() if key != "missing"}
+    reading = Reading.of(settings.get("missing", model.missing), how)
     source = open_source(data, reading)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
     parts = [Figures.zero(model.classes)]
@@ -185,8 +181,9 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
     """The rows that the settings are to be tried on, and what is to be counted of them."""
     unknown = sorted(given.keys() - set(SETTINGS))
     if unknown:
-        raise UsageError(f"the setting {unknown[0]!r} is not known: choose from {', '.join(SETTINGS)}")
-    reading = Reading(as_tokens(given.get("missing")), given.get("encoding"), given.get("on_bad_rows", "error"))
+        meant = did_you_mean(unknown[0], SETTINGS)
+        raise UsageError(f"the setting {unknown[0]!r} is not known{meant}: choose from {', '.join(SETTINGS)}")
+    reading = Reading.of(given.get("missing"), {name: given[name] for name in HOW if name in given})
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
     ignore = (*given.get("ignore", ()), *([weights] if weights else []))
     families, joint = given.get("families"), given.get("joint", ())

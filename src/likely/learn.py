@@ -21,7 +21,7 @@ from likely.prior import Priors, priors, textbook
 from likely.schema import NUMBER
 from likely.schema import plain as plainly
 from likely.selecting import select as select_columns
-from likely.sources import Batch, Reading, Source, as_tokens, open_source, require_rows
+from likely.sources import Batch, Reading, Source, open_source, require_rows
 from likely.tally import Tally
 
 # Where labels are plenty, rows without one are not worth the time: they are tried from so large a part of the rows on.
@@ -46,20 +46,20 @@ def learn(
     average: bool = False,
     select: bool | int | str = False,
     engine: str = "auto",
-    encoding: str | None = None,
-    on_bad_rows: str = "error",
     unlabelled: str | float = "auto",
     progress: Callable[[int], None] | None = None,
+    **how: Any,
 ) -> Model:
     """Count a table into a model of one of its columns.
 
     `families` maps a column (or several) to its family, or is one for all; what it leaves open is chosen and shown in
     `model.schema`. `target` may be left out for folders of texts and mailboxes. `plain` is the textbook's model, `average`
-    averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are shared out if it helps.
+    averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are shared out if it helps. How a
+    file is read: `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = Reading(as_tokens(missing), encoding, on_bad_rows)
+    reading = Reading.of(missing, how)
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plain = plain or average or select is not False or textbook(smoothing)
@@ -203,10 +203,11 @@ def say_what_happened(counted: Counted, target: str, reading: Reading, helped: C
         warnings.warn(said, LikelyWarning, stacklevel=4)
 
 
-def inspect(data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, encoding: str | None = None,
-            on_bad_rows: str = "error") -> list[dict[str, Any]]:  # fmt: skip
+def inspect(
+    data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, **how: Any
+) -> list[dict[str, Any]]:
     """What Likely sees in a table: each column with its kind, the reason, missing cells and different values."""
-    source = open_source(data, Reading(as_tokens(missing), encoding, on_bad_rows))
+    source = open_source(data, Reading.of(missing, how))
     found: list[dict[str, Any]] = []
     for batch in source.batches():
         for name in batch.names:

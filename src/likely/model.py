@@ -144,9 +144,14 @@ class Model:
         bias = self.calibration.bias if self.calibration else None
         return Scorer(self.schema, log(self.class_prior), self.block_parameters, kinds, bias)
 
-    def posterior(self, rows: Any, *, absent: str = "error", reading: Reading | None = None) -> Posterior:
-        """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing."""
-        joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading)]
+    def posterior(
+        self, rows: Any, *, absent: str = "error", reading: Reading | None = None, **how: Any
+    ) -> Posterior:
+        """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing.
+
+        How a file is read may be said as for `learn`: `table="orders"`, `header=False`, ...
+        """
+        joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading, **how)]
         joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
         return Posterior(self.classes, joint, self.scorer.log_prior, self.no_evidence)
 
@@ -163,9 +168,9 @@ class Model:
         """The most probable label of every row, in the labels' own type."""
         return self.posterior(rows, **options).labels
 
-    def explain(self, row: Any, *, number: int = 1, absent: str = "error") -> Ledger:
+    def explain(self, row: Any, *, number: int = 1, absent: str = "error", **how: Any) -> Ledger:
         """The account of one row: prior, what each column says for each class, and what it adds up to."""
-        source = open_source(row, Reading(missing=self.missing))
+        source = open_source(row, Reading.of(self.missing, how))
         for batch in self.batches(source, absent, None):
             if batch.start < number <= batch.start + batch.rows:
                 one = one_row(batch, number - batch.start - 1)
@@ -175,11 +180,11 @@ class Model:
                 return account(self.scorer, one, curves, matters, generative=not self.no_evidence)
         raise DataError(f"{source.label} has no row {number}")
 
-    def batches(self, rows: Any, absent: str, reading: Reading | None) -> Iterator[Batch]:
+    def batches(self, rows: Any, absent: str, reading: Reading | None, **how: Any) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""
         if absent not in ("error", "missing"):
             raise UsageError(f"absent={absent!r} is not known: choose 'error' or 'missing'")
-        source = open_source(rows, reading or Reading(missing=self.missing))
+        source = open_source(rows, reading or Reading.of(self.missing, how))
         kinds = {column.name: column.kind for column in self.schema.columns}
         for batch in source.batches(kinds):
             yield complete(batch, self.schema.columns, source, absent)
@@ -268,10 +273,10 @@ class Model:
         declared = ordered({*self.declared, *other.declared})
         return replace(self, tally=self.tally + other.tally, declared=declared).recalibrate()
 
-    def count(self, rows: Any, reading: Reading | None = None, weights: Any = None) -> Tally:
+    def count(self, rows: Any, reading: Reading | None = None, weights: Any = None, **how: Any) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
         weights = self.weights if weights is None else weights
-        source, weight_name = with_weights(open_source(rows, reading or Reading(missing=self.missing)), weights)
+        source, weight_name = with_weights(open_source(rows, reading or Reading.of(self.missing, how)), weights)
         keep = self.tally.sample is not None
         plan = Plan(self.schema.target.name, self.blocks, _told(self.schema, source), weight_name, sample=keep)
 

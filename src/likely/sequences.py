@@ -26,7 +26,7 @@ from likely.families.base import log
 from likely.model import Model, with_room
 from likely.sampling import sample_classes
 from likely.schema import CATEGORY
-from likely.sources import Reading, Source, as_tokens, open_source
+from likely.sources import Reading, Source, open_source
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -371,6 +371,7 @@ def sequences(
     seed: int = 0,
     start: Mapping[str, Any] | None = None,
     reading: Reading | None = None,
+    **how: Any,
 ) -> Chain:
     """Learn k hidden states, named 1, 2, … with the most frequent first, from rows that follow one another.
 
@@ -378,7 +379,7 @@ def sequences(
     `by` names the column that tells sequences apart, `lengths` says how long each is; else all rows are one. `start` may
     hold where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
     """
-    reading = reading or Reading(as_tokens(missing))
+    reading = reading or Reading.of(missing, how)
     source = open_source(data, reading)
     if by and lengths is not None:
         raise UsageError("by= and lengths= both say where sequences end: pass one of them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def predict(
     terminal: Terminal,
+    /,
     model: str,
     data: str,
     output: str,
@@ -44,8 +45,7 @@ def predict(
     prefix: str,
     excel_safe: bool,
     absent: str,
-    encoding: str | None,
-    on_bad_rows: str,
+    **given: Any,
 ) -> None:
     """Predict the label of every row of DATA.
 
@@ -58,7 +58,7 @@ def predict(
     as_written = export.format_of(output, excel_safe) in ("csv", "tsv")
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
-        source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+        source, reading = options.opened(path, known.missing, options.how_read(given))
         answers = export.predictions(known, source, absent, as_written=as_written)
         if output == "-" and terminal.json:
             said = export.print_json(answers, standard_output().write)
@@ -98,14 +98,14 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
 @click.pass_obj
 def explain(
     terminal: Terminal,
+    /,
     model: str,
     data: str | None,
     row: int | None,
     cells: Sequence[str],
     page: str | None,
     absent: str,
-    encoding: str | None,
-    on_bad_rows: str,
+    **given: Any,
 ) -> None:
     """Explain the prediction for one row: what each column says for each class, and what it adds up to.
 
@@ -127,7 +127,7 @@ def explain(
             ledger, of = known.explain(typed), "the row typed in"
         else:
             with options.as_file(data, terminal) as path:
-                source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+                source, reading = options.opened(path, known.missing, options.how_read(given))
                 ledger, of = known.explain(source, number=row or 1, absent=absent), f"row {row or 1} of {data}"
                 terminal.list_rejects(reading.rejects)
     if page is not None:
@@ -164,7 +164,7 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
 @reading_options
 @json_option
 @click.pass_obj
-def evaluate(terminal: Terminal, model: str, data: str, encoding: str | None, on_bad_rows: str) -> None:
+def evaluate(terminal: Terminal, /, model: str, data: str, **given: Any) -> None:
     """Judge MODEL on DATA, rows with known labels that it has not learned from.
 
     Prints accuracy, log loss, Brier score, calibration error, the figures of each class and who was taken for whom. To
@@ -175,7 +175,7 @@ def evaluate(terminal: Terminal, model: str, data: str, encoding: str | None, on
 
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
-        source, reading = options.opened(path, known.missing, encoding, on_bad_rows)
+        source, reading = options.opened(path, known.missing, options.how_read(given))
         with terminal.progress("judging") as progress:
             figures = judge(known, source, progress=progress)
         terminal.list_rejects(reading.rejects)

@@ -54,6 +54,8 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
     if labels is not None:
         export.format_of(labels, excel_safe)
     with options.as_file(data, terminal) as path:
+        from likely.sources import open_source
+
         source, reading = options.opened_with(path, given)
         found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
         report = _report(found) | {"data": data}
@@ -62,8 +64,7 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
         if output:
             report |= {"model": output, "digest": found.save(output)}
         if labels:
-            again = options.opened(path, reading.missing, reading.encoding, reading.on_bad_rows)[0]
-            _write_labels(found, again, labels, excel_safe)
+            _write_labels(found, open_source(path, reading), labels, excel_safe)
             report["labels"] = labels
         for what, (path_to, text) in drawn.items():
             with export.whole_file(path_to) as temporary:

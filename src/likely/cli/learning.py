@@ -182,10 +182,9 @@ def _change(
     data: str,
     output: str | None,
     weights: str | None,
-    encoding: str | None,
-    on_bad_rows: str,
     recalibrate: bool,
     verb: str,
+    **given: Any,
 ) -> None:
     """Read a model, let it see or forget rows, and write it back if nobody else has meanwhile."""
     from likely.model import load_with_digest
@@ -194,7 +193,7 @@ def _change(
     to_stdout = options.stdout_is_taken(destination, terminal, "model")
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         before, digest = load_with_digest(model_path)
-        source, reading = options.opened(path, before.missing, encoding, on_bad_rows)
+        source, reading = options.opened(path, before.missing, options.how_read(given))
         after = getattr(before, verb)(source, weights=weights)
         after = after.recalibrate() if recalibrate else after
         replacing = digest if destination == model and model != "-" else None

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-SNIFFED = 1 << 20
 
 
 def _ask_for_json(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -67,8 +66,46 @@ def reading_options(command: Command) -> Command:
         show_default=True,
         help="What happens to a row with too few or too many cells; skipped ones are counted and listed.",
     )
-    encoding = click.option("--encoding", metavar="NAME", help="Encoding of a text file; UTF-8 if nothing is said.")
-    return encoding(bad_rows(command))
+    for option in (
+        click.option(
+            "--max-unpacked",
+            metavar="SIZE",
+            callback=_size,
+            help="The most that a compressed file may unpack to, such as 500MB or 20GB; by default 100 times its own size, "
+            "and at least 64MB.",
+        ),
+        click.option("--sheet", metavar="NAME|N", help="The sheet of a workbook (.xlsx, .ods), by name or number."),
+        click.option("--table", metavar="NAME", help="The table of a database, or the member of a .zip file."),
+        click.option(
+            "--no-header", is_flag=True, help="The first line is a row, not the names of the columns: c1, c2, …"
+        ),
+        click.option("--encoding", metavar="NAME", help="Encoding of a text file; UTF-8 if nothing is said."),
+        bad_rows,
+    ):
+        command = option(command)
+    return command
+
+
+UNITS = {"": 1, "B": 1, "K": 10**3, "KB": 10**3, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "TB": 10**12}
+
+
+def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """A size in bytes, as people write it."""
+    if text is None:
+        return None
+    figures = text.strip().upper()
+    unit = figures.lstrip("0123456789.")
+    size = number(figures.removesuffix(unit) or "-", "--max-unpacked") if unit in UNITS else -1.0
+    if size <= 0:
+        raise UsageError(f"--max-unpacked {text!r} is no size: write it as 500MB or 20GB")
+    return int(size * UNITS[unit])
+
+
+def how_read(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of `reading_options` in the library's own words, taken out of what was given."""
+    header = not given.pop("no_header")
+    names = ("encoding", "on_bad_rows", "table", "sheet", "max_unpacked")
+    return {name: given.pop(name) for name in names} | {"header": header}
 
 
 absent_option = click.option(
@@ -186,43 +223,16 @@ def as_file(path: str, terminal: Terminal) -> Iterator[str]:
         return
     if terminal.stand_ins:
         raise UsageError("standard input (-) can be read only once: name a file for the other")
+    from likely.sources.sniffing import ending_of
+
     with tempfile.TemporaryDirectory(prefix="likely-") as folder:
         copy = Path(folder, "stdin")
         with copy.open("wb") as file:
             if sys.stdin is not None:
                 shutil.copyfileobj(sys.stdin.buffer, file)
-        copy = copy.rename(copy.with_suffix(_ending(copy)))
+        copy = copy.rename(copy.with_suffix(ending_of(str(copy))))
         terminal.stand_ins[str(copy)] = "standard input"
         yield str(copy)
-
-
-def _ending(path: Path) -> str:
-    """What the first bytes look like: a model, Parquet, Arrow, JSON, JSON lines, else delimited text."""
-    with path.open("rb") as file:
-        start = file.read(SNIFFED)
-    if start.startswith(b"LIKELY\r\n"):
-        return ".likely"
-    if start.startswith(b"PAR1"):
-        return ".parquet"
-    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return ".arrow"
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"["):
-        return ".json"
-    if text.startswith(b"{"):
-        return ".jsonl" if _is_row(text) else ".json"
-    return ".csv"
-
-
-def _is_row(text: bytes) -> bool:
-    """Whether the first line is a whole object of cells, and not one of columns or the start of one."""
-    import json
-
-    try:
-        row = json.loads(text.split(b"\n", 1)[0])
-    except ValueError:
-        return b"\n" not in text  # a first line longer than what was looked at
-    return not any(isinstance(cell, list) for cell in row.values())
 
 
 def check_destination(path: str) -> None:
@@ -255,7 +265,7 @@ def check_picture(output: str, terminal: Terminal, check_ending: Callable[[str],
 
 def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, Reading]:
     """The source behind a path, read as the options say, which are taken out of what was given (--missing stays)."""
-    return opened(path, given["missing"] or None, given.pop("encoding"), given.pop("on_bad_rows"))
+    return opened(path, given["missing"] or None, how_read(given))
 
 
 def check_page(path: str, option: str) -> None:
@@ -264,13 +274,13 @@ def check_page(path: str, option: str) -> None:
         raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
 
 
-def opened(path: str, missing: Sequence[str] | None, encoding: str | None, on_bad_rows: str) -> tuple[Source, Reading]:
-    """The source behind a path, and the reading that collects its rejects."""
-    from likely.sources import Reading, as_tokens, open_source
+def opened(path: str, missing: Sequence[str] | None, how: dict[str, Any]) -> tuple[Source, Reading]:
+    """The source behind a path, and the reading that collects its rejects; `how` is what `how_read` gives."""
+    from likely.sources import Reading, open_source
 
-    if encoding is not None:
-        _check_encoding(encoding)
-    reading = Reading(as_tokens(missing), encoding, on_bad_rows)
+    if how["encoding"] is not None:
+        _check_encoding(how["encoding"])
+    reading = Reading.of(missing, how)
     return open_source(path, reading), reading
 
 

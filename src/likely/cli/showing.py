@@ -25,13 +25,13 @@ from likely.errors import UsageError
 @click.pass_obj
 def inspect(
     terminal: Terminal,
+    /,
     file: str,
     columns: Sequence[str],
     tables: bool,
     target: str | None,
     missing: Sequence[str],
-    encoding: str | None,
-    on_bad_rows: str,
+    **given: Any,
 ) -> None:
     """Show what a model file holds, or what Likely sees in a table.
 
@@ -44,7 +44,7 @@ def inspect(
         elif columns or tables:
             raise UsageError(f"{file!r} is no model file: --column and --tables print a model's parameters")
         else:
-            _inspect_data(terminal, options.opened(path, missing or None, encoding, on_bad_rows), file, target)
+            _inspect_data(terminal, options.opened(path, missing or None, options.how_read(given)), file, target)
 
 
 def _is_model(path: str) -> bool:

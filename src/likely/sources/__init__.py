@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any, Protocol
 
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cells import EMPTY, MISSING
 from likely.sources.memory import InMemory, from_memory
 
 __all__ = [
     "EMPTY",
+    "HOW",
     "MISSING",
     "Batch",
     "Coded",
@@ -31,11 +32,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Reading:
-    """How sources are read: what stands for missing, the encoding of text files, what happens to bad rows."""
+    """How sources are read: what stands for missing, and the options that depend on the format of a file.
+
+    `header=False` says that the first line of a text file or sheet is a row; its columns are then called c1, c2, …
+    `table` names the table of a database or the member of a .zip file, `sheet` the sheet of a workbook (or its number
+    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to.
+    """
 
     missing: tuple[str, ...] = MISSING
     encoding: str | None = None
     on_bad_rows: str = "error"
+    header: bool = True
+    table: str | None = None
+    sheet: str | int | None = None
+    max_unpacked: int | None = None
     rejects: list[str] = field(default_factory=list, compare=False)
     _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
@@ -44,6 +54,15 @@ class Reading:
             raise UsageError(f"on_bad_rows={self.on_bad_rows!r} is not known: choose 'error' or 'skip'")
         if self.encoding is not None:
             _check_encoding(self.encoding)
+
+    @staticmethod
+    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any]) -> Reading:
+        """The reading that keywords ask for; one that is not known is refused by name."""
+        unknown = next((name for name in how if name not in HOW), None)
+        if unknown is not None:
+            known = ", ".join(HOW)
+            raise UsageError(f"the setting {unknown!r} is not known{did_you_mean(unknown, HOW)}: a file is read by {known}")
+        return Reading(as_tokens(missing), **how)
 
     def reject(self, label: str, line: int, fault: str) -> None:
         """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""
@@ -54,6 +73,9 @@ class Reading:
         if (label, line) not in self._known:
             self._known.add((label, line))
             self.rejects.append(f"{label} line {line} {fault}")
+
+
+HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked")  # what keywords may say
 
 
 def _check_encoding(name: str) -> None:

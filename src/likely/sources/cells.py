@@ -151,7 +151,12 @@ def _has_code(column: Any) -> bool:
     return bool(pc.any(pc.match_substring_regex(column, "^0[0-9]")).as_py())
 
 
-def name_columns(names: Sequence[Any], label: str) -> list[str]:
+def numbered(columns: int) -> list[str]:
+    """The names c1, c2, … of columns that nobody has named."""
+    return [f"c{i + 1}" for i in range(columns)]
+
+
+def name_columns(names: Sequence[Any], label: str, remedy: str = "rename one of them") -> list[str]:
     """The names of the columns as text, exactly as they are; names that cannot be told apart or written are refused."""
     from likely.errors import DataError
 
@@ -159,7 +164,7 @@ def name_columns(names: Sequence[Any], label: str) -> list[str]:
     seen: set[str] = set()
     for name in given:
         if name in seen:
-            raise DataError(f"column {name!r} stands twice in {label}", column=name, remedy="rename one of them")
+            raise DataError(f"column {name!r} stands twice in {label}", column=name, remedy=remedy)
         if "\0" in name or not is_text(name):
             raise DataError("has a name with a NUL or half a character in it", column=name, remedy="rename it")
         seen.add(name)

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 from likely.schema import NUMBER
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
 from likely.sources.letters import ENDINGS, Letters, are_letters
 from likely.sources.onefile import OneFile
+from likely.sources.packed import PACKED, unpack
+from likely.sources.sniffing import ending_of
 
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
@@ -25,7 +27,15 @@ MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other co
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".xlsx": "sheet", ".xlsm": "sheet", ".ods": "sheet", ".sqlite": "database", ".sqlite3": "database",
+    ".db": "database", ".duckdb": "database", ".ddb": "database",
 }  # fmt: skip
+# Which options have a meaning for which kinds: one that would be ignored is refused.
+MEANT_FOR = {
+    "table": (("database",), "databases and .zip files"),
+    "sheet": (("sheet",), "workbooks (.xlsx, .ods)"),
+    "encoding": (("csv", "json", "jsonl"), "text files"),
+}
 
 
 def open_files(path: str, reading: Reading) -> Source:
@@ -43,22 +53,56 @@ def open_files(path: str, reading: Reading) -> Source:
 def _open_file(path: str, reading: Reading) -> Source:
     if are_letters([path]):
         return Letters((path,), reading, repr(path))
-    kind = KINDS.get(os.path.splitext(path)[1].lower())
-    if kind is None:
-        raise DataError(f"{path!r} has an ending that is not known: use one of {', '.join((*KINDS, *ENDINGS))}")
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in KINDS and ending not in PACKED:
+        known = ", ".join((*KINDS, *PACKED, *ENDINGS))
+        raise DataError(f"{path!r} has an ending that is not known: use one of {known}")
     if not os.path.isfile(path):
         raise DataError(f"{path!r} is no ordinary file: copy its content to one")
     if os.path.getsize(path) == 0:
         raise DataError(f"{path!r} is empty: nothing can be learned from it")
+    if ending in PACKED:
+        return _open_packed(path, reading)
+    return _open_table(path, KINDS[ending], reading)
+
+
+def _open_packed(path: str, reading: Reading) -> Source:
+    """The table in a compressed file, of the kind that its name or else its content says."""
+    copy, name = unpack(path, repr(path), reading)
+    if os.path.getsize(copy.name) == 0:
+        raise DataError(f"{path!r} is empty: nothing can be learned from it")
+    ending = os.path.splitext(name)[1].lower()
+    ending = ending if ending in KINDS or ending in PACKED else ending_of(copy.name)
+    if ending not in KINDS:
+        raise DataError(f"{path!r} holds {ending} and no table", remedy="unpack it first")
+    inner = replace(reading, table=None) if path.lower().endswith(".zip") else reading
+    return _open_table(copy.name, KINDS[ending], inner, called=path, keep=copy)
+
+
+def _open_table(path: str, kind: str, reading: Reading, **named: Any) -> Source:
+    label = repr(named.get("called", path))
+    for option, (kinds, what) in MEANT_FOR.items():
+        if getattr(reading, option) is not None and kind not in kinds:
+            raise UsageError(f"{option}= (--{option}) is for {what}: {label} is none")
+    if not reading.header and kind not in ("csv", "sheet"):
+        raise UsageError(f"header=False (--no-header) is for text files and workbooks: {label} names its columns")
     if kind == "csv":
         from likely.sources.text import CsvFile
 
-        return CsvFile(path, reading)
+        return CsvFile(path, reading, **named)
     if kind in ("json", "jsonl"):
         from likely.sources.objects import JsonFile, JsonLines
 
-        return JsonFile(path, reading) if kind == "json" else JsonLines(path, reading)
-    return ParquetFile(path, reading) if kind == "parquet" else ArrowFile(path, reading)
+        return (JsonFile if kind == "json" else JsonLines)(path, reading, **named)
+    if kind == "database":
+        from likely.sources.databases import open_database
+
+        return open_database(path, reading, **named)
+    if kind == "sheet":
+        from likely.sources.sheets import Sheet
+
+        return Sheet(path, reading, **named)
+    return (ParquetFile if kind == "parquet" else ArrowFile)(path, reading, **named)
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,15 @@ class Lines:
         return len(self._taken)
 
 
-def rows(path: str, delimiter: str, cells: int, spaced: bool, fault: Fault) -> Iterator[list[str]]:
+def rows(
+    path: str, delimiter: str, cells: int, spaced: bool, fault: Fault, header: bool = True
+) -> Iterator[list[str]]:
     """The rows of a file after its header; what is no row goes to `fault` with its line. A blank line is no row."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         lines = Lines(file)
         parser = read_csv(lines, delimiter, spaced)
-        next(parser, None)
+        if header:
+            next(parser, None)
         while True:
             lines.begin()
             try:
@@ -83,7 +86,7 @@ def rows(path: str, delimiter: str, cells: int, spaced: bool, fault: Fault) -> I
             elif row:
                 until = f" (up to line {lines.first + lines.count - 1})" if lines.count > 1 else ""
                 found = "1 cell" if len(row) == 1 else f"{len(row)} cells"
-                fault(lines.first, f"has {found} where the header has {cells}{until}")
+                fault(lines.first, f"has {found} where the {'header' if header else 'first line'} has {cells}{until}")
 
 
 def read_csv(lines: Iterator[str], delimiter: str, spaced: bool) -> Iterator[list[str]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likely.errors import DataError
 from likely.sources.batch import Batch, Frame, to_arrow
@@ -14,9 +14,6 @@ from likely.sources.cells import name_columns
 from likely.sources.memory import InMemory, from_memory
 from likely.sources.onefile import OneFile
 from likely.sources.survey import encoding_of
-
-if TYPE_CHECKING:
-    pass
 
 BATCH_ROWS = 20_000
 
@@ -56,7 +53,7 @@ class JsonFile(OneFile):
     @cached_property
     def table(self) -> InMemory:
         """The whole file, which JSON does not allow to read in parts."""
-        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.label, self.reading.encoding)) as file:
             text = file.read()
         try:
             data = parse(text)
@@ -112,7 +109,7 @@ class JsonLines(OneFile):
 
     def _rows(self) -> Iterator[Row]:
         """The objects; a line that holds none is an error with its number, or a counted reject."""
-        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.reading.encoding)) as file:
+        with self.as_text(), open(self.path, encoding=encoding_of(self.path, self.label, self.reading.encoding)) as file:
             for number, line in enumerate(file, start=1):
                 row = self._parsed(number, line) if not line.isspace() else None
                 if row is not None:

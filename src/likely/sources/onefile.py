@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError
 
@@ -20,11 +20,13 @@ class OneFile:
     path: str
     reading: Reading
     partial: bool = False
+    called: str | None = None  # the compressed file that it was unpacked from
+    keep: Any = field(default=None, compare=False, repr=False)  # a temporary file lives as long as this does
 
     @property
     def label(self) -> str:
-        """The path, in quotes."""
-        return repr(self.path)
+        """The path that was given, in quotes."""
+        return repr(self.called or self.path)
 
     @contextlib.contextmanager
     def as_text(self) -> Iterator[None]:

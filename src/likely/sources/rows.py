@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +29,11 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
     if not lacking:
         return batch
     if len(lacking) == len(columns):
-        raise SchemaError(f"{source.label} has none of the columns {[c.name for c in columns][:10]}")
+        unnamed = all(re.fullmatch(r"c[1-9]\d*", c.name) for c in columns)
+        raise SchemaError(
+            f"{source.label} has none of the columns {[c.name for c in columns][:10]}",
+            remedy="pass header=False (--no-header) if its first line is a row" if unnamed else None,
+        )
     if absent == "error" and not source.partial:
         raise SchemaError(
             f"{source.label} has no column {', '.join(repr(c.name) for c in lacking[:10])}",

@@ -8,13 +8,14 @@ only a file in which nothing is odd is handed to it.
 from __future__ import annotations
 
 import codecs
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import DataError
+from likely.errors import DataError, LikelyWarning
 
 BLOCK = 1 << 20  # what a core keeps at hand
 BOMS = (
@@ -31,11 +32,25 @@ Bytes = NDArray[np.uint8]
 Marks = NDArray[np.bool_]
 
 
-def encoding_of(path: str, given: str | None) -> str:
-    """The encoding that was asked for, or the one that the first bytes tell of, or UTF-8."""
+def encoding_of(path: str, label: str, given: str | None) -> str:
+    """The encoding that was asked for, or the one that the first bytes tell of, which is said, or UTF-8."""
+    if given:
+        return given
     with open(path, "rb") as file:
         head = file.read(4)
-    return given or next((name for bom, name in BOMS if head.startswith(bom)), "utf-8-sig")
+    found = next((name for bom, name in BOMS if head.startswith(bom)), "utf-8-sig")
+    if found != "utf-8-sig":
+        said = f"{label} is read as {found.upper()}, as its byte order mark says; encoding= (--encoding) says otherwise"
+        warnings.warn(said, LikelyWarning, stacklevel=4)
+    return found
+
+
+def _looks_like(block: bytes, place: int) -> tuple[str, str]:
+    """The encoding that a text which is not UTF-8 is probably in, and how the odd word reads in it."""
+    guess = "cp1252" if any(byte in block for byte in range(0x80, 0xA0)) else "latin-1"
+    start = max(block.rfind(sign, 0, place) for sign in b",;\t|\r\n\" ") + 1
+    ends = [end for sign in b",;\t|\r\n\" " if (end := block.find(sign, place)) >= 0]
+    return guess, block[max(start, place - 40) : min([*ends, place + 40])].decode(guess, errors="replace")
 
 
 @dataclass(frozen=True)
@@ -74,9 +89,11 @@ class TextCheck:
     def see(self, block: bytes) -> None:
         """Check some more bytes."""
         if b"\0" in block:
+            place = self.seen + block.index(0)
+            name = "utf-16-le" if place % 2 else "utf-16-be"  # of ASCII, every other byte is NUL
             raise DataError(
-                f"{self.label} has a NUL byte in line {line_at(self.path, self.seen + block.index(0))}",
-                remedy="it is no text, or in another encoding: pass encoding='utf-16' (--encoding utf-16)",
+                f"{self.label} has a NUL byte in line {line_at(self.path, place)}",
+                remedy=f"it is no text, or in another encoding: pass encoding={name!r} (--encoding {name})",
             )
         waiting = self._decoder.getstate()[0]
         if waiting or not block.isascii():
@@ -84,9 +101,10 @@ class TextCheck:
                 self._decoder.decode(block)
             except UnicodeDecodeError as error:
                 where = line_at(self.path, self.seen - len(waiting) + error.start)
+                guess, word = _looks_like(waiting + block, error.start)
                 raise DataError(
                     f"{self.label} is not UTF-8 in line {where}",
-                    remedy="pass encoding='latin-1' (--encoding latin-1), or what it is in",
+                    remedy=f"pass encoding={guess!r} (--encoding {guess}) if {word!r} is right there, or what it is in",
                 ) from None
         self.seen += len(block)
 

@@ -13,12 +13,13 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from likely.errors import DataError
+from likely.errors import DataError, LikelyWarning
 from likely.schema import NUMBER
 from likely.sources import lines
 from likely.sources.batch import Batch, Frame
@@ -30,19 +31,20 @@ from likely.sources.cells import (
     is_text,
     name_columns,
     nature,
+    numbered,
     text_to_numbers,
     text_to_whole_numbers,
+    to_number,
 )
 from likely.sources.onefile import OneFile
 from likely.sources.survey import Survey, TextCheck, encoding_of, survey
 
-if TYPE_CHECKING:
-    pass
-
 DELIMITERS = (",", ";", "\t", "|")
+NO_HEADER = "rename one of them, or pass header=False (--no-header) if the first line is a row"
 BATCH_ROWS = 65_536
 BLOCK = 1 << 20
 LONGEST_HEADER = 1 << 26
+LOOKED_AT = 1_000  # rows: whether a name of the header stands among their cells
 MANY_COLUMNS = 1_000  # DuckDB's time grows with the square of their number
 KEPT_CELLS = 1 << 22  # a file of one batch and no more cells than this is parsed once
 
@@ -57,7 +59,8 @@ class CsvFile(OneFile):
     def checked(self) -> Checked:
         """The file as UTF-8, with its header, its delimiter and what its bytes say."""
         with self.as_text():
-            return _check(self.path, self.label, encoding_of(self.path, self.reading.encoding))
+            encoding = encoding_of(self.path, self.label, self.reading.encoding)
+            return _check(self.path, self.label, encoding, self.reading.header)
 
     @cached_property
     def natural(self) -> dict[str, int]:
@@ -72,6 +75,8 @@ class CsvFile(OneFile):
                     found[i] = max(found[i], nature(column, self.reading.missing))
         if len(read) == 1 and read[0][0] * len(names) <= KEPT_CELLS:
             self.__dict__["whole"] = read[0]
+        if self.reading.header and read:
+            hint_at_data(names, found, read[0][1], self.label)
         return dict(zip(names, found, strict=True))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
@@ -106,7 +111,9 @@ class CsvFile(OneFile):
             yield from self._by_duckdb(places)
         else:
             checked, cells = self.checked, len(self.checked.names)
-            found = lines.rows(checked.readable, checked.delimiter, cells, checked.survey.spaced, self._reject)
+            found = lines.rows(
+                checked.readable, checked.delimiter, cells, checked.survey.spaced, self._reject, self.reading.header
+            )
             yield from lines.tables(found, places, cells, BATCH_ROWS)
 
     def _reject(self, line: int, fault: str) -> None:
@@ -116,7 +123,7 @@ class CsvFile(OneFile):
         import duckdb
         import pyarrow as pa
 
-        seen, expected = 0, self.checked.survey.rows - 1
+        seen, expected = 0, self.checked.survey.rows - self.reading.header
         picks = ", ".join(f"c{i}" for i in places) or "1"
         try:
             found = self._connection.cursor().sql(f"select {picks} from {self._table}")  # a reader has it to itself
@@ -152,9 +159,9 @@ class CsvFile(OneFile):
         checked = self.checked
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(checked.names)))
         return (
-            f"read_csv({_quoted(self._pattern)}, auto_detect=false, header=true, delim={_quoted(checked.delimiter)}, "
-            f"quote='\"', escape='\"', nullstr='', columns={{{columns}}}, strict_mode=true, "
-            f"max_line_size={max(1 << 21, 2 * checked.survey.longest)}, parallel={not checked.survey.quoted})"
+            f"read_csv({_quoted(self._pattern)}, auto_detect=false, header={self.reading.header}, "
+            f"delim={_quoted(checked.delimiter)}, quote='\"', escape='\"', nullstr='', columns={{{columns}}}, "
+            f"strict_mode=true, max_line_size={max(1 << 21, 2 * checked.survey.longest)}, parallel={not checked.survey.quoted})"
         )
 
 
@@ -175,14 +182,14 @@ class Checked:
         return fits and self.survey.flawless and is_text(self.readable)  # a path may be any bytes
 
 
-def _check(path: str, label: str, encoding: str) -> Checked:
+def _check(path: str, label: str, encoding: str, header: bool) -> Checked:
     keep = None if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else _copy(path, encoding)
     readable = keep.name if keep else os.path.abspath(path)
     tabs = path.lower().endswith(".tsv")
-    delimiter, names = _header(readable, label, tabs=tabs, spaced=False)
+    delimiter, names = _header(readable, label, tabs=tabs, spaced=False, header=header)
     found = survey(readable, label, delimiter, len(names))
     if found.spaced:  # the header is read as the rows are
-        delimiter, names = _header(readable, label, tabs=tabs, spaced=True)
+        delimiter, names = _header(readable, label, tabs=tabs, spaced=True, header=header)
     return Checked(readable, names, delimiter, found, keep)
 
 
@@ -196,8 +203,8 @@ def _copy(path: str, encoding: str) -> Any:
     return copy
 
 
-def _header(readable: str, label: str, *, tabs: bool, spaced: bool) -> tuple[str, tuple[str, ...]]:
-    """The delimiter and the names of the columns; a header may span lines, and be long."""
+def _header(readable: str, label: str, *, tabs: bool, spaced: bool, header: bool) -> tuple[str, tuple[str, ...]]:
+    """The delimiter and the names of the columns, c1, c2, … where no line names them; a header may span lines."""
     size = BLOCK
     while True:
         with open(readable, "rb") as file:
@@ -214,9 +221,11 @@ def _header(readable: str, label: str, *, tabs: bool, spaced: bool) -> tuple[str
         size *= 4
         if size > LONGEST_HEADER:
             raise DataError(f"{label} has no header line: its first line does not end")
+    if not header:
+        return delimiter, tuple(numbered(len(names)))
     if not any(name.strip() for name in names):
         raise DataError(f"{label} has no header line", remedy="its first line must name the columns")
-    return delimiter, tuple(name_columns(names, f"the header of {label}"))
+    return delimiter, tuple(name_columns(names, f"the header of {label}", NO_HEADER))
 
 
 def _first_row(text: str, delimiter: str, *, spaced: bool, whole: bool) -> list[str] | None:
@@ -235,6 +244,30 @@ def _delimiter(line: str) -> str:
     """What parts the names of the header: the sign that comes most often outside quotes."""
     outside = line.split('"')[::2]
     return max(DELIMITERS, key=lambda sign: sum(part.count(sign) for part in outside))
+
+
+def hint_at_data(names: Sequence[str], natures: Sequence[int], columns: Sequence[Any], label: str) -> None:
+    """Say so if the names of most columns look like cells: numbers over numbers, or texts that stand below as well."""
+    numbers = [name for name, found in zip(names, natures, strict=True) if found in (WHOLE, DECIMAL) and _reads(name)]
+    if all(name.isdecimal() for name in numbers) and sorted(numbers, key=int) == numbers:
+        numbers = []  # 0, 1, 2, … as another program numbers columns, or years
+    texts = [
+        name
+        for name, found, column in zip(names, natures, columns, strict=True)
+        if found == TEXT and name in column[:LOOKED_AT].to_pylist()
+    ]
+    if 2 * (len(numbers) + len(texts)) > len(names):
+        shown = ", ".join(repr(name) for name in (numbers + texts)[:3])
+        said = f"the first line of {label} looks like a row ({shown}): pass header=False (--no-header) if it names no columns"
+        warnings.warn(said, LikelyWarning, stacklevel=4)
+
+
+def _reads(name: str) -> bool:
+    try:
+        to_number(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,204 @@
+"""Tables and views in SQLite and DuckDB files: opened read-only, shut in, and read batch by batch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from likely.errors import DataError, did_you_mean
+from likely.sources.batch import Batch, Frame, to_arrow
+from likely.sources.cells import is_text, name_columns
+from likely.sources.onefile import OneFile
+from likely.sources.sniffing import DUCKDB
+
+if TYPE_CHECKING:
+    import sqlite3
+
+BATCH_ROWS = 65_536
+SQLITE = b"SQLite format 3\0"
+
+
+def open_database(path: str, reading: Any, **named: Any) -> Database:
+    """The table of a database file, whichever of the two wrote it; .db says neither."""
+    with open(path, "rb") as file:
+        head = file.read(len(SQLITE))
+    by_name = (named.get("called") or path).lower().endswith((".duckdb", ".ddb")) and head != SQLITE
+    return (DuckdbTable if by_name or head[8:12] == DUCKDB else SqliteTable)(path, reading, **named)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True)
+class Database(OneFile):
+    """One table or view of a database file."""
+
+    def tables(self) -> list[str]:
+        """All tables and views of the file."""
+        raise NotImplementedError
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in order of the table."""
+        raise NotImplementedError
+
+    @cached_property
+    def table(self) -> str:
+        """The table that was asked for, or the only one."""
+        names, wanted = self.tables(), self.reading.table
+        if wanted is None and len(names) == 1:
+            return names[0]
+        more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
+        listed = ", ".join(map(repr, names[:20])) + more
+        if wanted is None:
+            raise DataError(
+                f"{self.label} has {len(names)} tables: {listed}" if names else f"{self.label} has no table",
+                remedy="name one with table= (--table)" if names else None,
+            )
+        if wanted not in names:
+            raise DataError(f"{self.label} has no table {wanted!r}{did_you_mean(wanted, names)}: it has {listed}")
+        return wanted
+
+
+@dataclass(frozen=True)
+class SqliteTable(Database):
+    """A table of a SQLite file, through Python's own library."""
+
+    @cached_property
+    def whole(self) -> str:
+        """The table, once its pages hang together: SQLite itself reads what is left of a file that was cut off."""
+        self._refuse_cut()
+        with self._open(shut=False) as connection:
+            try:
+                said = connection.execute(f"pragma quick_check({quoted(self.table)})").fetchone()[0]
+            except connection.OperationalError as error:  # a view has no pages
+                said = "ok" if "no such table" in str(error) else str(error)
+        if said != "ok":
+            said = said.splitlines()[-1][:200]
+            raise DataError(f"{self.label} is a damaged SQLite database ({said})", remedy="copy it again, or .recover it")
+        return self.table
+
+    def _refuse_cut(self) -> None:
+        """The file must be whole pages, as many as its header says; SQLite would read what is lacking as zeros."""
+        with open(self.path, "rb") as file:
+            head = file.read(100)
+        size = int.from_bytes(head[16:18], "big")
+        size = 1 << 16 if size == 1 else size
+        pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 1  # else written by an old version
+        there = os.path.getsize(self.path)
+        if not size or there % size or there < size * pages:
+            raise DataError(f"{self.label} is a damaged SQLite database (it was cut off)", remedy="copy it again")
+
+    @contextlib.contextmanager
+    def _open(self, shut: bool = True) -> Iterator[sqlite3.Connection]:
+        """A connection that can only read, and for as long as it is needed."""
+        import sqlite3
+
+        if not is_text(self.path):
+            raise DataError(f"{self.label} has a name that SQLite cannot open", remedy="rename the file")
+        try:
+            opened = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, check_same_thread=False)
+            with contextlib.closing(opened) as connection:
+                connection.execute("pragma query_only = on")
+                connection.execute("pragma trusted_schema = off")
+                connection.execute("pragma cell_size_check = on")
+                connection.set_authorizer(_only_reading if shut else None)
+                yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise DataError(f"{self.label} cannot be read as a SQLite database ({error})") from None
+
+    def tables(self) -> list[str]:
+        """All tables and views that people made."""
+        found = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
+        with self._open() as connection:
+            return [name for (name,) in connection.execute(f"{found} order by name")]
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in order of the table."""
+        start = 0
+        with self._open() as connection:
+            cursor = connection.execute(f"select * from {quoted(self.whole)}")
+            names = name_columns([column[0] for column in cursor.description], self.label)
+            wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
+            while rows := cursor.fetchmany(BATCH_ROWS):
+                columns = {name: to_arrow([row[i] for row in rows], name, start) for i, name in wanted}
+                yield Frame(columns, len(rows), start, self.reading.missing)
+                start += len(rows)
+
+
+def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int:
+    """SQLite's question whether a statement may do a thing: select and compute, but not recurse, which may never end."""
+    import sqlite3
+
+    if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ):
+        return sqlite3.SQLITE_OK
+    allowed = action == sqlite3.SQLITE_FUNCTION and str(name).lower() != "load_extension"
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@dataclass(frozen=True)
+class DuckdbTable(Database):
+    """A table of a DuckDB file."""
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        """A connection that can only read this file: no other one, no network, no extension."""
+        import duckdb
+
+        config: dict[str, Any] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "enable_external_access": False,
+            "lock_configuration": True,
+        }
+        try:
+            with duckdb.connect(self.path, read_only=True, config=config) as connection:
+                yield connection
+        except (duckdb.Error, RuntimeError, UnicodeError) as error:
+            said = str(error).splitlines()[0][:200]
+            raise DataError(f"{self.label} cannot be read as a DuckDB database ({said})") from None
+
+    def tables(self) -> list[str]:
+        """All tables and views that people made, those of other schemas as schema.table."""
+        with self._open() as connection:
+            return [_dotted(schema, name) for schema, name in self._listed(connection)]
+
+    def _listed(self, connection: Any) -> list[tuple[str, str]]:
+        found = "select schema_name, {0}_name from duckdb_{0}s() where not internal and database_name = current_database()"
+        rows = connection.execute(f"{found.format('table')} union all {found.format('view')} order by all").fetchall()
+        return [(schema, name) for schema, name in rows]
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in order of the table."""
+        import pyarrow as pa
+
+        wanted, start = self.table, 0
+        with self._open() as connection, self.as_arrow("DuckDB"):
+            schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == wanted)
+            where = f"{quoted(schema)}.{quoted(name)}"
+            described = connection.execute(f"describe select * from {where}").fetchall()
+            name_columns([row[0] for row in described], self.label)
+            picked = [_pick(row[0], row[1]) for row in described if kinds is None or row[0] in kinds] or ["1"]
+            found = connection.sql(f"select {', '.join(picked)} from {where}")
+            for batch in found.to_arrow_reader(BATCH_ROWS):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True)) if picked != ["1"] else {}
+                assert isinstance(batch, pa.RecordBatch)
+                yield Frame(columns, batch.num_rows, start, self.reading.missing)
+                start += batch.num_rows
+
+
+def _dotted(schema: str, name: str) -> str:
+    return name if schema == "main" else f"{schema}.{name}"
+
+
+def _pick(name: str, kind: str) -> str:
+    """A column as Arrow is to hold it: very wide integers as numbers, identifiers as text."""
+    if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
+        return f"{quoted(name)}::double as {quoted(name)}"
+    return f"{quoted(name)}::varchar as {quoted(name)}" if kind == "UUID" else quoted(name)
