@@ -207,11 +207,7 @@ def cluster(
     plan = plan_clusters(source, families, joint, skip, weight_name, fixed)
     mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=restarts, max_iter=max_iter,
                     tol=tol, seed=seed, steps=steps)  # fmt: skip
-    if k == "auto":
-        made = _chosen(mixing, criterion)
-    else:
-        fit = mixing.fit(range(1, checked(k) + 1), start)
-        made = Clusters.of(fit if start is not None else em.ranked(fit))
+    made = _chosen(mixing, criterion) if k == "auto" else _of_size(mixing, checked(k), start)
     say_what_is_odd(made)
     return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
 
@@ -230,6 +226,12 @@ def say_what_is_odd(model: Model) -> None:
     ]
     if empty:
         warnings.warn(f"clusters {', '.join(empty)} are empty: a smaller k says as much", LikelyWarning, stacklevel=3)
+
+
+def _of_size(mixing: Mixing, k: int, start: Any) -> Clusters:
+    """That many clusters: in the order of the means that were given, or the largest first."""
+    fit = mixing.fit(range(1, k + 1), start)
+    return Clusters.of(fit if start is not None else em.ranked(fit))
 
 
 def _chosen(mixing: Mixing, criterion: str) -> Clusters:

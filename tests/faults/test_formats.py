@@ -11,9 +11,9 @@ import zipfile
 import duckdb
 import pyarrow as pa
 import pytest
-from commands import TENNIS, document, run
 
 import likely
+from commands import TENNIS, document, run
 from likely.errors import DataError, LikelyWarning, UsageError
 
 TABLE = "town,area,hits,y\n" + "".join(f"{'Ulm' if i % 3 else 'Bonn'},{i / 4},{i % 5},{'yn'[i % 2]}\n" for i in range(60))
@@ -254,9 +254,9 @@ class TestDatabases:
     def test_a_cut_database_is_refused(self, sqlite, duck, file):
         from pathlib import Path
 
-        for path in (sqlite, duck):
+        for path, ends in ((sqlite, (4096, 30)), (duck, ())):  # DuckDB's last block may be free: nobody misses its end
             whole = Path(path).read_bytes()
-            for length in (3, 100, len(whole) // 2, len(whole) - 4096, len(whole) - 30):
+            for length in (3, 100, len(whole) // 2, *(len(whole) - end for end in ends)):
                 with pytest.raises(DataError, match="cut"):
                     likely.learn(file(whole[:length], "cut" + Path(path).suffix), "y", table="orders")
 
@@ -290,9 +290,9 @@ class TestWorkbooks:
         assert document("inspect", path, "--sheet", "first")["rows"] == 60
 
     def test_dates_gaps_blank_rows_and_no_header(self, tmp_path):
-        import datetime
+        import datetime as dt
 
-        day = datetime.datetime(2024, 5, 1)
+        day = dt.date(2024, 5, 1)
         rows = [["when", "n", "y"], [day, None, "a"], [None, None, None], [day, 2, "b"]]
         path = workbook(tmp_path / "t.xlsx", rows=[], t=rows)
         seen = {c["column"]: c for c in likely.inspect(path, sheet="t")}
