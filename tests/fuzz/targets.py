@@ -86,7 +86,7 @@ def fuzz_model(rng):
             _mutate_array(arrays, rng)
     path = Folder.path / "m.likely"
     path.write_bytes(sealed(header, arrays))
-    _use_model(path)
+    _use_model(path, thoroughly=rng.random() < 0.2)
 
 
 def sealed(header, arrays):
@@ -153,14 +153,14 @@ def _mutate_array(arrays, rng):
     arrays[name] = array
 
 
-def _use_model(path):
-    """Load, and if it loads, use everything that runs compiled loops over what was loaded."""
+def _use_model(path, thoroughly):
+    """Load, and if it loads, use what runs compiled loops over what was loaded; fitting the second stages takes long."""
     model = likely.load(path)
     shares = model.posterior([ROW, {}], absent="missing").probabilities
     assert np.isfinite(shares).all(), shares
     model.explain(ROW, absent="missing").to_dict()
-    again = model.update([ROW | {"y": "p"}] * 2).recalibrate()
-    again.save(path)
+    again = model.update([ROW | {"y": "p"}] * 2)
+    (again.recalibrate() if thoroughly else again).save(path)
     likely.load(path)
 
 

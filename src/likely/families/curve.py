@@ -33,6 +33,7 @@ OCTAVES = 3.0  # between knots of document frequency
 EXPONENT, EXPONENT_STRENGTH = 2.0 / 3.0, 10.0  # the prior of how documents of different length compare
 STRENGTH = 1.0  # of the prior that a word is worth its logarithm, and a class its share
 ITERATIONS = 40
+HEAVIEST = 1e15  # weight of a document: the features are float32, and would overflow far above it
 LARGEST = 40_000_000  # cells of features: fewer documents are looked at where classes are many
 LN2 = float(np.log(2.0))
 
@@ -216,12 +217,11 @@ def _surprise(family: Text, words: Words, sample: Sample, wrong: Array, tall: in
     """The documents counted once more, by how much they surprised; and what that says of each when it is left out."""
     values = family.values(_bags(words, sample))
     surprise = np.zeros((len(words.vocabulary), words.classes))
-    weighing.count_shares(sample.ids, sample.indptr, values, wrong * sample.weights[:, None], surprise)
+    scale = min(1.0, HEAVIEST / float(sample.weights.max()))
+    weighing.count_shares(sample.ids, sample.indptr, values, wrong * (sample.weights * scale)[:, None], surprise)
     features = np.zeros((len(sample), words.classes, tall), dtype=np.float32)
     holders = words.holders.sum(1)
-    own = (
-        wrong * np.minimum(sample.weights, 1.0)[:, None]
-    )  # one unit is left out, or all of a document that weighs less
+    own = wrong * (np.minimum(sample.weights, 1.0) * scale)[:, None]  # one unit, or all of a document that weighs less
     weighing.surprise_left_out(sample.ids, sample.indptr, values, own, surprise, holders, OCTAVES, features)
     return surprise, features
 
@@ -282,7 +282,9 @@ class _Loss:
     def __call__(self, q: Array) -> tuple[float, Array]:
         """Loss and slope a document."""
         n, classes, knots = self.features.shape
-        flat, labels, weights = self.features.reshape(n * classes, knots), self.sample.labels, self.sample.weights
+        flat, labels = self.features.reshape(n * classes, knots), self.sample.labels
+        total = self.sample.weights.sum()
+        weights, strength, length_strength = self.sample.weights / total, STRENGTH / total, EXPONENT_STRENGTH / total
         u, bias, exponent = q[:knots], q[knots:-1], q[-1]
         temper = np.exp(-exponent * self.logs - self.level)
         summed = (flat @ (u / self.spread).astype(np.float32)).reshape(n, classes).astype(np.float64) * temper[:, None]
@@ -296,15 +298,15 @@ class _Loss:
         wrong *= weights[:, None]
         away, shift, bend = u - self.centre, bias - self.log_prior, exponent - EXPONENT
         back = flat.T @ (wrong * temper[:, None]).astype(np.float32).reshape(-1)
-        last = -(wrong * summed).sum(1) @ self.logs + 2 * EXPONENT_STRENGTH * bend
-        slope = [back / self.spread + 2 * STRENGTH * away, wrong.sum(0) + 2 * STRENGTH * shift, [last]]
-        loss += STRENGTH * (away @ away + shift @ shift) + EXPONENT_STRENGTH * bend * bend
-        return float(loss) / weights.sum(), np.concatenate(slope) / weights.sum()
+        last = -(wrong * summed).sum(1) @ self.logs + 2 * length_strength * bend
+        slope = [back / self.spread + 2 * strength * away, wrong.sum(0) + 2 * strength * shift, [last]]
+        loss += strength * (away @ away + shift @ shift) + length_strength * bend * bend
+        return float(loss), np.concatenate(slope)
 
 
 def _spread(features: NDArray[np.float32], temper: Array, weights: Array) -> Array:
     """The deviation of every feature, so that one strength of prior fits all of them."""
-    cells = float(weights.sum()) * features.shape[1]
+    weights, cells = weights / weights.sum(), features.shape[1]
     square = np.einsum("nck,nck,n->k", features, features, temper * temper * weights, optimize=True)
     mean = np.einsum("nck,n->k", features, temper * weights, optimize=True)
     spread = np.sqrt(np.maximum(square / cells - (mean / cells) ** 2, 0.0))
