@@ -8,9 +8,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 DATA   := src/likely/data
 OUT    := build/demo
 WORKERS ?= 2
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint fuzz bench docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -32,6 +33,9 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/.dev ## odd model files, CSV, Arrow, JSON and text, SECONDS=60 of each
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
 bench: $(VENV)/.dev ## speed and memory, as ratios measured in one run
 	$(BIN)/python bench/run.py
