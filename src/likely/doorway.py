@@ -21,6 +21,7 @@ from likely.families.forms import Parabola, Quadratic
 from likely.partly import Choice, partly
 from likely.planning import plan_columns
 from likely.sources import MISSING, Batch, Coded, Frame, Matrix
+from likely.sources.arrays import DAMAGED
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.cells import half_characters
 from likely.sources.memory import from_memory
@@ -115,7 +116,10 @@ def planned(estimator: Any, batch: Batch, target: str, plain: bool) -> Plan:
 
 def encode_labels(y: Any) -> tuple[Coded, np.dtype[Any]]:
     """The labels as codes without a sort, and the type they return in; an absent label is -1, unless all are."""
-    y = column_or_1d(y, warn=True)
+    try:
+        y = column_or_1d(y, warn=True)
+    except IndexError:  # of pandas, which looks up each code of a categorical column
+        raise DataError("y has a code that stands for none of its categories", remedy=DAMAGED) from None
     if y.dtype.kind in "biuf":
         gaps = np.isnan(y) if y.dtype.kind == "f" else np.zeros(0, bool)
         if not gaps.any() or gaps.all():

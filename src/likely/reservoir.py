@@ -93,8 +93,10 @@ class Reservoir:
             there = np.asarray(labels)[self.labels] if len(self) else self.labels
             moved = replace(moved, labels=there)
             moved = moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
-        if (moved.keys[1:] == moved.keys[:-1]).any():  # rows of one key stand in the order of their cells
-            return moved.take(_ranked(moved.keys, _picker(moved.labels, moved.columns)))
+        if (moved.keys[1:] == moved.keys[:-1]).any():  # rows of one key stand in the order of their cells, like ones as one
+            picker = _picker(moved.labels, moved.columns)
+            rows, (weights,), _ = lowest(moved.keys, [moved.weights], len(moved), picker)
+            return replace(moved.take(rows), weights=weights)
         return moved
 
     def without_cells(self, columns: Iterable[Column]) -> Reservoir:

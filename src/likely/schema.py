@@ -60,7 +60,7 @@ class Column:
         known = replace(self, guessed=self.guessed and other.guessed) if self.guessed else self
         if self.values == other.values and all(map(_same_type, self.values, other.values)):
             return known
-        return replace(known, values=ordered(_together([*self.values, *other.values])))
+        return replace(known, values=ordered(one_of_alike([*self.values, *other.values])))
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def _together(values: Sequence[Any]) -> set[Any]:
-    """Values of all sides as one set: where a text and a number say the same, the number leads, whichever came first.
+def one_of_alike(values: Sequence[Any]) -> list[Any]:
+    """The different values: where a text and a number say the same, the number stays, whichever came first.
 
-    A sum must not depend on the order of its parts, so texts are read against the numbers of all sides, and once more
-    against what they have been read as.
+    This is the one rule, within a table and between tables that are added up. A sum must not depend on the order of its
+    parts, so texts are read against the numbers of all sides, and once more against what they have been read as.
     """
     texts = [value for value in values if isinstance(value, str)]
     others: dict[Any, Any] = {}
@@ -143,7 +143,7 @@ def _together(values: Sequence[Any]) -> set[Any]:
     for _ in range(2 if texts and known.values else 0):
         read = [value for value in map(known.canonical, texts) if not isinstance(value, str)]
         known = replace(known, values=tuple(dict.fromkeys([*known.values, *read])))
-    return {*known.values, *map(known.canonical, texts)}
+    return list(dict.fromkeys([*known.values, *map(known.canonical, texts)]))
 
 
 def _same_type(one: Any, other: Any) -> bool:

@@ -129,11 +129,12 @@ class Tally:
         places = {c.name: _places(c, schema.by_name[c.name]) for c in self.schema.columns if c.kind == CATEGORY}
         sizes = {c.name: len(c.values) for c in schema.columns}
         classes = np.zeros(len(schema.classes))
-        classes[labels] = self.classes
+        np.add.at(classes, labels, self.classes)
         moved = {name for name in places if self.schema.by_name[name].values != schema.by_name[name].values}
         other = self.schema.classes != schema.classes
         statistics = tuple(
-            statistic.expand(
+            _expanded(
+                statistic,
                 [labels, *(places[name] for name in self._axes(block))],
                 [len(schema.classes), *(sizes[name] for name in self._axes(block))],
             )
@@ -278,8 +279,20 @@ def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 
 def _places(column: Column, larger: Column) -> NDArray[np.intp]:
-    """Where each value of a column stands in a column that knows at least as many."""
-    places = [larger.code[larger.canonical(value)] for value in column.values]
-    if len(set(places)) < len(places):
-        raise DataError("writes one value in two ways, as 1 and '1'", column=column.name, remedy="clean it")
-    return np.array(places, dtype=np.intp)
+    """Where each value of a column stands in a column that knows all of them; texts that say one number share a place."""
+    return np.array([larger.code[larger.canonical(value)] for value in column.values], dtype=np.intp)
+
+
+def _expanded(statistic: Statistic, maps: list[NDArray[np.intp]], sizes: list[int]) -> Statistic:
+    """A statistic on larger domains; what comes to one place is added up."""
+    for axis, places in enumerate(maps):
+        first = np.sort(np.unique(places, return_index=True)[1])
+        if len(first) < len(places):
+            rest = np.setdiff1d(np.arange(len(places)), first)
+            parts = []
+            for kept in (first, rest):
+                picks = [kept if a == axis else np.arange(len(each)) for a, each in enumerate(maps)]
+                moved = [each[pick] for each, pick in zip(maps, picks, strict=True)]
+                parts.append(_expanded(statistic.pick(picks), moved, sizes))
+            return parts[0] + parts[1]
+    return statistic.expand(maps, sizes)

@@ -23,6 +23,7 @@ from likely.model import Model
 from likely.prior import priors
 from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
+from likely.sources.arrays import sound
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
@@ -151,8 +152,8 @@ def _batch(X: Any) -> Frame:
     if isinstance(X, (str, bytes)):
         raise DataError("one document is not a list of documents: pass [document]")
     column = X if type(X).__module__.startswith("pyarrow") else _listed(X)
-    if hasattr(column, "combine_chunks"):
-        column = column.combine_chunks()
+    if not isinstance(column, list):
+        column = sound(column, COLUMN)
     return Frame({COLUMN: column}, len(column), 0, ())
 
 

@@ -28,9 +28,8 @@ def with_weights(source: Source, weights: Any) -> tuple[Source, str | None]:
     if len(w) != batch.rows:
         raise DataError(f"there are {len(w)} weights for {batch.rows} rows")
     check_weights(w, "weights")
-    if isinstance(batch, Matrix):
-        wider = replace(batch, array=np.column_stack([batch.array, w]), columns=(*batch.columns, WEIGHT_COLUMN))
-        return replace(source, batch=wider), WEIGHT_COLUMN
+    if isinstance(batch, Matrix):  # whose type must not become that of the weights: 2**53 + 1 is no float
+        return replace(source, batch=replace(batch, beside={WEIGHT_COLUMN: w})), WEIGHT_COLUMN
     assert isinstance(batch, Frame)
     return replace(source, batch=replace(batch, columns=batch.columns | {WEIGHT_COLUMN: arrow_array(w)})), WEIGHT_COLUMN
 

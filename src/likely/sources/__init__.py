@@ -29,6 +29,9 @@ __all__ = [
     "require_rows",
 ]
 
+# Codecs of Python that turn text into something other than a file's bytes, or refuse all text.
+NO_ENCODINGS = ("", "idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -82,9 +85,14 @@ def _check_encoding(name: str) -> None:
     import codecs
 
     try:
-        "".encode(codecs.lookup(name).name)
-    except LookupError:  # which also says that it turns bytes into bytes
-        raise UsageError(f"encoding={name!r} is not known: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'") from None
+        found = codecs.lookup(name).name
+        "a,b\n".encode(found)
+    except (LookupError, ValueError):  # also of those that turn bytes into bytes, and of names that are none
+        found = ""
+    if found.replace("-", "_") in NO_ENCODINGS:
+        raise UsageError(
+            f"encoding={name!r} is not known as an encoding of text files: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'"
+        )
 
 
 class Source(Protocol):

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.errors import DataError
+
 SMALL = 20_000  # beyond, Arrow's own way is quicker even with the quarter of a second for pandas
+LONGEST_TEXT = (1 << 31) - 1  # bytes that Arrow's ordinary strings can hold in one array
+DAMAGED = "the data is damaged: write it anew from its origin"
 
 
 def arrow_array(values: Any, kind: Any = None) -> Any:
@@ -23,7 +27,7 @@ def arrow_array(values: Any, kind: Any = None) -> Any:
         elif isinstance(values, list | tuple) and len(values) <= SMALL:
             made = _from_values(values)
     if made is None:
-        return pa.array(values, kind, from_pandas=True)
+        return one_chunk(pa.array(values, kind, from_pandas=True))
     return made if kind is None or made.type == kind else made.cast(kind)
 
 
@@ -78,6 +82,60 @@ def _bits(there: NDArray[np.bool_] | None) -> Any:
     import pyarrow as pa
 
     return None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def one_chunk(column: Any) -> Any:
+    """An Arrow column as one array: Arrow makes several of many texts, and whoever has a table may have any number."""
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.unify_dictionaries()
+    elif (pa.types.is_string(kind) or pa.types.is_binary(kind)) and column.nbytes > LONGEST_TEXT:
+        column = column.cast(pa.large_string() if pa.types.is_string(kind) else pa.large_binary())
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else whole.chunk(0)
+
+
+def sound(column: Any, name: str, start: int = 0) -> Any:
+    """An Arrow column of which nothing is known, as one array: refused unless all that it points to is there.
+
+    Arrow itself trusts its offsets and dictionary indices; a kernel that follows a wrong one reads or writes anywhere.
+    """
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except (pa.ArrowException, UnicodeError) as error:
+        _refuse_index(column, name, start)
+        said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise DataError(f"cannot be read ({said})", column=name, remedy=DAMAGED) from None
+    return one_chunk(column)
+
+
+def _refuse_index(column: Any, name: str, start: int) -> None:
+    """Name the first row whose dictionary index stands for no value, if that is what is wrong."""
+    import pyarrow as pa
+
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if not pa.types.is_dictionary(chunk.type):
+            return
+        try:
+            chunk.indices.validate(full=True)
+        except pa.ArrowException:
+            return
+        values = len(chunk.dictionary)
+        for i, index in enumerate(chunk.indices.to_pylist()):
+            if index is not None and not 0 <= index < values:
+                raise DataError(
+                    f"has dictionary index {index}, but its dictionary has {values} values",
+                    column=name, row=start + i + 1, remedy=DAMAGED,
+                ) from None  # fmt: skip
+        start += len(chunk)
 
 
 def arrow_scalar(value: Any, kind: Any) -> Any:

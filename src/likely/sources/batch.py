@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError
-from likely.schema import CATEGORY, NUMBER, is_missing, plain
-from likely.sources.arrays import arrow_array, arrow_scalar, numpy_array
+from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
+from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
 from likely.sources.cells import (
     EMPTY,
     MISSING,
@@ -79,6 +79,7 @@ class Matrix:
     columns: tuple[str, ...]
     start: int = 0
     missing: tuple[str, ...] = MISSING
+    beside: dict[str, Array] = field(default_factory=dict, compare=False)  # columns of another type, such as weights
 
     @property
     def rows(self) -> int:
@@ -88,7 +89,7 @@ class Matrix:
     @property
     def names(self) -> Sequence[str]:
         """The columns."""
-        return self.columns
+        return (*self.columns, *self.beside) if self.beside else self.columns
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -101,6 +102,8 @@ class Matrix:
 
     def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
         """The array itself where every column is wanted in order; a copy of the wanted ones otherwise."""
+        if self.beside and names and set(names) <= self.beside.keys():  # which are asked for by themselves
+            return np.column_stack([self.beside[name][start:stop] for name in names])
         part = self.array[start:stop]
         if tuple(names) != self.columns:
             part = part[:, [self.place[name] for name in names]]
@@ -245,7 +248,16 @@ def code_list(column: Iterable[Any]) -> Coded:
     known: dict[Any, int] = {}
     bare = (plain(value) for value in column)  # NumPy's 1 is 1, and no model file could hold it
     codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in bare]
-    return Coded(np.array(codes, dtype=np.int32), list(known))
+    return alike_as_one(Coded(np.array(codes, dtype=np.int32), list(known)))
+
+
+def alike_as_one(coded: Coded) -> Coded:
+    """The same codes, a text and a number that say the same being one value, as in a sum of two tables."""
+    together = Column("", CATEGORY, tuple(one_of_alike(coded.values)))
+    if len(together.values) == len(coded.values):
+        return coded
+    move = np.array([*together.codes(coded.values), -1], dtype=np.int32)  # code -1 reads the last entry
+    return Coded(move[coded.codes], list(together.values))
 
 
 def code_arrow(column: Any) -> Coded:
@@ -257,7 +269,10 @@ def code_arrow(column: Any) -> Coded:
     indices = column.indices.cast(pa.int32())  # polars counts without a sign, which leaves no room for -1
     if indices.null_count:
         indices = indices.fill_null(arrow_scalar(-1, pa.int32()))
-    return Coded(numpy_array(indices), column.dictionary.to_pylist())
+    codes, values = numpy_array(indices), column.dictionary.to_pylist()
+    if len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels write where a code says
+        raise DataError("a dictionary index stands for no value", remedy=DAMAGED)
+    return Coded(codes, values)
 
 
 def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
 BATCH_ROWS = 131_072
+BATCH_BYTES = 1 << 28  # of a batch of Parquet, as its metadata tells
+LARGEST_READ = 1 << 28  # bytes of an Arrow file that is read; a larger one is mapped into memory
 PAGE = 1 << 18  # bytes read ahead a column: whole column chunks would double the memory
 MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other counts
 
@@ -159,37 +161,37 @@ class ParquetFile(OneFile):
                 text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
             with pq.ParquetFile(self.path, read_dictionary=text, pre_buffer=False, buffer_size=PAGE) as file:
                 names = schema.names if kinds is None else [name for name in schema.names if name in kinds]
-                for start, batch in _counted(file.iter_batches(BATCH_ROWS, columns=names, use_threads=MANY_CORES)):
-                    yield _frame(batch, start, self.reading.missing)
+                rows = _batch_rows(file.metadata, len(names))
+                yield from self.frames(file.iter_batches(rows, columns=names, use_threads=MANY_CORES), names)
 
 
 @dataclass(frozen=True)
 class ArrowFile(OneFile):
-    """An Arrow file or stream, mapped into memory."""
+    """An Arrow file or stream, one record batch at a time.
+
+    A file is read and not mapped into memory, unless it is very large: a mapped file that somebody cuts short while it
+    is read ends the process, and one that somebody writes to may change after it was checked.
+    """
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         import pyarrow as pa
 
-        with self.as_arrow("Arrow"), pa.memory_map(self.path) as mapped:
+        large = os.path.getsize(self.path) > LARGEST_READ
+        with self.as_arrow("Arrow"), pa.memory_map(self.path) if large else pa.OSFile(self.path) as opened:
             try:
-                file = pa.ipc.open_file(mapped)
+                file = pa.ipc.open_file(opened)
                 batches = (file.get_batch(i) for i in range(file.num_record_batches))
             except pa.ArrowInvalid:
-                mapped.seek(0)
-                file = pa.ipc.open_stream(mapped)
+                opened.seek(0)
+                file = pa.ipc.open_stream(opened)
                 batches = iter(file)
-            name_columns(file.schema.names, self.label)
-            for start, batch in _counted(batches):
-                yield _frame(batch, start, self.reading.missing)
+            names = name_columns(file.schema.names, self.label)
+            yield from self.frames(batches, [name for name in names if kinds is None or name in kinds])
 
 
-def _frame(batch: Any, start: int, missing: tuple[str, ...]) -> Frame:
-    return Frame(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows, start, missing)
-
-
-def _counted(batches: Any) -> Iterator[tuple[int, Any]]:
-    start = 0
-    for batch in batches:
-        yield start, batch
-        start += batch.num_rows
+def _batch_rows(metadata: Any, columns: int) -> int:
+    """How many rows of a Parquet file are read at a time: fewer where they are wide or hold long texts."""
+    size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    wide = max(8 * columns, size // max(1, int(metadata.num_rows)))
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, wide)))

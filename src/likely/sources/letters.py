@@ -20,7 +20,7 @@ from likely.schema import TEXT
 from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import MISSING
-from likely.sources.mails import Read, decode, is_mbox, mail_text, mbox_mails
+from likely.sources.mails import Read, decode, is_mbox, mail_text, mbox_mails, whole
 from likely.sources.survey import BOMS
 
 if TYPE_CHECKING:
@@ -129,10 +129,13 @@ class Letters:
             elif ending == ".mbox" or is_mbox(head):
                 for number, mail in enumerate(mbox_mails(file), start=1):
                     yield self._letter(f"{path}#{number}", mail_text(mail), found.label, odd)
-            elif b"\0" in head and not _bom(head):
-                odd.note("no text", path)
             else:
-                yield self._letter(path, self._decoded(file.read()), found.label, odd)
+                named = bool(_bom(head) or self.reading.encoding)
+                read = None if b"\0" in head and not named else self._decoded(file.read())
+                if read is None or "\0" in read.text:
+                    odd.note("no text", path)
+                else:
+                    yield self._letter(path, read, found.label, odd)
 
     def _letter(self, file: str, read: Read, label: str | None, odd: Oddities) -> Letter:
         if read.guessed:
@@ -145,9 +148,9 @@ class Letters:
         if not encoding:
             return decode(raw)
         try:
-            return Read(raw.decode(encoding))
+            return Read(whole(raw.decode(encoding)))
         except ValueError:
-            return Read(raw.decode(encoding, "replace"), guessed=True)
+            return Read(whole(raw.decode(encoding, "replace")), guessed=True)
 
     def _nothing(self, odd: Oddities) -> DataError:
         if "tables" in odd.first:

@@ -46,8 +46,8 @@ def mail_text(raw: bytes) -> Read:
     except Exception:  # the parser has faults of its own, and one bad mail must not stop a mailbox
         return Read(decode(raw).text, guessed=True)
     text = "\n".join(part.text for part in said if part.text)
-    whole = _whole(text)
-    return Read(whole, any(part.guessed for part in said) or whole != text)
+    kept = whole(text)
+    return Read(kept, any(part.guessed for part in said) or kept != text)
 
 
 def _header(message: Message, name: str) -> Read:
@@ -114,7 +114,7 @@ def decode(raw: bytes) -> Read:
         return Read(raw.decode("latin-1"), guessed=True)
 
 
-def _whole(text: str) -> str:
+def whole(text: str) -> str:
     """The text without halves of characters, which no file can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import DataError
+from likely.sources.arrays import DAMAGED, sound
 from likely.sources.batch import Batch, Frame, Matrix, to_arrow
 from likely.sources.cells import name_columns
 
@@ -82,11 +83,21 @@ def _is_column(value: Any) -> bool:
 
 
 def _column(column: Any, name: str) -> Any:
-    if hasattr(column, "__arrow_array__") or type(column).__module__.startswith("pyarrow"):
-        return _one_chunk(column)
-    if isinstance(column, np.ndarray) and column.dtype.kind not in "biufMU":
-        column = column.tolist()
-    return to_arrow(column if hasattr(column, "__len__") else list(column), name)
+    try:
+        if hasattr(column, "__arrow_array__") or type(column).__module__.startswith("pyarrow"):
+            return _converted(column, name)
+        if isinstance(column, np.ndarray) and column.dtype.kind not in "biufMU":
+            column = column.tolist()
+        return to_arrow(column if hasattr(column, "__len__") else list(column), name)
+    except IndexError:
+        raise _unknown_code(column, name) from None
+
+
+def _converted(column: Any, name: str) -> Any:
+    """A column of Arrow, or of a library that knows how to become one."""
+    import pyarrow as pa
+
+    return sound(column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column), name)
 
 
 def _from_rows(rows: Sequence[Any], missing: tuple[str, ...]) -> InMemory:
@@ -135,20 +146,18 @@ def _series(series: Any, name: str) -> Any:
     if str(getattr(native, "dtype", "")) == "object":  # pandas: anything may be in there
         return to_arrow(native.tolist(), name)
     try:
-        return _one_chunk(series.to_arrow())
+        column = series.to_arrow()
+    except IndexError:
+        raise _unknown_code(native, name) from None
     except (TypeError, ValueError):
         return to_arrow(series.to_list(), name)
+    return sound(column, name)
 
 
-def _one_chunk(column: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(column, pa.ChunkedArray):
-        if column.num_chunks == 1:
-            return column.chunk(0)
-        return (
-            column.unify_dictionaries().combine_chunks()
-            if pa.types.is_dictionary(column.type)
-            else column.combine_chunks()
-        )
-    return column if isinstance(column, pa.Array) else pa.array(column)
+def _unknown_code(column: Any, name: str) -> DataError:
+    """The refusal of a categorical column that holds a code of none of its categories."""
+    held = getattr(column, "cat", column)  # a Series of pandas has its codes there
+    codes = np.asarray(getattr(held, "codes", ()))
+    bad = codes >= len(getattr(held, "categories", ()))
+    row = int(bad.argmax()) + 1 if bad.any() else None
+    return DataError("has a code that stands for none of its categories", column=name, row=row, remedy=DAMAGED)

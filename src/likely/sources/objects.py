@@ -13,7 +13,7 @@ from likely.sources.batch import Batch, Frame, to_arrow
 from likely.sources.cells import name_columns
 from likely.sources.memory import InMemory, from_memory
 from likely.sources.onefile import OneFile
-from likely.sources.survey import encoding_of
+from likely.sources.survey import encoding_of, nul_remedy
 
 BATCH_ROWS = 20_000
 
@@ -24,9 +24,24 @@ class TwiceError(ValueError):
     """An object names one of its columns twice, and nobody knows which cell is meant."""
 
 
+class NulError(ValueError):
+    """A text holds the character NUL, which no text file may hold (see docs/data.md)."""
+
+
 def parse(text: str) -> Any:
-    """The value that a JSON text holds; an object that names a column twice is refused."""
-    return json.loads(text, object_pairs_hook=_object)
+    """The value that a JSON text holds; an object that names a column twice is refused, and so is the character NUL."""
+    if "\0" in text:
+        raise NulError(f"has a NUL byte: {nul_remedy(text.index(chr(0)))}")
+    found = json.loads(text, object_pairs_hook=_object)
+    if "\\u0000" in text and _has_nul(found):
+        raise NulError("has a text with the character NUL (\\u0000): take it out")
+    return found
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_nul, value)) or any(map(_has_nul, value.values()))
+    return any(map(_has_nul, value)) if isinstance(value, list) else isinstance(value, str) and "\0" in value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Row:
@@ -39,7 +54,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Row:
 
 
 def _fault(error: Exception) -> str:
-    return str(error) if isinstance(error, TwiceError) else f"is not JSON ({_reason(error)})"
+    return str(error) if isinstance(error, (TwiceError, NulError)) else f"is not JSON ({_reason(error)})"
 
 
 def _reason(error: Exception) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from likely.errors import DataError
+from likely.errors import DataError, LikelyError
+from likely.sources.arrays import sound
+from likely.sources.batch import Frame
 
 if TYPE_CHECKING:
     from likely.sources import Reading
@@ -42,11 +44,26 @@ class OneFile:
 
     @contextlib.contextmanager
     def as_arrow(self, kind: str) -> Iterator[None]:
-        """While Arrow reads it: what it stumbles over is an error that names the file."""
+        """While Arrow reads it: whatever goes wrong is an error that names the file."""
         import pyarrow as pa
 
         try:
             yield
-        except (pa.ArrowException, OSError, UnicodeError) as error:
+        except LikelyError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
             said = str(error).strip() or type(error).__name__
-            raise DataError(f"{self.label} is no whole {kind} file: {said.splitlines()[0]}") from None
+            raise DataError(f"{self.label} is no whole {kind} file: {said.splitlines()[0][:200]}") from None
+
+    def frames(self, batches: Iterable[Any], names: Sequence[str]) -> Iterator[Frame]:
+        """The wanted columns of Arrow's record batches, each once it is known to be sound."""
+        start = 0
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            try:
+                checked = {name: sound(columns[name], name, start) for name in names}
+            except DataError as error:
+                said = f"{self.label}: {error}"
+                raise DataError(said, column=error.column, row=error.row, remedy=error.remedy) from None
+            yield Frame(checked, batch.num_rows, start, self.reading.missing)
+            start += batch.num_rows

@@ -43,7 +43,8 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
     empty = {column.name: _nothing(column, batch.rows) for column in lacking}
     if isinstance(batch, Matrix):
         present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}
-        return Frame(present | empty, batch.rows, batch.start)
+        beside = {name: arrow_array(column) for name, column in batch.beside.items()}
+        return Frame(present | beside | empty, batch.rows, batch.start, batch.missing)
     assert isinstance(batch, Frame)
     return replace(batch, columns=batch.columns | empty, _numbers={}, _coded={})
 
@@ -69,10 +70,15 @@ def one_row(batch: Batch, place: int) -> Batch:
     """A batch of one: there is no second formula for single rows."""
     start = batch.start + place
     if isinstance(batch, Matrix):
-        return replace(batch, array=batch.array[place : place + 1], start=start)
+        return _picked(batch, slice(place, place + 1), start)
     assert isinstance(batch, Frame)
     columns = {name: column[place : place + 1] for name, column in batch.columns.items()}
     return replace(batch, columns=columns, rows=1, start=start, _numbers={}, _coded={})
+
+
+def _picked(batch: Matrix, places: Any, start: int) -> Matrix:
+    beside = {name: column[places] for name, column in batch.beside.items()}
+    return replace(batch, array=batch.array[places], beside=beside, start=start)
 
 
 def cell(batch: Batch, column: Column) -> Any:
@@ -94,7 +100,7 @@ def take_columns(batch: Batch, names: Sequence[str]) -> Frame:
 def take(batch: Batch, places: Any) -> Batch:
     """Some rows of a batch, in the given order."""
     if isinstance(batch, Matrix):
-        return replace(batch, array=batch.array[places])
+        return _picked(batch, places, batch.start)
     assert isinstance(batch, Frame)
     index = arrow_array(np.asarray(places))
     picked = {

@@ -45,6 +45,12 @@ def encoding_of(path: str, label: str, given: str | None) -> str:
     return found
 
 
+def nul_remedy(place: int) -> str:
+    """What to do about a NUL at this byte of a text file."""
+    name = "utf-16-le" if place % 2 else "utf-16-be"  # of ASCII, every other byte is NUL
+    return f"if it is in another encoding, pass encoding={name!r} (--encoding {name}) or what it is in; else take the NULs out"
+
+
 def _looks_like(block: bytes, place: int) -> tuple[str, str]:
     """The encoding that a text which is not UTF-8 is probably in, and how the odd word reads in it."""
     guess = "cp1252" if any(byte in block for byte in range(0x80, 0xA0)) else "latin-1"
@@ -90,11 +96,8 @@ class TextCheck:
         """Check some more bytes."""
         if b"\0" in block:
             place = self.seen + block.index(0)
-            name = "utf-16-le" if place % 2 else "utf-16-be"  # of ASCII, every other byte is NUL
-            raise DataError(
-                f"{self.label} has a NUL byte in line {line_at(self.path, place)}",
-                remedy=f"it is no text, or in another encoding: pass encoding={name!r} (--encoding {name})",
-            )
+            where = line_at(self.path, place)
+            raise DataError(f"{self.label} has a NUL byte in line {where}", remedy=nul_remedy(place))
         waiting = self._decoder.getstate()[0]
         if waiting or not block.isascii():
             try:
