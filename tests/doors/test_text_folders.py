@@ -178,6 +178,18 @@ def test_a_byte_order_mark_tells_the_encoding(texts: str) -> None:
     assert "Grüße" in [row["text"] for row in rows(texts)]
 
 
+def test_a_nul_anywhere_makes_a_file_no_text_unless_its_encoding_is_named(texts: str) -> None:
+    Path(texts, "ham", "late").write_bytes(b"word " * 10_000 + b"\0 end")
+    with pytest.warns(LikelyWarning, match="1 files were left out: they hold no text: 'texts/ham/late'"):
+        assert likely.learn(texts).tally.rows == 6
+    Path(texts, "ham", "late").write_bytes("Grüße".encode("utf-16-le"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LikelyWarning)
+        assert "Grüße" in [row["text"] for row in rows(texts, encoding="utf-16-le")]
+    Path(texts, "ham", "late").write_bytes(b"half +2AA- a character")
+    assert "half ? a character" in [row["text"] for row in rows(texts, encoding="utf-7")]
+
+
 def test_pictures_and_tables_are_left_out_with_a_word(texts: str) -> None:
     Path(texts, "ham", "cat.png").write_bytes(b"\x89PNG\0\0")
     Path(texts, "ham", "index.csv").write_text("a,b\n1,2\n", encoding="utf-8")

@@ -216,6 +216,10 @@ def test_a_key_that_first_comes_late_in_json_lines_is_a_column_of_the_whole_file
 # ------------------------------------------------------------------ row 3: encodings
 
 
+NO_ENCODINGS = (
+    "klingon", "hex", "rot13", "base64", "zlib", "undefined", "idna", "punycode", "unicode_escape", "unicode-escape",
+    "raw_unicode_escape", "", "a\0b", "é", "x" * 10_000, "../utf-8",
+)  # fmt: skip
 ACCENTS = "name,y\nÅsa,ja\nÖrjan,nej\nČeněk,ja\n漢字,nej\n"
 
 
@@ -262,9 +266,16 @@ def test_a_file_cut_in_the_middle_of_a_character_is_refused(file):
 def test_what_is_not_the_named_encoding_is_refused(file):
     with pytest.raises(DataError, match=r"data.csv' is not ascii"):
         cells(file(ACCENTS), Reading(encoding="ascii"))
-    for name in ("klingon", "hex"):
-        with pytest.raises(UsageError, match=f"encoding='{name}' is not known"):
+    for name in NO_ENCODINGS:
+        with pytest.raises(UsageError, match="is not known as an encoding of text files: try 'utf-8'"):
             Reading(encoding=name)
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_halves_of_characters_that_an_encoding_can_say_are_bad_data(file, form):
+    text = {"csv": "a,y\n+2AA-,p\nb,q\n", "jsonl": '{"a": "+2AA-"}\n', "json": '[{"a": "+2AA-"}]'}[form]
+    with pytest.raises(DataError, match="surrogate"):
+        cells(file(text, f"d.{form}"), Reading(encoding="utf-7"))
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "rows", "dict"])

@@ -212,3 +212,55 @@ def test_values_from_parts_of_any_type_are_one_set_whichever_part_comes_first():
         left, right = first.union(second).union(third), first.union(second.union(third))
         assert left.values == right.values, some
         assert left.values == third.union(second).union(first).values, some
+
+
+# ------------------------------------------------------------------ a text and a number that say the same
+
+
+@pytest.mark.parametrize("values", [[1, "1 ", "x", 2], [1, "1", "01", 2], ["1", "1.0", 1.0, "y"], [True, "true", "no", 3]])
+@pytest.mark.parametrize("where", ["target", "feature"])
+def test_learn_update_and_forget_agree_on_what_is_one_value(values, where):
+    labels = ["p", "q"] * 4
+    table = {"c": values * 2, "y": labels} if where == "feature" else {"c": labels, "y": values * 2}
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    settings = {"families": {"c": "categorical"}}
+    whole = learn(rows, **settings)
+    known = whole.classes if where == "target" else whole.schema.by_name["c"].values
+    assert len(known) < len(values)
+    classes = whole.classes
+    for cut in range(1, len(rows)):
+        parts = learn(rows[:cut], classes=classes, **settings).update(rows[cut:])
+        assert parts.tally == whole.tally, cut
+        both = learn(rows[:cut], classes=classes, **settings) + learn(rows[cut:], classes=classes, **settings)
+        assert both.tally == whole.tally, cut
+        assert whole.update(rows[:cut]).forget(rows[:cut]).tally == whole.tally, cut
+
+
+def test_texts_that_say_one_number_become_it_when_the_number_is_seen(tmp_path):
+    texts = [{"c": c, "x": x, "y": y} for c, x, y in (("1", 1.0, "p"), ("01", 2.0, "q"), ("z", 3.0, "p"), ("1", 4.0, "q"))]
+    model = learn(texts, joint=[("c", "x")])
+    assert model.schema.by_name["c"].values == ("01", "1", "z")
+    numbers = [{"c": 1, "x": 5.0, "y": "p"}]
+    grown = model.update(numbers)
+    assert grown.tally == learn([*texts, *numbers], joint=[("c", "x")]).tally
+    assert grown.schema.by_name["c"].values == (1, "z")
+    grown.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == grown
+
+
+# ------------------------------------------------------------------ weights beside an array
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bool", "float32"])
+def test_weights_beside_an_array_leave_its_values_as_they_are(dtype):
+    large = {"int64": 2**53, "int32": 2**24}.get(dtype, 0)
+    array = np.array([[large, 0], [large + 1, 1], [large, 0], [large + 1, 1]], dtype)
+    plain = learn(array, "x1", families={"x0": "categorical"})
+    weighted = learn(array, "x1", families={"x0": "categorical"}, weights=[1.0, 1.0, 1.0, 1.0])
+    assert weighted.tally == plain.tally
+    assert [type(label) for label in weighted.classes] == [type(label) for label in plain.classes]
+    assert weighted.schema.by_name["x0"].values == (large, large + 1)
+    again = weighted.update(array, weights=[0.5, 0.5, 0.5, 0.5])
+    assert again.tally.classes.tolist() == [3.0, 3.0]
+    heavy = learn(array, "x1", families={"x0": "categorical"}, weights=[2.0, 1.0, 0.0, 1.0])
+    assert heavy.tally.classes.tolist() == [2.0, 2.0]

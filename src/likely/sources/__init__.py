@@ -91,7 +91,7 @@ def _check_encoding(name: str) -> None:
         found = ""
     if found.replace("-", "_") in NO_ENCODINGS:
         raise UsageError(
-            f"encoding={name!r} is not known as an encoding of text files: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'"
+            f"encoding={name[:80]!r} is not known as an encoding of text files: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'"
         )
 
 

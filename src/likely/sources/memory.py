@@ -158,6 +158,6 @@ def _unknown_code(column: Any, name: str) -> DataError:
     """The refusal of a categorical column that holds a code of none of its categories."""
     held = getattr(column, "cat", column)  # a Series of pandas has its codes there
     codes = np.asarray(getattr(held, "codes", ()))
-    bad = codes >= len(getattr(held, "categories", ()))
+    bad = (codes >= len(getattr(held, "categories", ()))) | (codes < -1)
     row = int(bad.argmax()) + 1 if bad.any() else None
     return DataError("has a code that stands for none of its categories", column=name, row=row, remedy=DAMAGED)

@@ -40,7 +40,7 @@ def parse(text: str) -> Any:
 
 def _has_nul(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(_has_nul, value)) or any(map(_has_nul, value.values()))
+        return any(map(_has_nul, value.values()))  # a name is looked at with the other names
     return any(map(_has_nul, value)) if isinstance(value, list) else isinstance(value, str) and "\0" in value
 
 
