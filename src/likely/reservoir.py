@@ -93,7 +93,9 @@ class Reservoir:
             there = np.asarray(labels)[self.labels] if len(self) else self.labels
             moved = replace(moved, labels=there)
             moved = moved if (there >= 0).all() else moved.take(np.flatnonzero(there >= 0))
-        if (moved.keys[1:] == moved.keys[:-1]).any():  # rows of one key stand in the order of their cells, like ones as one
+        if (
+            moved.keys[1:] == moved.keys[:-1]
+        ).any():  # rows of one key stand in the order of their cells, like ones as one
             picker = _picker(moved.labels, moved.columns)
             rows, (weights,), _ = lowest(moved.keys, [moved.weights], len(moved), picker)
             return replace(moved.take(rows), weights=weights)
@@ -131,9 +133,7 @@ def most_rows(columns: int) -> int:
 Cells = Callable[[NDArray[np.intp]], list[NDArray[Any]]]  # the label and every cell of some rows
 
 
-def lowest(
-    keys: Ints, weights: Sequence[Array], most: int, cells: Cells
-) -> tuple[NDArray[np.intp], list[Array], int]:
+def lowest(keys: Ints, weights: Sequence[Array], most: int, cells: Cells) -> tuple[NDArray[np.intp], list[Array], int]:
     """The rows of the lowest keys, equal rows as one with their weights added up; and the key that had no room."""
     if not len(keys):
         return np.zeros(0, np.intp), list(weights), OPEN

@@ -270,7 +270,9 @@ def fuzz_text(rng):
         assert set(words) == {word for text in texts for word in re.findall(r"(?u)\b\w\w+\b", text.lower())}
 
 
-TARGETS = {"model": fuzz_model, "arrow": fuzz_arrow, "parquet": fuzz_parquet, "csv": fuzz_csv, "json": fuzz_json, "text": fuzz_text}
+TARGETS = {
+    "model": fuzz_model, "arrow": fuzz_arrow, "parquet": fuzz_parquet, "csv": fuzz_csv, "json": fuzz_json, "text": fuzz_text,
+}  # fmt: skip
 
 
 def once(target, seed):

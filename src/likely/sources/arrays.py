@@ -155,3 +155,18 @@ def numpy_array(column: Any) -> NDArray[Any]:
         return values
     there = np.unpackbits(np.frombuffer(bits, np.uint8), count=end, bitorder="little")[column.offset :]
     return np.where(there, values.astype(np.float64, copy=False), np.nan)
+
+
+def seconds(column: Any) -> NDArray[np.float64]:
+    """A column of times as seconds, each type by its own unit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    t, kind = pa.types, column.type
+    per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+    if t.is_date(kind):
+        column, unit = pc.cast(column, pa.timestamp("s")), 1.0
+    else:
+        unit = per[kind.unit]
+    whole = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
+    return np.asarray(numpy_array(whole), dtype=np.float64) / unit

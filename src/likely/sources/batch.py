@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
-from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
+from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array, seconds
 from likely.sources.cells import (
     EMPTY,
     MISSING,
@@ -327,27 +327,12 @@ def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
     if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
         return text_numbers(column, name, batch)
     if t.is_timestamp(kind) or t.is_duration(kind) or t.is_time(kind) or t.is_date(kind):
-        return _seconds(column)
+        return seconds(column)
     if t.is_boolean(kind) or t.is_decimal(kind) or t.is_null(kind):
         column = pc.cast(column, pa.float64())
     elif not (t.is_integer(kind) or t.is_floating(kind)):
         raise DataError(f"holds {kind}, which is no number", column=name, remedy="ignore it or turn it into numbers")
     return np.asarray(numpy_array(column), dtype=np.float64)
-
-
-def _seconds(column: Any) -> Array:
-    """Times as seconds, each type by its own unit."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    t, kind = pa.types, column.type
-    per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-    if t.is_date(kind):
-        column, unit = pc.cast(column, pa.timestamp("s")), 1.0
-    else:
-        unit = per[kind.unit]
-    whole = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
-    return np.asarray(numpy_array(whole), dtype=np.float64) / unit
 
 
 def text_numbers(column: Any, name: str, batch: Frame) -> Array:
