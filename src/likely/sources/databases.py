@@ -176,21 +176,16 @@ class DuckdbTable(Database):
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
-        import pyarrow as pa
-
-        wanted, start = self.table, 0
+        wanted = self.table
         with self._open() as connection, self.as_arrow("DuckDB"):
             schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == wanted)
             where = f"{quoted(schema)}.{quoted(name)}"
             described = connection.execute(f"describe select * from {where}").fetchall()
             name_columns([row[0] for row in described], self.label)
-            picked = [_pick(row[0], row[1]) for row in described if kinds is None or row[0] in kinds] or ["1"]
+            names = [row[0] for row in described if kinds is None or row[0] in kinds]
+            picked = [_pick(row[0], row[1]) for row in described if row[0] in names] or ["1"]
             found = connection.sql(f"select {', '.join(picked)} from {where}")
-            for batch in found.to_arrow_reader(BATCH_ROWS):
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True)) if picked != ["1"] else {}
-                assert isinstance(batch, pa.RecordBatch)
-                yield Frame(columns, batch.num_rows, start, self.reading.missing)
-                start += batch.num_rows
+            yield from self.frames(found.to_arrow_reader(BATCH_ROWS), names)
 
 
 def _dotted(schema: str, name: str) -> str:
