@@ -13,10 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from likely.threads import held_at_fork
+
 # Below this many cells in all, interpreting costs less than importing the compiler (measured: about 0.4 s).
 LARGE = 100_000
 # A call this small is quicker interpreted than dispatched with a signature that may not be compiled yet.
 TINY = 512
+
+# One lock for all kernels, held while the compiler is imported: a process that forks meanwhile waits for it.
+COMPILING = held_at_fork(threading.RLock(), 3)
 
 
 def announce(message: str) -> None:
@@ -34,7 +39,6 @@ class Kernel:
         self.__doc__ = function.__doc__
         self._cells = 0
         self._compiled: Callable[..., Any] | None = None
-        self._lock = threading.Lock()
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run on arrays; the size of the first one says how large the work is."""
@@ -51,29 +55,15 @@ class Kernel:
 
     def _fast(self) -> Callable[..., Any]:
         if self._compiled is None:
-            with self._lock:
+            with COMPILING:
                 if self._compiled is None:
-                    self._compiled = _compile(self.plain)
+                    self._compiled = self._compile()
         return self._compiled
 
+    def _compile(self) -> Callable[..., Any]:
+        from likely.compiling import compiled
 
-def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    from numba import njit
-    from numba.core import event
-
-    class Teller(event.Listener):  # type: ignore[misc]
-        """Says so when something is really compiled; what an earlier run compiled is loaded without a word."""
-
-        def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"].py_func is function:
-                announce(f"compiling {function.__name__} (once on this machine)")
-
-        def on_end(self, event: Any) -> None:
-            """Nothing to say."""
-
-    event.register("numba:compile", Teller())
-    compiled: Callable[..., Any] = njit(nogil=True, cache=True, error_model="numpy")(function)
-    return compiled
+        return compiled(self.plain, lambda message: announce(message))
 
 
 @Kernel

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
+
+Lock = TypeVar("Lock")
 
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
@@ -23,8 +25,41 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, "likely", one_of_several)  # none of them ever waits for the others
 
 
+_guarded: list[tuple[int, Any]] = []  # by rank
+_held: list[Any] = []
+PATIENCE = 300.0  # seconds that a fork waits for a lock at most
+
+
+def held_at_fork(lock: Lock, rank: int) -> Lock:
+    """A reentrant lock that is held by whoever forks: the child process inherits it free, and what it guards whole.
+
+    A thread that holds one of these may wait for others of higher rank only.
+    """
+    if all(lock is not known for _, known in _guarded):
+        _guarded.append((rank, lock))
+        _guarded.sort(key=lambda each: each[0])
+    return lock
+
+
+def _hold() -> None:
+    for _, lock in _guarded:
+        plain = getattr(lock, "_lock", lock)  # Numba's lock has none that gives up
+        if plain.acquire(timeout=PATIENCE):
+            _held.append(plain)
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    pool.cache_clear()  # a child process inherits the pool but none of its threads
+    _let_go()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a child process inherits the pool but none of its threads
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_in_child)
 
 
 def slabs(rows: int, width: int) -> list[tuple[int, int]]:

@@ -9,7 +9,6 @@ below 2**63, so that interpreted and compiled loops agree.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -194,13 +193,10 @@ class Loop(Kernel):
     """A kernel that may call the pieces above, and look at many bytes at once."""
 
     tiny = 0  # these are always called with arrays of the same kinds: once it is compiled, a short text profits as well
-    _teaching = threading.Lock()
 
-    def _fast(self) -> Callable[..., Any]:
-        if self._compiled is None:
-            with self._teaching:
-                _teach_compiler()
-        return super()._fast()
+    def _compile(self) -> Callable[..., Any]:
+        _teach_compiler()
+        return super()._compile()
 
 
 @Loop

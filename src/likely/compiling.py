@@ -1,0 +1,190 @@
+"""Compiling a function with Numba, and a compile cache that is never fatal.
+
+Numba keeps compiled code in files and trusts them: an empty or truncated file, a folder that nobody may write to or a
+full disk ends the program. Here every trouble with the cache means "not cached": the function is compiled in memory, and
+that is said once.
+
+A cached file is code that will be run (Numba reads it with pickle). So each file begins with a digest of the rest, which
+is checked before anything is unpacked, and neither a folder nor a file is used that somebody else could have written:
+its owner must be this user, the administrator, or the owner of the source code, and it must not be writable by everybody.
+The folder is the one that Numba chooses: NUMBA_CACHE_DIR, else beside the source, else in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding.ffi
+import numba
+from numba.core import config, event, serialize
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserWideCacheLocator
+from numba.core.compiler_lock import global_compiler_lock
+
+from likely.threads import held_at_fork
+
+Say = Callable[[str], None]
+_said: set[str] = set()
+
+# A child process that inherits half a compilation could never compile.
+held_at_fork(global_compiler_lock, 4)
+held_at_fork(llvmlite.binding.ffi.lib._lock, 5)
+
+
+def compiled(function: Callable[..., Any], say: Say) -> Callable[..., Any]:
+    """The function as Numba compiles it for each kind of arguments, from the cache where that can be used."""
+    made: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if not hasattr(made, "py_func"):  # NUMBA_DISABLE_JIT
+        return function
+    try:
+        made._cache = _Cache(function, say)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a cache, there is always compiling
+        _say_once("unusable", error, say)
+    event.register("numba:compile", _Teller(function, made, say))
+    result: Callable[..., Any] = made
+    return result
+
+
+def _say_once(kind: str, error: Exception, say: Say) -> None:
+    if kind in _said:
+        return
+    _said.add(kind)
+    reason = str(error) or type(error).__name__
+    if kind == "damaged":
+        say(f"a file of the compile cache is damaged ({reason}): compiling again")
+    else:
+        say(f"the compile cache cannot be used ({reason}): compiling without it; NUMBA_CACHE_DIR names another folder")
+
+
+class _Teller(event.Listener):  # type: ignore[misc]
+    """Says so when something is really compiled; what an earlier run compiled is loaded without a word."""
+
+    def __init__(self, function: Callable[..., Any], made: Any, say: Say) -> None:
+        self._function, self._made, self._say = function, made, say
+
+    def on_start(self, event: Any) -> None:
+        if event.data["dispatcher"].py_func is self._function:
+            kept = isinstance(self._made._cache, _Cache) and "unusable" not in _said
+            self._say(f"compiling {self._function.__name__} ({'once on this machine' if kept else 'not kept'})")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+class _HomeLocator(UserWideCacheLocator):  # type: ignore[misc]
+    """The user's cache folder, if there is a home: without one, Numba would make a folder called ~ in the working one."""
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        return super().from_function(py_func, py_file) if os.path.isabs(os.path.expanduser("~")) else None
+
+
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [  # noqa: RUF012 - as Numba declares it
+        _HomeLocator if each is UserWideCacheLocator else each for each in CompileResultCacheImpl._locator_classes
+    ]
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one function, in which any failure to load or save counts as "not cached"."""
+
+    _impl_class = _Implementation
+
+    def __init__(self, function: Callable[..., Any], say: Say) -> None:
+        super().__init__(function)
+        self._say = say
+        source = Path(function.__code__.co_filename)
+        stamp = (self._impl.locator.get_source_stamp(), *(_digest(each) for each in sorted(source.parent.glob("_*.py"))))
+        self._cache_file = _Files(Path(self.cache_path), self._impl.filename_base, stamp, _owners(source))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except _DamagedError as error:
+            _say_once("damaged", error, self._say)
+        except Exception as error:  # noqa: BLE001
+            _say_once("unusable", error, self._say)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # noqa: BLE001
+            _say_once("unusable", error, self._say)
+
+
+class _DamagedError(Exception):
+    """A file of the cache does not hold what was written."""
+
+
+class _Files:
+    """One file for each kind of arguments: a digest, then the compiled code with all that it depends on.
+
+    Numba's own files have an index beside them that two processes can write over each other, and it does not know that
+    code depends on whether bounds are checked.
+    """
+
+    def __init__(self, folder: Path, base: str, stamp: tuple[bytes, ...], owners: set[int]) -> None:
+        self._folder, self._base, self._owners = folder, base, owners
+        self._made_of = (numba.__version__, stamp, str(config.OPT), str(config.BOUNDSCHECK))
+        self._check(folder.stat(), folder)
+
+    def load(self, key: Any) -> Any:
+        """What was saved under this key; None if it was not, or was made of something else."""
+        path = self._path(key)
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return None
+        with file:
+            self._check(os.fstat(file.fileno()), path)
+            whole = file.read()
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(whole[size:]).digest() != whole[:size]:
+            raise _DamagedError(str(path))
+        made_of, known, data = serialize.loads(whole[size:])
+        return data if (made_of, known) == (self._made_of, key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a file beside its place, and then put it there."""
+        payload = serialize.dumps((self._made_of, key, data))
+        path = self._path(key)
+        beside = path.with_name(f"{path.name}.tmp.{uuid.uuid4().hex[:16]}")
+        try:
+            beside.write_bytes(hashlib.sha256(payload).digest() + payload)
+            beside.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+
+    def flush(self) -> None:
+        """Forget all that was saved."""
+        for path in self._folder.glob(f"{self._base}-*.nbc"):
+            path.unlink()
+
+    def _path(self, key: Any) -> Path:
+        name = hashlib.sha256(repr((key, *self._made_of[2:])).encode()).hexdigest()[:16]
+        return self._folder / f"{self._base}-{name}.nbc"
+
+    def _check(self, found: os.stat_result, path: Path) -> None:
+        if not hasattr(os, "geteuid"):
+            return
+        if found.st_uid not in self._owners:
+            raise PermissionError(f"{path} belongs to another user, who could have written any code there")
+        if found.st_mode & stat.S_IWOTH:
+            raise PermissionError(f"{path} can be written by everybody: chmod o-w {path}")
+
+
+def _owners(source: Path) -> set[int]:
+    return {os.geteuid(), 0, source.stat().st_uid} if hasattr(os, "geteuid") else set()
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
