@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from likely.schema import CATEGORY, NUMBER, TEXT, ordered
 from likely.selecting import select
 from likely.sources import Batch, Source
 from likely.sources.rows import take
+from likely.threads import cached_property
 
 if TYPE_CHECKING:
     from likely.rivals import Rival, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from likely import charts
 from likely.errors import UsageError
 from likely.figures import Figures, finite
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 FIGURES = ("accuracy", "log_loss", "brier", "calibration_error")

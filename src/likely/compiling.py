@@ -44,7 +44,7 @@ def compiled(function: Callable[..., Any], say: Say) -> Callable[..., Any]:
         return function
     try:
         made._cache = _Cache(function, say)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with a cache, there is always compiling
+    except Exception as error:  # whatever is wrong with a cache, there is always compiling
         _say_once("unusable", error, say)
     event.register("numba:compile", _Teller(function, made, say))
     result: Callable[..., Any] = made
@@ -108,14 +108,14 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             return super().load_overload(sig, target_context)
         except _DamagedError as error:
             _say_once("damaged", error, self._say)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             _say_once("unusable", error, self._say)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             _say_once("unusable", error, self._say)
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from likely.figures import Figures, finite
 from likely.sources import Batch, Coded, Frame, Matrix, Source
 from likely.sources.rows import take
 from likely.tally import Tally
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 FIRST_SIZE, ROWS_A_CLASS = 50, 2

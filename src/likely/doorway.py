@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,12 +28,33 @@ from likely.sources.arrays import DAMAGED
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.cells import half_characters
 from likely.sources.memory import from_memory
+from likely.threads import held_at_fork
 
 Array = NDArray[np.float64]
 CONTINUOUS = (
     "Unknown label type: continuous. A classifier expects discrete classes, and y looks like a regression target: "
     "bin it, or turn it into text"
 )
+
+
+_turns: dict[int, threading.RLock] = {}
+_LOCK = held_at_fork(threading.RLock(), 0)
+
+
+def in_turn(estimator: Any) -> threading.RLock:
+    """The lock under which an estimator learns: rows that several threads hand to `partial_fit` are all counted.
+
+    It is kept beside the estimator and not in it, so that copies, clones and files of it know nothing of locks.
+    """
+    with _LOCK:
+        if id(estimator) not in _turns:
+            _turns[id(estimator)] = threading.RLock()
+            weakref.finalize(estimator, _turns.pop, id(estimator), None)
+        return _turns[id(estimator)]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_turns.clear)  # whoever was learning in the other process is not here
 
 
 class TableEstimator(BaseEstimator):

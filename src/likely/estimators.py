@@ -19,6 +19,7 @@ from likely.doorway import (
     as_array,
     by_name,
     column_names,
+    in_turn,
     is_frame,
     labelled,
     planned,
@@ -71,6 +72,9 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
     """
 
+    model_: Model
+    classes_: NDArray[Any]
+
     def __init__(
         self,
         families: Any = "auto",
@@ -94,41 +98,46 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
         How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
         """
-        tally, labels, dtype = self._count(X, y, sample_weight, None)
-        if len(tally.schema.classes) < 2:
-            raise DataError(
-                f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
-                "needs two classes; partial_fit takes them one by one"
-            )
-        prior = self._priors(tally)
-        if (labels.codes < labels.low).any():
-            plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
-            found = shared_out(rows_of(self, X, reset=False), labels, sample_weight, plan, prior)
-            self.unlabelled_ = found.unlabelled
-            self._believe(found.model, dtype)
-        else:
-            self._believe(self._model(tally, prior), dtype)
-        _warn(self.model_)
-        return self
+        with in_turn(self):
+            tally, labels, dtype = self._count(X, y, sample_weight, None)
+            if len(tally.schema.classes) < 2:
+                raise DataError(
+                    f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
+                    "needs two classes; partial_fit takes them one by one"
+                )
+            prior = self._priors(tally)
+            if (labels.codes < labels.low).any():
+                plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
+                found = shared_out(rows_of(self, X, reset=False), labels, sample_weight, plan, prior)
+                self.unlabelled_ = found.unlabelled
+                self._believe(found.model, dtype)
+            else:
+                self._believe(self._model(tally, prior), dtype)
+            _warn(self.model_)
+            return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too."""
-        before: Model | None = getattr(self, "model_", None)
-        tally, labels, dtype = self._count(X, y, sample_weight, before)
-        refuse_hidden(labels)
-        declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
-        if before is not None:
-            tally = before.tally + tally
-            declared = tuple(dict.fromkeys([*before.declared, *declared]))
-            dtype = _common(self.classes_.dtype, dtype)
-        tally = declare(tally, declared)
-        prior = self._priors(tally)
-        tally = with_room(tally, prior)
-        if before is None:
-            model = self._model(tally, prior, declared)
-        else:
-            model = replace(before, prior=prior, declared=declared).recounted(tally)
-        self._believe(model, dtype)
+        """Count these rows as well; `classes` may name labels that are yet to come, and others are welcome too.
+
+        Several threads may teach one estimator: every row is counted once.
+        """
+        with in_turn(self):
+            before: Model | None = getattr(self, "model_", None)
+            tally, labels, dtype = self._count(X, y, sample_weight, before)
+            refuse_hidden(labels)
+            declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
+            if before is not None:
+                tally = before.tally + tally
+                declared = tuple(dict.fromkeys([*before.declared, *declared]))
+                dtype = _common(self.classes_.dtype, dtype)
+            tally = declare(tally, declared)
+            prior = self._priors(tally)
+            tally = with_room(tally, prior)
+            if before is None:
+                model = self._model(tally, prior, declared)
+            else:
+                model = replace(before, prior=prior, declared=declared).recounted(tally)
+            self._believe(model, dtype)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -188,22 +197,33 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         return priors(smoothing, self.class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
-        self.model_ = model
         labels = labels_array(model.classes)
         typed = labels.astype(dtype) if dtype.kind in "biufO" else labels
-        self.classes_ = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
+        classes = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
+        self.__dict__.update(model_=model, classes_=classes)  # both at once: another thread may be predicting
+
+    def _believed(self) -> tuple[Model, NDArray[Any]]:
+        """The model and its classes as they are now, whatever other threads teach it meanwhile."""
+        if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
+            with in_turn(self):
+                if self.model_.stale:
+                    self.model_ = self.model_.recalibrate()
+        while True:
+            model: Model = self.model_
+            classes: NDArray[Any] = self.classes_
+            if self.model_ is model:
+                return model, classes
 
     def _read_off(self, X: Any, what: str) -> NDArray[Any]:
         """Something of the posterior, each stretch of rows on a core of its own."""
         check_is_fitted(self)
-        if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
-            self.model_ = self.model_.recalibrate()
-        scorer = self.model_.scorer
+        model, classes = self._believed()
+        scorer = model.scorer
         batch = rows_of(self, X, reset=False)
-        labels = np.empty(batch.rows if what == "labels" else 0, self.classes_.dtype)
+        labels = np.empty(batch.rows if what == "labels" else 0, classes.dtype)
 
         def read(part: tuple[int, int], joint: Array) -> None:
-            found = getattr(Posterior(self.classes_, joint, scorer.log_prior), what)
+            found = getattr(Posterior(classes, joint, scorer.log_prior), what)
             if what == "labels":
                 labels[slice(*part)] = found
             else:

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from likely.schema import CATEGORY, Column, Schema, ordered
 from likely.sources import Batch, Reading, Source, as_tokens, open_source
 from likely.sources.rows import complete, one_row
 from likely.tally import Tally
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 

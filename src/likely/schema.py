@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
 from likely.errors import DataError
+from likely.threads import cached_property
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
 

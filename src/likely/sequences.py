@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from likely.sampling import sample_classes
 from likely.schema import CATEGORY
 from likely.sources import Reading, Source, open_source
 from likely.tally import Tally
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
-from likely.doorway import labelled, refuse_hidden, shared_out
+from likely.doorway import in_turn, labelled, refuse_hidden, shared_out
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
@@ -55,6 +55,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     """
 
+    model_: Model
+    classes_: NDArray[Any]
+
     def __init__(
         self,
         kind: str = "auto",
@@ -74,26 +77,31 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
         How much such a document weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
         """
-        tally, labels = self._count(X, y, sample_weight)
-        if len(tally.schema.classes) < 2:
-            raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
-        if (labels.codes < labels.low).any():
-            found = shared_out(_batch(X), labels, sample_weight, self._plan(), self._model(tally).prior)
-            self.unlabelled_ = found.unlabelled
-            self._believe(replace(found.model, missing=()))
-        else:
-            self._believe(self._model(tally).recalibrate())
-        return self
+        with in_turn(self):
+            tally, labels = self._count(X, y, sample_weight)
+            if len(tally.schema.classes) < 2:
+                raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
+            if (labels.codes < labels.low).any():
+                found = shared_out(_batch(X), labels, sample_weight, self._plan(), self._model(tally).prior)
+                self.unlabelled_ = found.unlabelled
+                self._believe(replace(found.model, missing=()))
+            else:
+                self._believe(self._model(tally).recalibrate())
+            return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Count these documents as well; new words and new classes are welcome, `classes` is not needed."""
-        before: Model | None = getattr(self, "model_", None)
+        """Count these documents as well; new words and new classes are welcome, `classes` is not needed.
+
+        Several threads may teach one estimator: every document is counted once.
+        """
         tally, labels = self._count(X, y, sample_weight)
         refuse_hidden(labels)
-        if before is None:
-            self._believe(self._model(tally).recalibrate())
-        else:
-            self._believe(before.recounted(before.tally + tally))
+        with in_turn(self):
+            before: Model | None = getattr(self, "model_", None)
+            if before is None:
+                self._believe(self._model(tally).recalibrate())
+            else:
+                self._believe(before.recounted(before.tally + tally))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -132,8 +140,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         return Model(tally, priors(self.smoothing, None, tally.schema.classes), missing=())
 
     def _believe(self, model: Model) -> None:
-        self.model_ = model
-        self.classes_ = labels_array(model.classes)
+        self.__dict__.update(model_=model, classes_=labels_array(model.classes))  # at once: another thread may look
 
     def _posterior(self, X: Any) -> Posterior:
         check_is_fitted(self)

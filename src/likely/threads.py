@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 Lock = TypeVar("Lock")
+Made = TypeVar("Made")
 
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
@@ -25,8 +28,10 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, "likely", one_of_several)  # none of them ever waits for the others
 
 
+_bootstrap: Any = getattr(importlib, "_bootstrap", None)
 _guarded: list[tuple[int, Any]] = []  # by rank
 _held: list[Any] = []
+LAZY = {"likely", "numba", "llvmlite", "pyarrow", "duckdb", "numpy", "scipy", "sklearn", "pandas", "polars", "narwhals"}
 PATIENCE = 300.0  # seconds that a fork waits for a lock at most
 
 
@@ -46,6 +51,22 @@ def _hold() -> None:
         plain = getattr(lock, "_lock", lock)  # Numba's lock has none that gives up
         if plain.acquire(timeout=PATIENCE):
             _held.append(plain)
+    until = time.monotonic() + PATIENCE
+    while _importing() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _importing() -> bool:
+    """Whether another thread is importing something that Likely needs: a child process would wait for its end for ever.
+
+    Python keeps a lock for each module that is being imported, and does not free them in a child process.
+    """
+    locks = list(getattr(_bootstrap, "_module_locks", {}).items())
+    here = threading.get_ident()
+    return any(
+        name.partition(".")[0] in LAZY and (lock := kept()) is not None and getattr(lock, "owner", None) not in (None, here)
+        for name, kept in locks
+    )
 
 
 def _let_go() -> None:
@@ -60,6 +81,33 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_in_child)
+
+
+class cached_property(Generic[Made]):  # noqa: N801 - named like the one of functools, which it stands for
+    """A property that is computed when it is first asked for, and kept.
+
+    Until Python 3.12 the one of functools holds one lock for all instances while it computes: threads wait for each other,
+    and a process that is forked meanwhile waits for ever. Here two threads may compute the same, and both get the first.
+    """
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make, self._name = make, make.__name__
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Made: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | Made:
+        if instance is None:
+            return self
+        kept: dict[str, Made] = instance.__dict__
+        return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
 
 
 def slabs(rows: int, width: int) -> list[tuple[int, int]]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from itertools import filterfalse
 from typing import Any
 
@@ -29,6 +28,7 @@ from likely.bayes.exact import (
 )
 from likely.bayes.rule import normalise
 from likely.errors import DataError
+from likely.threads import cached_property
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
+from likely.threads import cached_property
 
 Floats = NDArray[np.float64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.calibration.tables import Axis, Cells, Rows
 from likely.kernels import Kernel
-from likely.threads import in_parallel
+from likely.threads import cached_property, in_parallel
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int32]

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.threads import in_parallel, side_by_side
+from likely.threads import cached_property, in_parallel, side_by_side
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

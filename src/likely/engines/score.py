@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from likely.families.categorical import yes_or_no
 from likely.families.forms import Cells, Line, Lookup, Parabola, Steps
 from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded
-from likely.threads import in_parallel, slabs
+from likely.threads import cached_property, in_parallel, slabs
 from likely.tokens import Bags
 
 Array = NDArray[np.float64]

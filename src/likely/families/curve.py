@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from likely.families.statistics import Array
 from likely.families.text import Text, ranked
 from likely.families.words import Words
 from likely.fitting import minimise
+from likely.threads import cached_property
 from likely.tokens import Bags, Vocabulary, weighing
 
 IMAGINED = 0.25  # of a word's own rate, in the class and in the rest
@@ -113,7 +113,7 @@ class Weighed:
 
     def weights(self, ids: NDArray[Any]) -> Array:
         """What one unit of each of these words adds to each class, before the length is looked at."""
-        seen, held = self.words.seen[ids], self.words.holders[ids].sum(1)
+        seen, held = self.words.seen_of(ids), self.words.held_of(ids)
         share = np.clip(self.words.total / max(float(self.words.total.sum()), 1e-300), 1e-9, 1.0 - 1e-9)
         everywhere = seen.sum(1, keepdims=True)
         rest = np.maximum(everywhere - seen, 0.0) / (1.0 - share)
@@ -143,7 +143,7 @@ class Weighed:
     def _tempered(self, bags: Bags, values: Array) -> Array:
         """By how much the sum over each document's known words is scaled; 0 where it knows none."""
         few = len(bags.ids) < len(self.words.vocabulary)
-        known = self.words.table[bags.ids].any(1) if few else np.asarray(self.words.table.any(1))[bags.ids]
+        known = self.words.rows(bags.ids).any(1) if few else np.asarray(self.words.table.any(1))[bags.ids]
         owner = np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
         length = np.bincount(owner, values * known, len(bags))
         return np.where(length > 0, np.maximum(length, 1e-300) ** -self.curve.exponent, 0.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely import kernels, sharing
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
 from likely.sources.documents import Documents, Part, Strings
+from likely.threads import cached_property
 from likely.tokens import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, weighing
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
@@ -215,8 +215,8 @@ class Bag:
 
     def weights(self, ids: NDArray[Any]) -> Array:
         """What one unit of each of these words adds to each class; a word that nobody holds adds nothing."""
-        seen = self.words.seen[ids]
-        alive = seen.any(1)[:, None]
+        seen = self.words.seen_of(ids)
+        alive = np.asarray(seen.any(1))[:, None]
         if self.idf is not None:
             seen = seen * self.idf[ids][:, None]
         total, imagined = self.totals

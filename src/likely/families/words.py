@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from likely.errors import ForgetError
 from likely.families.sample import Sample
 from likely.families.statistics import Array, Index, subtract_counts
+from likely.threads import held_at_fork
 from likely.tokens import Vocabulary
 from likely.tokens.spans import zeros
 
 Ids = NDArray[Any]
-_LOCK = threading.RLock()
+_LOCK = held_at_fork(threading.RLock(), 1)
 RESERVE = 1 << 27  # bytes of room at most for words that are only expected
 
 
@@ -48,6 +49,7 @@ class Words:
         self.sample = sample  # some whole documents, where a second stage wants to leave them out
         self._table: Array | None = table
         self._newer: tuple[Words, Ids, Array] | None = None
+        self._lent = False  # somebody reads the table where it stands: a sum must not write into it
         mine = table[: len(vocabulary)]
         self.total = mine[:, : len(documents)].sum(0) if total is None else total
         # Nothing is negative: no sum, no word. Linear algebra would be no faster, and its threads linger on the cores.
@@ -60,8 +62,24 @@ class Words:
 
     @property
     def table(self) -> Array:
-        """All that was counted of each word."""
-        return self._own()[: len(self.vocabulary)]
+        """All that was counted of each word; the next sum copies it, so that this one stays what it is."""
+        with _LOCK:
+            self._lent = True
+            return self._own()[: len(self.vocabulary)]
+
+    def rows(self, ids: Ids, columns: slice = slice(None)) -> Array:
+        """What was counted of some words, as a copy: the next sum may take the table over."""
+        with _LOCK:
+            rows: Array = self._own()[:, columns][ids]
+            return rows
+
+    def seen_of(self, ids: Ids) -> Array:
+        """How much of each of these words was seen in each class."""
+        return self.rows(ids, slice(self.classes))
+
+    def held_of(self, ids: Ids) -> Array:
+        """The weight of the documents that hold each of these words."""
+        return np.asarray(self.rows(ids, slice(-self.classes, None)).sum(1))
 
     @property
     def seen(self) -> Array:
@@ -86,45 +104,54 @@ class Words:
                 for old in reversed(chain):
                     assert old._newer is not None
                     table[old._newer[1]] = old._newer[2]
-                self._table, self._newer = table, None
+                self._table, self._newer, self._lent = table, None, False
             assert self._table is not None
             return self._table
 
     def _moved(self, vocabulary: Vocabulary, ids: Ids, rows: Array, documents: Array, sample: Sample | None) -> Words:
-        """The value in which some words have other numbers; it takes the table over."""
-        table = roomy(self._own(), len(vocabulary))
+        """The value in which some words have other numbers; it takes the table over, unless somebody reads it."""
+        own = self._own()
+        table = roomy(own, len(vocabulary))
+        if self._lent and table is own:
+            table = own.copy()
         before = table[ids]
         new = Words.__new__(Words)
         new.vocabulary, new.documents, new.sample = vocabulary, documents, sample
-        new._table, new._newer = table, None
+        new._table, new._newer, new._lent = table, None, False
         new.total = self.total + (rows - before)[:, : self.classes].sum(0)
         new.known = self.known + int(rows.any(1).sum()) - int(before.any(1).sum())
         table[ids] = rows
-        self._table, self._newer = None, (new, ids, before)
+        if table is own:
+            self._table, self._newer = None, (new, ids, before)
         return new
 
     def __add__(self, other: Words) -> Words:
         with _LOCK:
             vocabulary, (_, ids) = self.vocabulary.union(other.vocabulary)
-            table = roomy(self._own(), len(vocabulary))
-            self._table = table
+            own = self._own()
+            table = roomy(own, len(vocabulary))
+            self._table, self._lent = table, self._lent and table is own
             sample = self.sample and other.sample and self.sample + other.sample.renamed(ids)
-            return self._moved(vocabulary, ids, table[ids] + other.table, self.documents + other.documents, sample)
+            more = other._own()[: len(other.vocabulary)]
+            return self._moved(vocabulary, ids, table[ids] + more, self.documents + other.documents, sample)
 
     def __sub__(self, other: Words) -> Words:
         with _LOCK:
             ids, rows = self._places(other)
             if ids is None:
                 raise ForgetError("holds words that were never counted: these documents were not learned by this model")
-            left = subtract_counts(self.table[ids], rows)
+            left = subtract_counts(self.rows(ids), rows)
             sample = self.sample and other.sample and self.sample - other.sample
             return self._moved(self.vocabulary, ids, left, subtract_counts(self.documents, other.documents), sample)
 
     def _places(self, other: Words) -> tuple[Ids | None, Array]:
         """Where the words that another has counted stand here, and their numbers there; None if one is unknown."""
-        alive = np.flatnonzero(other.table.any(1))
+        with _LOCK:
+            table = other._own()[: len(other.vocabulary)]
+            alive = np.flatnonzero(table.any(1))
+            rows = table[alive]
         ids = self.vocabulary.find_all(other.vocabulary)[alive]
-        return (None if (ids < 0).any() else ids), other.table[alive]
+        return (None if (ids < 0).any() else ids), rows
 
     def __mul__(self, factor: float) -> Words:
         return Words(
@@ -137,7 +164,7 @@ class Words:
         if self.known != other.known or not np.array_equal(self.documents, other.documents):
             return False
         ids, rows = self._places(other)
-        return ids is not None and np.array_equal(self.table[ids], rows)
+        return ids is not None and np.array_equal(self.rows(ids), rows)
 
     def expand(self, maps: Sequence[Index], sizes: Sequence[int]) -> Words:
         """The same words with more classes."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from likely.filing.header import SHAPES, check_header
 from likely.filing.values import from_arrays
 from likely.reservoir import OPEN
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
+from likely.threads import cached_property
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

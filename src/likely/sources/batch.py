@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any, Protocol
 
@@ -26,6 +25,7 @@ from likely.sources.cells import (
     tokens,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 SHORT = 1 << 18  # rows: codes of more are not kept, for they may be many

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from likely.errors import DataError
@@ -14,6 +13,7 @@ from likely.sources.cells import name_columns
 from likely.sources.memory import InMemory, from_memory
 from likely.sources.onefile import OneFile
 from likely.sources.survey import encoding_of, nul_remedy
+from likely.threads import cached_property
 
 BATCH_ROWS = 20_000
 

@@ -16,7 +16,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from likely.errors import DataError, LikelyWarning
@@ -38,6 +37,7 @@ from likely.sources.cells import (
 )
 from likely.sources.onefile import OneFile
 from likely.sources.survey import Survey, TextCheck, encoding_of, survey
+from likely.threads import cached_property
 
 DELIMITERS = (",", ";", "\t", "|")
 NO_HEADER = "rename one of them, or pass header=False (--no-header) if the first line is a row"

@@ -15,6 +15,8 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
+from likely.threads import held_at_fork
+
 Entries = npt.NDArray[np.int64]
 
 LENGTH = 48
@@ -36,7 +38,7 @@ _BLOCKS = {
 }
 _tables: dict[tuple[str, bool], Entries] = {}
 _filled: set[tuple[str, bool, int]] = set()
-_lock = threading.Lock()
+_lock = held_at_fork(threading.RLock(), 2)
 
 
 def _leads() -> npt.NDArray[np.int64]:

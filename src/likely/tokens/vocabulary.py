@@ -249,10 +249,15 @@ class Vocabulary:
     def grow(self, spans: Spans) -> tuple[Vocabulary, Ids]:
         """The vocabulary that also has the words of these spans, and the number of each."""
         table, ids = self._table, room_for(spans)
-        with table.lock:
-            if table.size == self._size:
-                table.add(spans, ids)
-                return Vocabulary(table, table.size), ids
+        # Whoever holds the lock grows the table in another direction: waiting would end with a copy all the same, and in
+        # a forked process the thread that holds it may not exist.
+        if table.lock.acquire(blocking=False):
+            try:
+                if table.size == self._size:
+                    table.add(spans, ids)
+                    return Vocabulary(table, table.size), ids
+            finally:
+                table.lock.release()
         copy = table.copy(self._size)  # somebody else has grown this table in another direction
         copy.add(spans, ids)
         return Vocabulary(copy, copy.size), ids
