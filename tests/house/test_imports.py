@@ -143,3 +143,13 @@ def test_no_function_but_a_compiled_loop_is_longer_than_forty_lines() -> None:
                 if lines > MOST_LINES_IN_A_FUNCTION:
                     long.append(f"{path}:{node.lineno} {node.name} ({lines} lines)")
     assert long == []
+
+
+def test_no_cached_property_holds_a_lock() -> None:
+    """Until Python 3.12 the one of functools locks for all instances: a forked process could wait for it for ever."""
+    guilty = [
+        f"{path}:{node.lineno}" for path, tree in trees() for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "functools"
+        and any(alias.name == "cached_property" for alias in node.names)
+    ]  # fmt: skip
+    assert guilty == []

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +14,7 @@ from likely.sources.batch import Batch, Frame, to_arrow
 from likely.sources.cells import is_text, name_columns
 from likely.sources.onefile import OneFile
 from likely.sources.sniffing import DUCKDB
+from likely.threads import cached_property
 
 if TYPE_CHECKING:
     import sqlite3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from likely.errors import DataError, UsageError, did_you_mean
@@ -14,6 +13,7 @@ from likely.sources.cells import name_columns, numbered
 from likely.sources.memory import InMemory
 from likely.sources.onefile import OneFile
 from likely.sources.packed import ALWAYS_ALLOWED, LARGEST_RATIO
+from likely.threads import cached_property
 
 WHOLE = 2.0**53
 
