@@ -21,13 +21,6 @@ Every command is a verb of the library. Data goes to standard output, messages a
 
 | exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | anything not listed here |
-| 2 | the command was called wrongly |
-| 3 | the data are bad; the message names column, value and remedy |
-| 4 | the model file is damaged, or not a model file |
-| 130 | stopped by Ctrl-C; files are as they were |
-| 143 | stopped by SIGTERM; files are as they were |
 """
 
 
@@ -83,7 +76,9 @@ def reference() -> str:
     root = root_command(importlib.import_module("likely.cli"))
     context = click.Context(root, info_name="likely")
     found = [(root, context), *walk(root, context)]
-    return "\n\n".join([HEAD.rstrip("\n"), *(section(command, inner) for command, inner in found)]) + "\n"
+    codes = importlib.import_module("likely.cli.door").MEANINGS.items()
+    head = HEAD + "\n".join(f"| {code} | {meaning} |" for code, meaning in codes)
+    return "\n\n".join([head, *(section(command, inner) for command, inner in found)]) + "\n"
 
 
 def command_paths() -> list[str]:

@@ -209,6 +209,7 @@ def cluster(
                     tol=tol, seed=seed, steps=steps)  # fmt: skip
     made = _chosen(mixing, criterion) if k == "auto" else _of_size(mixing, checked(k), start)
     say_what_is_odd(made)
+    em.warn_if_stopped(made.converged or tol <= 0, len(made.trace), em.MORE_ROUNDS)
     return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
 
 

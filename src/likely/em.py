@@ -6,6 +6,7 @@ the next the penalised log likelihood, log evidence plus the log density of the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from likely.engines.memory import tally_batch
 from likely.engines.score import Scorer
 from likely.engines.shares import Held, Shared, share_batch
 from likely.engines.weights import check_weights
-from likely.errors import DataError
+from likely.errors import ConvergenceWarning, DataError
 from likely.families import Bernoulli, Binomial, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
 from likely.families.belief import log_density as density_of_block
 from likely.families.belief import refuse_text
@@ -35,6 +36,7 @@ Part = tuple[Held, Labels, Array]  # rows, the place of their class (-1: hidden)
 Watch = Callable[[int, float, Model], None]
 FALL = 1e-9  # relative: a penalised log likelihood that falls by less has only been rounded
 ALL = "all"
+MORE_ROUNDS = "raise max_iter (--max-iter) or tol"
 MOST_STEPS = 60  # what a run keeps of its way, if it is asked to
 FIRST_STEPS = 20  # these are kept one by one: most happens in them
 COUNTABLE = (Categorical, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
@@ -86,6 +88,13 @@ class Fit:
     def aic(self) -> float:
         """−2 log likelihood + 2 · free parameters."""
         return -2 * self.log_likelihood + 2 * self.free
+
+
+def warn_if_stopped(converged: bool, rounds: int, remedy: str, stacklevel: int = 3) -> None:
+    """Say that EM was stopped before it converged."""
+    if not converged:
+        said = f"EM has not converged after {rounds} rounds: {remedy}"
+        warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def log_density(model: Model) -> float:

@@ -47,8 +47,24 @@ class ModelFileError(LikelyError, ValueError):
     exit_code = 4
 
 
-class SaveError(LikelyError, OSError):
-    """The model could not be written: nothing was, and what stood there before still does."""
+class ResourceError(LikelyError):
+    """Memory, a quota or room on a disk is used up; nothing was written."""
+
+    exit_code = 6
+
+
+class SaveError(ResourceError, OSError):
+    """A file could not be written: nothing was, and what stood there before still does."""
+
+
+class ConflictError(SaveError):
+    """Another process holds the lock of the file; nothing was written."""
+
+    exit_code = 1
+
+
+class ChangedError(ConflictError):
+    """Another process has replaced the file since it was read; nothing was written."""
 
 
 class UsageError(LikelyError, ValueError):
@@ -59,6 +75,10 @@ class UsageError(LikelyError, ValueError):
 
 class LikelyWarning(UserWarning):
     """The work was done, but something in the data deserves a look."""
+
+
+class ConvergenceWarning(LikelyWarning):
+    """EM was stopped before its gain fell below the tolerance."""
 
 
 MOST_COMPARED = 20_000  # names: among more, a close one is not looked for

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from likely.calibration import DEPENDENCE
-from likely.em import Rows, weights_of
+from likely.em import Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
 from likely.engines.weights import WEIGHT_COLUMN, with_weights
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import Model, with_room
-from likely.partly import Choice, partly
+from likely.partly import MOST_ROUNDS, Choice, partly
 from likely.planning import name_like, plan_for
 from likely.prior import Priors, priors, textbook
 from likely.schema import NUMBER
@@ -87,6 +87,7 @@ def _modelled(
     helped = by_shares(counted, tally, prior)
     say_what_happened(counted, tally.schema.target.name, reading, helped)
     if helped:
+        warn_if_stopped(helped.converged, MOST_ROUNDS, "label more rows, or pass unlabelled='ignore'", stacklevel=4)
         return replace(
             helped.model, **known | {"weights": None if known["weights"] == WEIGHT_COLUMN else known["weights"]}
         )

@@ -42,6 +42,7 @@ class Choice:
     model: Model
     unlabelled: float
     tried: Mapping[float, float] = field(default_factory=dict)
+    converged: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Partly:
         total = total.of_classes(order, self.classes)
         return Model(with_room(total, self.prior), self.prior).recalibrate()
 
-    def climbed(self, parts: Iterable[em.Part], unlabelled: float, rounds: int, first: list[Array]) -> Model:
+    def climbed(self, parts: Iterable[em.Part], unlabelled: float, rounds: int, first: list[Array]) -> em.Fit:
         """What all rows say, hidden ones weighing `unlabelled`, from where the labelled rows led."""
         zero = em.empty_tally(self.whole, self.classes)
         prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
@@ -80,7 +81,7 @@ class Partly:
             weight = np.where(known, weights, unlabelled * weights)
             start = start + count_given(batch, blank.scorer, blank.blocks, shares * weight[:, None])
         model = replace(blank, tally=start)
-        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=1e-3).model
+        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=1e-3)
 
     def learned(self, unlabelled: float | None = None) -> Choice:
         """The model for a given λ, or for the one that did best on labels set aside."""
@@ -90,7 +91,8 @@ class Partly:
             unlabelled, tried = self._chosen()
         if unlabelled == 0.0:
             return Choice(plain, 0.0, tried)
-        return Choice(self.climbed(self.parts, unlabelled, MOST_ROUNDS, _said(plain, self.parts)), unlabelled, tried)
+        fit = self.climbed(self.parts, unlabelled, MOST_ROUNDS, _said(plain, self.parts))
+        return Choice(fit.model, unlabelled, tried, fit.converged)
 
     def _chosen(self) -> tuple[float, dict[float, float]]:
         """λ by the log probability of labels that were set aside: plain learning, unless another is clearly better."""
@@ -104,7 +106,7 @@ class Partly:
             first = _said(self.plain(kept), kept)
             scores[0.0].append(kept.score(first))
             for choice in CHOICES[1:]:
-                model = self.climbed(kept, choice, TRIAL_ROUNDS, first)
+                model = self.climbed(kept, choice, TRIAL_ROUNDS, first).model
                 scores[choice].append(kept.score(_said(model, kept, held=True)))
         said = {choice: np.concatenate(found) for choice, found in scores.items()}
         means = {choice: float(found.mean()) for choice, found in said.items()}

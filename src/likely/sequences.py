@@ -389,6 +389,7 @@ def sequences(
                         restarts, max_iter, tol, seed, dict(start or {}))  # fmt: skip
     found = learning.fit_any(1) if k == "auto" else learning.fit(range(1, checked(k) + 1))
     say_what_is_odd(found)
+    em.warn_if_stopped(found.converged or tol <= 0, len(found.trace), em.MORE_ROUNDS)
     return replace(found, emission=replace(found.emission, missing=reading.missing))
 
 

@@ -3,24 +3,18 @@
 Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of all the rest (32 bytes), header (JSON), arrays.
 All numbers are little-endian; arrays are in C order, one after the other as the header lists them with type and shape.
 
-A file is written beside its place under a hidden name (.NAME.*.saving), flushed to the disk and renamed: whoever reads,
-and whenever a process dies, finds the old file or the new one. What a killed process left behind is swept away by the
-next one that writes the same file.
+A file is replaced as `likely.atomic` does it: whoever reads, and whenever a process dies, finds the old file or the new one.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import glob
 import hashlib
 import json
 import math
 import os
 import stat
 import struct
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -31,12 +25,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
+from likely.atomic import failed, whole_file
+from likely.errors import ChangedError, ModelFileError, SaveError, UsageError
 
 MAGIC = b"LIKELY\r\n"
 VERSION = 2  # 1 had all values of a column, however many, in the header
 TYPES = ("<f8", "<i8", "<i4", "|u1")
-SAVING = ".saving"
 LONGEST_HEADER = 1 << 26  # bytes: what a file claims beyond that is not believed
 MOST_PARTS = 4_000_000  # lists and objects in a header: each takes twenty times the memory that it takes in the file
 BLOCK = 1 << 20
@@ -70,14 +64,22 @@ def write(
         raise UsageError(f"the model cannot be written: its values fill {len(text):,} bytes, too many for a header")
     blobs = [array.tobytes() for array in arrays.values()]
     digest = _digest(VERSION, text, blobs)
-    try:
-        _replace(path, (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), replacing, partial(_verify, check))
-    except SaveError:
-        raise
-    except OSError as error:
-        remedy = "choose another place: a folder that exists, may be written to and has room"
-        raise SaveError(f"{str(path)!r} cannot be written: {error.strerror or error}", remedy=remedy) from None
+    parts = (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs)
+    with whole_file(path, partial(_check_unchanged, str(path), replacing)) as temporary:
+        try:
+            with open(temporary, "wb") as file:
+                file.writelines(parts)
+        except OSError as error:
+            raise failed(path, error) from None
+        _verify(check, temporary)
     return digest.hex()
+
+
+def _check_unchanged(path: str, digest: str | None, target: Path) -> None:
+    if digest is not None and (not target.exists() or _stored_digest(target) != digest):
+        raise ChangedError(
+            f"{path!r} was changed by another process meanwhile: nothing was written", remedy="run again"
+        )
 
 
 def _verify(check: Check | None, temporary: str) -> None:
@@ -87,47 +89,16 @@ def _verify(check: Check | None, temporary: str) -> None:
         if check:
             check(header, arrays)
     except ValueError as error:
-        raise SaveError(
+        refused = SaveError(
             f"the model was not saved: read back, its file would be refused ({error})",
             remedy="what stood there before still does; please report it with the data that led to it",
-        ) from None
+        )
+        refused.exit_code = 1  # a fault of Likely: more room or another place would not help
+        raise refused from None
 
 
 def _parts(text: bytes) -> int:
     return text.count(b"[") + text.count(b"{")
-
-
-def _replace(
-    path: str | Path, parts: tuple[bytes, ...], replacing: str | None, verify: Callable[[str], None]
-) -> None:
-    """Put a new file in the place of the old one, whole or not at all."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "it is no ordinary file")
-    with _only_writer(target.parent):
-        _sweep(target)
-        descriptor, temporary = tempfile.mkstemp(prefix=_hidden(target), suffix=SAVING, dir=target.parent)
-        _lock(descriptor)  # held as long as this process lives: nobody takes the file for one that was left behind
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-            verify(temporary)
-            os.chmod(temporary, _mode(target))
-            with _only_writer(target.parent) as folder:
-                if replacing is not None and _stored_digest(target) != replacing:
-                    raise LikelyError(
-                        f"{str(path)!r} was changed by another process meanwhile: nothing was written; run again"
-                    )
-                os.replace(temporary, target)
-                with contextlib.suppress(OSError):  # a file system that has no such thing
-                    os.fsync(folder)
-    except BaseException:  # Ctrl-C too: the old file stays, the new one leaves no trace
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
@@ -245,49 +216,6 @@ def _stored_digest(path: Path) -> str:
     with open(path, "rb") as file:
         start = file.read(_FIXED.size)
     return _FIXED.unpack(start)[3].hex() if len(start) == _FIXED.size else ""
-
-
-def _mode(target: Path) -> int:
-    """The rights of the file that is replaced, or those of any new file."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-@contextlib.contextmanager
-def _only_writer(folder: Path) -> Iterator[int]:
-    """One writer at a time in a folder, where the system can tell; the last complete writer wins elsewhere."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        _lock(descriptor)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, *, wait: bool = True) -> bool:
-    """Whether the file is ours alone from now on; a process that dies lets go."""
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (ImportError, OSError):  # a system or a file system without locks, or another has it
-        return False
-    return True
-
-
-def _hidden(target: Path) -> str:
-    return f".{target.name[:64]}."
-
-
-def _sweep(target: Path) -> None:
-    """Remove what processes that were killed have left of this file: nobody holds it any more."""
-    for left in target.parent.glob(f"{glob.escape(_hidden(target))}*{SAVING}"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
-            if _lock(file.fileno(), wait=False):
-                left.unlink()
 
 
 # Values that JSON has no word for are written as {"type": ..., "value": ...}.

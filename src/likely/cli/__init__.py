@@ -9,7 +9,7 @@ from likely.cli.asking import evaluate, explain, predict
 from likely.cli.clusters import cluster
 from likely.cli.comparing import compare
 from likely.cli.curving import curve
-from likely.cli.door import Door
+from likely.cli.door import MEANINGS, Door
 from likely.cli.learning import forget, learn, merge, update
 from likely.cli.sequencing import sequences
 from likely.cli.showing import completion, examples, inspect
@@ -17,7 +17,10 @@ from likely.cli.showing import completion, examples, inspect
 __all__ = ["main"]
 
 
-@click.group(cls=Door, context_settings={"max_content_width": 100})
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
+
+
+@click.group(cls=Door, context_settings={"max_content_width": 100}, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="likely", message="%(prog)s %(version)s")
 def main() -> None:
     """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import describe, export, options
+from likely.cli import describe, export, options, outputs
 from likely.cli.options import FILE, absent_option, excel_option, json_option, reading_options
 from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
@@ -54,8 +53,8 @@ def predict(
     """
     from likely.model import load
 
-    options.check_destination(output)
     as_written = export.format_of(output, excel_safe) in ("csv", "tsv")
+    outputs.check({"-o": output}, [model, data])
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
         source, reading = options.opened(path, known.missing, options.how_read(given))
@@ -119,7 +118,8 @@ def explain(
     if cells and row is not None:
         raise UsageError("--row picks a row of DATA: it has no meaning with --set")
     if page is not None:
-        options.check_page(page, "--page")
+        outputs.check_page(page, "--page")
+        outputs.check({"--page": page}, [model, data])
     with options.as_file(model, terminal) as model_path:
         known = load(model_path)
         if data is None:
@@ -131,8 +131,7 @@ def explain(
                 ledger, of = known.explain(source, number=row or 1, absent=absent), f"row {row or 1} of {data}"
                 terminal.list_rejects(reading.rejects)
     if page is not None:
-        with export.whole_file(page) as temporary:
-            Path(temporary).write_text(ledger.page(_verdict(ledger, of)), encoding="utf-8")
+        export.write_page(page, ledger.page(_verdict(ledger, of)))
     terminal.result(ledger.to_dict(), lambda: show_ledger(terminal, ledger, of))
 
 

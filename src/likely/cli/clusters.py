@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import describe, export, options
+from likely.cli import describe, export, options, outputs
 from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
@@ -50,9 +50,9 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
 
     The clusters are numbered, the largest first. A label column, if there is one, should be left out with --ignore.
     """
-    _check(output, labels, picture, steps)
     if labels is not None:
         export.format_of(labels, excel_safe)
+    _check(data, output, labels, picture, steps)
     with options.as_file(data, terminal) as path:
         from likely.sources import open_source
 
@@ -67,22 +67,21 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
             _write_labels(found, open_source(path, reading), labels, excel_safe)
             report["labels"] = labels
         for what, (path_to, text) in drawn.items():
-            with export.whole_file(path_to) as temporary:
-                Path(temporary).write_text(text, encoding="utf-8")
+            export.write_page(path_to, text)
             report[what] = path_to
         terminal.list_rejects(reading.rejects)
     terminal.result(report, lambda: _show(terminal, found, report))
 
 
-def _check(output: str | None, labels: str | None, picture: str | None, steps: str | None) -> None:
+def _check(data: str, output: str | None, labels: str | None, picture: str | None, steps: str | None) -> None:
     """Whether all that is asked for can be written: said before the work, not after it."""
-    for path in (output, labels, picture, steps):
-        if path is not None:
-            options.check_destination(path)
     if "-" in (output, picture, steps):
         raise UsageError("-o, --picture and --steps need the name of a file")
     if steps is not None:
-        options.check_page(steps, "--steps")
+        outputs.check_page(steps, "--steps")
+    outputs.check({"-o": output, "--labels": labels, "--picture": picture, "--steps": steps}, [data])
+    if output is not None:
+        outputs.check_model("-o", output)
 
 
 def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:

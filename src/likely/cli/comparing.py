@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import export, options
+from likely.cli import export, options, outputs
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal, is_terminal
 
@@ -68,7 +68,7 @@ def compare(
     if output is not None:
         from likely.comparison import check_ending
 
-        options.check_picture(output, terminal, check_ending)
+        outputs.check_picture(output, data, terminal, check_ending)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         from likely.compare import compare as run

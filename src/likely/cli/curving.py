@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import export, options
+from likely.cli import export, options, outputs
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
@@ -62,7 +62,7 @@ def curve(terminal: Terminal, /, data: str, output: str | None, figure: str, tit
     if output is not None:
         from likely.curve import check_ending
 
-        options.check_picture(output, terminal, check_ending)
+        outputs.check_picture(output, data, terminal, check_ending)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         from likely.curve import curve as learn_and_judge

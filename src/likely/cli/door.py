@@ -16,12 +16,28 @@ from typing import Any, NoReturn
 
 import click
 
+from likely.atomic import FULL
 from likely.cli.terminal import Terminal, is_terminal, to_json
-from likely.errors import LikelyError
+from likely.errors import ConvergenceWarning, LikelyError
 
 INTERRUPTED, TERMINATED = 130, 143
 GRACE = 1.0  # seconds that a stopped command has to clean up
-CODES = {1: "failed", 2: "usage", 3: "bad_data", 4: "bad_model", INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+NOT_CONVERGED, NO_ROOM = 5, 6
+MEANINGS = {  # the one list of exit codes: `likely --help` and docs/cli.md show it
+    0: "done",
+    1: "anything not listed here; also: another process holds or keeps changing the file",
+    2: "the command was called wrongly, or would write over what it reads",
+    3: "the data are bad; the message names column, value and remedy",
+    4: "the model file is damaged, or not a model file",
+    NOT_CONVERGED: "EM did not converge and --require-convergence was given; nothing was written",
+    NO_ROOM: "out of memory, disk or quota, or not allowed to write there; nothing was written",
+    INTERRUPTED: "stopped by Ctrl-C; files are as they were",
+    TERMINATED: "stopped by SIGTERM; files are as they were",
+}
+CODES = {
+    1: "failed", 2: "usage", 3: "bad_data", 4: "bad_model", NOT_CONVERGED: "not_converged", NO_ROOM: "no_room",
+    INTERRUPTED: "interrupted", TERMINATED: "terminated",
+}  # fmt: skip
 DETAILS = ("column", "value", "row", "remedy")
 
 
@@ -82,7 +98,7 @@ def _leave(error: BaseException, terminal: Terminal) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if _is_closed_pipe(error):
-        _let_go_of_stdout()
+        _let_go_of(sys.stdout)
         return 0  # the reader has seen enough, as in `likely predict ... | head`
     code, message = _fault(error, terminal)
     with contextlib.suppress(OSError):
@@ -98,9 +114,18 @@ def _leave(error: BaseException, terminal: Terminal) -> int:
                 click.echo(to_json({"error": said}), err=True)
         elif isinstance(error, click.ClickException):
             error.show()
-    with contextlib.suppress(OSError):
-        _flush()
+    _flush_for_the_last_time()
     return code
+
+
+def _flush_for_the_last_time() -> None:
+    """A full disk has been said already: the interpreter shall not say it again when it flushes at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            _let_go_of(stream)
 
 
 def _fault(error: BaseException, terminal: Terminal) -> tuple[int, str]:
@@ -111,22 +136,32 @@ def _fault(error: BaseException, terminal: Terminal) -> tuple[int, str]:
         return TERMINATED, CODES[TERMINATED]
     if isinstance(error, LikelyError):
         return error.exit_code, _one_line(str(error))
+    if isinstance(error, click.ClickException):
+        return _fault_of_the_call(error)
+    if isinstance(error, ConvergenceWarning):
+        return NOT_CONVERGED, _one_line(str(error))
+    if isinstance(error, (OSError, MemoryError)):
+        return _fault_of_the_system(error)
+    if os.environ.get("LIKELY_TRACEBACK"):
+        terminal.say("".join(traceback.format_exception(error)))
+    said = _one_line(f"{type(error).__name__}: {error}")
+    return 1, f"{said} (a fault of Likely: LIKELY_TRACEBACK=1 shows where; please report it)"
+
+
+def _fault_of_the_call(error: click.ClickException) -> tuple[int, str]:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return 2, ""
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "likely"
         return 2, f"{_one_line(error.format_message())} (see {path} --help)"
-    if isinstance(error, click.ClickException):
-        return error.exit_code, _one_line(error.format_message())
-    if isinstance(error, OSError):
-        where = f"{error.filename!r}: " if error.filename else ""
-        return 1, f"{where}{error.strerror or error}"
+    return error.exit_code, _one_line(error.format_message())
+
+
+def _fault_of_the_system(error: OSError | MemoryError) -> tuple[int, str]:
     if isinstance(error, MemoryError):
-        return 1, f"out of memory: {error}" if str(error) else "out of memory"
-    if os.environ.get("LIKELY_TRACEBACK"):
-        terminal.say("".join(traceback.format_exception(error)))
-    said = _one_line(f"{type(error).__name__}: {error}")
-    return 1, f"{said} (a fault of Likely: LIKELY_TRACEBACK=1 shows where; please report it)"
+        return NO_ROOM, f"out of memory: {_one_line(str(error))}" if str(error) else "out of memory"
+    where = f"{error.filename!r}: " if error.filename else ""
+    return NO_ROOM if error.errno in FULL else 1, f"{where}{error.strerror or error}"
 
 
 def _one_line(text: str) -> str:
@@ -150,11 +185,11 @@ def _is_closed_pipe(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EPIPE
 
 
-def _let_go_of_stdout() -> None:
-    """Nothing more is written, not even by the interpreter when it flushes at its end."""
+def _let_go_of(stream: Any) -> None:
+    """Nothing more is written, not even by the interpreter, which flushes at its end and would complain."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 

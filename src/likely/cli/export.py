@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from likely.atomic import whole_file
 from likely.cli.terminal import is_terminal, plain, standard_output, to_json
 from likely.errors import DataError, UsageError
 
@@ -113,24 +112,12 @@ def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
         with open(temporary, "w", encoding="utf-8", newline="") as file:
             delimiter = "\t" if kind == "tsv" else ","
             yield JsonLinesWriter(file) if kind == "jsonl" else DelimitedWriter(file, delimiter, excel_safe=excel_safe)
-            file.flush()
-            os.fsync(file.fileno())
 
 
-@contextlib.contextmanager
-def whole_file(path: str) -> Iterator[str]:
-    """A temporary file beside the wanted one, renamed to it at the end: it is there whole, or not at all."""
-    target = Path(os.path.realpath(path))
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent)
-    os.close(descriptor)
-    try:
-        yield temporary
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_mask())
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C too: what was there stays
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+def write_page(path: str, page: str) -> None:
+    """A page or a picture at its path, whole or not at all."""
+    with whole_file(path) as temporary:
+        Path(temporary).write_text(page, encoding="utf-8")
 
 
 def write_picture(found: Comparison | LearningCurve, output: str | None, *how: Any) -> None:
@@ -140,12 +127,6 @@ def write_picture(found: Comparison | LearningCurve, output: str | None, *how: A
     elif output:
         with whole_file(output) as temporary:
             Path(temporary).write_bytes(found.drawn(Path(output).suffix.lower(), *how))
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class DelimitedWriter:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from likely.cli import describe, options
+from likely.cli import describe, options, outputs
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal, standard_output
-from likely.errors import UsageError
+from likely.errors import ChangedError, UsageError
 
 if TYPE_CHECKING:
     from likely.figures import Evaluation
     from likely.model import Model
     from likely.sources import Reading, Source
+
+ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that many others may be at work at a time
 
 
 @click.command(short_help="Learn a model from a table.")
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     help="What happens to rows without a label: they are counted by their shares (EM) if that helps to predict labels set "
     "aside, never, refused, or always, each weighing so much of a labelled row (0 to 1).",
 )
+@options.convergence_option
 @reading_options
 @json_option
 @click.pass_obj
@@ -99,7 +103,7 @@ def learn(
     column was taken for and why, and which columns were left out.
     """
     destination = output or default_output(data)
-    to_stdout = options.stdout_is_taken(destination, terminal, "model")
+    to_stdout = _checked(destination, [data], terminal)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         model, figures = _learned(terminal, source, reading, class_prior, folds, given)
@@ -147,6 +151,24 @@ def default_output(data: str) -> str:
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
 
 
+def _checked(destination: str, inputs: Sequence[str], terminal: Terminal, replaceable: Sequence[str] = ()) -> bool:
+    """Whether the model goes to standard output; refused if it would replace anything but a model."""
+    outputs.check({"-o": destination}, inputs, replaceable=replaceable)
+    outputs.check_model("-o", destination)
+    return outputs.stdout_is_taken(destination, terminal, "model")
+
+
+Done = TypeVar("Done")
+
+
+def _until_saved(work: Callable[[], Done]) -> Done:
+    """Read, change and save a model; again from the start when another process has replaced the file meanwhile."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(ChangedError):
+            return work()
+    return work()
+
+
 def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
     """The model in its file, or on standard output, and the digest of it."""
     if not to_stdout:
@@ -190,14 +212,18 @@ def _change(
     from likely.model import load_with_digest
 
     destination = output or model
-    to_stdout = options.stdout_is_taken(destination, terminal, "model")
+    to_stdout = _checked(destination, [model, data], terminal, replaceable=[model])
+    in_place, how = outputs.same_place(destination, model), options.how_read(given)
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
-        before, digest = load_with_digest(model_path)
-        source, reading = options.opened(path, before.missing, options.how_read(given))
-        after = getattr(before, verb)(source, weights=weights)
-        after = after.recalibrate() if recalibrate else after
-        replacing = digest if destination == model and model != "-" else None
-        new_digest = _save(after, destination, to_stdout, replacing)
+
+        def changed() -> tuple[Model, Model, str, Reading]:
+            before, digest = load_with_digest(model_path)
+            source, reading = options.opened(path, before.missing, how)
+            after = getattr(before, verb)(source, weights=weights)
+            after = after.recalibrate() if recalibrate else after
+            return before, after, _save(after, destination, to_stdout, digest if in_place else None), reading
+
+        before, after, new_digest, reading = _until_saved(changed)
         terminal.list_rejects(reading.rejects)
     document = {
         "data": data,
@@ -253,8 +279,8 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
 def update(terminal: Terminal, **given: Any) -> None:
     """Let MODEL see the rows of DATA as well; unseen values and unseen classes are welcome.
 
-    The result equals a model learned from all rows at once. If another process has changed the file meanwhile, nothing
-    is written.
+    The result equals a model learned from all rows at once. If another process changes the file meanwhile, the rows are
+    counted again on top of that change: of several updates at a time none is lost.
     """
     _change(terminal, **given, verb="update")
 
@@ -264,10 +290,18 @@ def update(terminal: Terminal, **given: Any) -> None:
 def forget(terminal: Terminal, **given: Any) -> None:
     """Let MODEL forget the rows of DATA, which it must have seen.
 
-    Refused where a row was never counted, or where digits would be lost. If another process has changed the file
-    meanwhile, nothing is written.
+    Refused where a row was never counted, or where digits would be lost. If another process changes the file meanwhile,
+    the rows are taken out of the changed model.
     """
     _change(terminal, **given, verb="forget")
+
+
+def _sum(terminal: Terminal, names: Sequence[str], parts: Sequence[Model]) -> Model:
+    if any(part.prior != parts[0].prior for part in parts):
+        terminal.note(f"the priors differ: that of {names[0]} is kept")
+    if any(part.average != parts[0].average for part in parts):
+        terminal.note(f"some average over columns and some do not: {names[0]} decides")
+    return reduce(lambda a, b: a + b, parts)
 
 
 @click.command(short_help="Add models up.")
@@ -280,23 +314,24 @@ def forget(terminal: Terminal, **given: Any) -> None:
 def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
     """Add up MODELS, as if one model had been learned from all their rows at once.
 
-    All must have the same target and the same columns. The prior of the first is kept.
+    All must have the same target and the same columns. The prior of the first is kept. The sum may replace one of MODELS;
+    if another process changes that file meanwhile, the models are read and added up again.
     """
-    from likely.model import load
+    from likely.model import load_with_digest
 
     if len(models) < 2:
         raise UsageError("merge needs two models or more")
-    to_stdout = options.stdout_is_taken(output, terminal, "model")
-    parts = []
-    for name in models:
-        with options.as_file(name, terminal) as path:
-            parts.append(load(path))
-    if any(part.prior != parts[0].prior for part in parts):
-        terminal.note(f"the priors differ: that of {models[0]} is kept")
-    if any(part.average != parts[0].average for part in parts):
-        terminal.note(f"some average over columns and some do not: {models[0]} decides")
-    whole = reduce(lambda a, b: a + b, parts)
-    digest = _save(whole, output, to_stdout)
+    to_stdout = _checked(output, models, terminal, replaceable=models)
+    with contextlib.ExitStack() as stack:
+        paths = [stack.enter_context(options.as_file(name, terminal)) for name in models]
+        own = next((i for i, name in enumerate(models) if outputs.same_place(output, name)), None)
+
+        def merged() -> tuple[Model, str]:
+            loaded = [load_with_digest(path) for path in paths]
+            whole = _sum(terminal, models, [model for model, _ in loaded])
+            return whole, _save(whole, output, to_stdout, None if own is None else loaded[own][1])
+
+        whole, digest = _until_saved(merged)
     document = {
         "model": output,
         "merged": list(models),

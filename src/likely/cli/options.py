@@ -6,6 +6,7 @@ import csv
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likely.cli.terminal import Terminal
-from likely.errors import UsageError
+from likely.errors import ConvergenceWarning, UsageError
 
 if TYPE_CHECKING:
     from likely.model import Model
@@ -38,13 +39,30 @@ excel_option = click.option(
     help="In CSV and TSV, put an apostrophe before text that a spreadsheet would run as a formula: it starts with "
     "= + - @, tab or carriage return and is no number. Without it every value is written unchanged.",
 )
+
+
+def _gate(_: click.Context, __: click.Parameter, value: bool) -> None:
+    """From here on the library's warning is an error; the command runs with filters of its own."""
+    if value:
+        warnings.simplefilter("error", ConvergenceWarning)
+
+
+convergence_option = click.option(
+    "--require-convergence",
+    is_flag=True,
+    expose_value=False,
+    callback=_gate,
+    help="Exit with code 5 and write nothing if EM has not converged; without it that is a note.",
+)
 FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
 
 
 def shares_options(command: Command) -> Command:
-    """The options of commands that count rows by their shares: --family, --joint and --smoothing."""
+    """The options of commands that count rows by their shares: --family, --joint, --smoothing, and those of EM."""
     said = "Imagined rows for each value and for each width; 1 if nothing is said."
     for option in (
+        convergence_option,
+        click.option("--max-iter", type=click.IntRange(min=1), default=200, show_default=True, help="The most rounds."),
         click.option("--smoothing", multiple=True, metavar="N|COL=N", help=said),
         click.option(
             "--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together."
@@ -235,43 +253,11 @@ def as_file(path: str, terminal: Terminal) -> Iterator[str]:
         yield str(copy)
 
 
-def check_destination(path: str) -> None:
-    """A file can be made there: said before the work, not after it."""
-    if path == "-":
-        return
-    if Path(path).is_dir():
-        raise UsageError(f"-o {path!r} is a folder: name a file in it")
-    if not Path(path).parent.is_dir():
-        raise UsageError(f"-o {path!r}: there is no folder {str(Path(path).parent)!r}")
-
-
-def stdout_is_taken(output: str, terminal: Terminal, what: str) -> bool:
-    """Whether standard output carries what is written, so that the report must not go there; a file must be possible."""
-    check_destination(output)
-    if output != "-":
-        return False
-    if terminal.json:
-        raise UsageError(f"-o - and --json both want standard output: name a file for the {what}")
-    terminal.report_on_stderr = True
-    return True
-
-
-def check_picture(output: str, terminal: Terminal, check_ending: Callable[[str], None]) -> None:
-    """Whether the picture can be made and written: said before the work, not after it."""
-    if output != "-":
-        check_ending(Path(output).suffix.lower())
-    stdout_is_taken(output, terminal, "picture")
 
 
 def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, Reading]:
     """The source behind a path, read as the options say, which are taken out of what was given (--missing stays)."""
     return opened(path, given["missing"] or None, how_read(given))
-
-
-def check_page(path: str, option: str) -> None:
-    """A page for a browser is named as one."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
 
 
 def opened(path: str, missing: Sequence[str] | None, how: dict[str, Any]) -> tuple[Source, Reading]:

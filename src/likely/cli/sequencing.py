@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import describe, export, options
+from likely.cli import describe, export, options, outputs
 from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 
@@ -35,7 +35,6 @@ MOST_LINES = 500
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
-@click.option("--max-iter", type=click.IntRange(min=1), default=200, show_default=True, help="The most rounds.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
 @click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
@@ -53,8 +52,9 @@ def sequences(
     """
     states_wanted = options.how_many(k, "states")
     if output is not None:
-        options.stdout_is_taken(output, terminal, "rows")
         export.format_of(output, excel_safe)
+        outputs.check({"-o": output}, [data])
+        outputs.stdout_is_taken(output, terminal, "rows")
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         from likely.sequences import sequences as learn

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from likely.cli import describe, options
+from likely.cli import describe, export, options, outputs
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal, to_json
 from likely.errors import UsageError
@@ -133,9 +133,9 @@ def examples(terminal: Terminal, name: str | None, picture: str | None) -> None:
     from likely import examples as worked
 
     if picture is not None:
-        options.check_destination(picture)
-        options.check_page(picture, "--picture")
-        _write_page(picture, worked.page(name))
+        outputs.check_page(picture, "--picture")
+        outputs.check({"--picture": picture})
+        export.write_page(picture, worked.page(name))
     if name is None:
         listed = dict(worked.EXAMPLES)
         terminal.result({"examples": listed}, lambda: terminal.table(["example", "shows"], list(listed.items())))
@@ -147,13 +147,6 @@ def examples(terminal: Terminal, name: str | None, picture: str | None) -> None:
         if picture:
             terminal.line()
             terminal.line(f"Picture written to {picture}")
-
-
-def _write_page(path: str, page: str) -> None:
-    from likely.cli.export import whole_file
-
-    with whole_file(path) as temporary:
-        Path(temporary).write_text(page, encoding="utf-8")
 
 
 @click.command(short_help="Completion script for a shell.")

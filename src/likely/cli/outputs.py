@@ -1,0 +1,148 @@
+"""Where a command may write: checked before any work is done."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from likely.atomic import place
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
+
+Inode = tuple[int, int]
+
+
+def check(
+    outputs: Mapping[str, str | None], inputs: Sequence[str | None] = (), *, replaceable: Sequence[str] = ()
+) -> None:
+    """Refuse an output that cannot be a file, is an input, or is another output; each is named by its option.
+
+    `replaceable` are inputs that a command may write back in place: under their own name or through a symbolic link, but
+    not under a second name (a hard link), after which the two names would hold different models.
+    """
+    wanted = {option: path for option, path in outputs.items() if path is not None}
+    for option, path in wanted.items():
+        if path != "-":
+            _check_file(option, path)
+    _check_apart(wanted)
+    for option, path in wanted.items():
+        own = {name for name in replaceable if same_place(path, name)}
+        _check_no_input(option, path, [name for name in inputs if name is not None and name not in own])
+
+
+def check_model(option: str, path: str) -> None:
+    """A model takes the place of a model, or of nothing: any other file is not lost to it."""
+    from likely.store import MAGIC
+
+    if path == "-" or not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    with open(path, "rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise UsageError(
+                f"{option} {path!r} is a file that is no Likely model, and is not replaced by one",
+                remedy="choose another name, or remove the file first",
+            )
+
+
+def same_place(path: str, other: str) -> bool:
+    """Whether both lead to one name in one folder; that stays so when another process replaces the file."""
+    if "-" in (path, other):
+        return False
+    try:
+        return place(path) == place(other)
+    except OSError:  # a folder that is not there
+        return False
+
+
+def _check_file(option: str, path: str) -> None:
+    if Path(path).is_dir():
+        raise UsageError(f"{option} {path!r} is a folder: name a file in it")
+    if not Path(path).parent.is_dir():
+        raise UsageError(f"{option} {path!r}: there is no folder {str(Path(path).parent)!r}")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{option} {path!r} is no ordinary file: name one, or - for standard output if it may be that")
+
+
+def _check_apart(outputs: Mapping[str, str]) -> None:
+    options = list(outputs)
+    for i, option in enumerate(options):
+        for other in options[:i]:
+            if same_place(outputs[option], outputs[other]) or _inode(outputs[option]) in {*_inodes(outputs[other])}:
+                raise UsageError(f"{other} and {option} name the same file: {outputs[option]!r}")
+
+
+def _check_no_input(option: str, path: str, inputs: Sequence[str]) -> None:
+    written = _inode(path)
+    if written is None:
+        return
+    for given in inputs:
+        if written in _inodes(given):
+            called = "standard input" if given == "-" else repr(given)
+            said = f"{option} {path!r}" if path != "-" else "standard output"
+            raise UsageError(
+                f"{said} is a file that is read ({called}): it would be lost",
+                remedy="name another file for the output",
+            )
+
+
+def _inode(path: str) -> Inode | None:
+    """The file that is written to, if there is one."""
+    return _of_stream(sys.stdout) if path == "-" else _of(lambda: os.stat(path))
+
+
+def _inodes(path: str) -> Iterator[Inode]:
+    """The files that are read: one, those that a pattern matches, or all in a folder of texts, where models are no texts."""
+    paths = [path] if os.path.exists(path) or path == "-" else glob.glob(path, recursive=True)
+    for one in paths:
+        if one == "-":
+            found = [_of_stream(sys.stdin)]
+        elif os.path.isdir(one):
+            within = (Path(folder, name) for folder, _, names in os.walk(one) for name in names)
+            found = [_of(file.stat) for file in within if file.suffix != ".likely"]
+        else:
+            found = [_of(Path(one).stat)]
+        yield from filter(None, found)
+
+
+def _of_stream(stream: Any) -> Inode | None:
+    return _of(lambda: os.fstat(stream.fileno()))
+
+
+def _of(status: Callable[[], os.stat_result]) -> Inode | None:
+    """Device and inode of an ordinary file; None for anything else, and for nothing."""
+    try:
+        found = status()
+    except (OSError, ValueError, AttributeError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def stdout_is_taken(output: str, terminal: Terminal, what: str) -> bool:
+    """Whether standard output carries what is written, so that the report must not go there."""
+    if output != "-":
+        return False
+    if terminal.json:
+        raise UsageError(f"-o - and --json both want standard output: name a file for the {what}")
+    terminal.report_on_stderr = True
+    return True
+
+
+def check_picture(output: str | None, data: str, terminal: Terminal, check_ending: Callable[[str], None]) -> None:
+    """Whether the picture can be made and written: said before the work, not after it."""
+    if output is None:
+        return
+    if output != "-":
+        check_ending(Path(output).suffix.lower())
+    check({"-o": output}, [data])
+    stdout_is_taken(output, terminal, "picture")
+
+
+def check_page(path: str, option: str) -> None:
+    """A page for a browser is named as one."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
