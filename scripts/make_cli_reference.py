@@ -19,6 +19,12 @@ HEAD = """\
 Every command is a verb of the library. Data goes to standard output, messages and progress to standard error;
 `-` stands for standard input or output.
 
+A file appears when it is whole, or not at all. No command writes over a file that it reads, under whatever name (relative
+paths, symbolic and hard links, patterns, folders of texts), and a model replaces a model or an empty file, never any other
+file: remove that first. Models that are changed in place (`update`, `forget`, `merge` onto one of its models) are read and
+changed again when another process has saved the file meanwhile, so no update is lost; a lock that another process holds for
+more than 30 seconds ends the command with exit code 1.
+
 | exit code | meaning |
 |---|---|
 """

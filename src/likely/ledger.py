@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import math
 import re
@@ -33,8 +35,10 @@ STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}h1{font-size:1.25rem}"
     ".likely-ledger{border-collapse:collapse;display:block;overflow-x:auto}"
     ".likely-ledger th,.likely-ledger td{padding:.2rem .7rem;border-bottom:1px solid #ccc;text-align:left}"
-    ".likely-ledger td:nth-child(n+3){font-variant-numeric:tabular-nums}"
+    ".likely-ledger td:nth-child(n+3){font-variant-numeric:tabular-nums}.likely-text{white-space:pre-wrap}"
 )
+MOST_SHOWN = 20_000  # characters of a text that are shown: of a longer one, its beginning and its strongest words
+MOST_WORDS = 100
 CALIBRATION = "(calibration)"  # stands where a column would: the bias that calibration gives to each class
 
 
@@ -141,19 +145,41 @@ class Ledger:
 
     def page(self, title: str) -> str:
         """The account as a page for a browser, that needs nothing but itself; the words of a text are shaded in it."""
-        head = f'<meta charset="utf-8"><title>{html.escape(clean(title))}</title><style>{STYLE}</style>'
+        shades: dict[str, str] = {}
+        body = self._html(shades)
+        style = STYLE + "".join(f".{name}{{background:{shade}}}" for shade, name in shades.items())
+        head = page_head(clean(title), f"style-src {by_digest(style)}")
         verdict = f"<h1>{html.escape(clean(title))}</h1>"
-        return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{verdict}{self._repr_html_()}</body></html>\n'
+        return f"{head}<style>{style}</style>\n</head>\n<body>{verdict}{body}</body>\n</html>\n"
 
     def _repr_html_(self) -> str:
+        return self._html(None)
+
+    def _html(self, shades: dict[str, str] | None) -> str:
         cell = html.escape
         head = "".join(f"<th>{cell(_shown(label))}</th>" for label in self.classes)
         body = "".join("<tr>" + "".join(f"<td>{cell(text)}</td>" for text in row) + "</tr>" for row in self.lines())
         notes = "".join(f"<p>{cell(note)}</p>" for note in self.notes)
-        texts = "".join(highlighted_html(e, self.classes) for e in self.entries if e.words)
+        texts = "".join(highlighted_html(e, self.classes, shades) for e in self.entries if e.words)
         top = f"<th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th>"
         table = f'<table class="likely-ledger"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
         return f"{table}{texts}{notes}"
+
+
+def by_digest(content: str) -> str:
+    """A style or a script as a Content-Security-Policy names it: by what it holds."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def page_head(title: str, allowed: str) -> str:
+    """The beginning of a page that fetches nothing: a browser refuses whatever is not `allowed`."""
+    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; {allowed}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n"
+    )
 
 
 def _headed(label: Any, weighed: bool) -> str:
@@ -177,8 +203,8 @@ def word_lines(entry: Entry, classes: Sequence[Any], most: int = 12) -> list[str
 
 
 def marked(entry: Entry) -> list[tuple[str, Word | None]]:
-    """The text of an entry cut into pieces, each word that spoke with what it said."""
-    text = str(entry.values[0])
+    """The text of an entry, or its beginning, cut into pieces: each word that spoke with what it said."""
+    text = _beginning(str(entry.values[0]))
     known = {word.word: word for word in entry.words}
     pieces, at = [], 0
     for found in re.finditer(r"\w\w+", text):
@@ -189,8 +215,31 @@ def marked(entry: Entry) -> list[tuple[str, Word | None]]:
     return [*pieces, (text[at:], None)]
 
 
-def highlighted_html(entry: Entry, classes: Sequence[Any]) -> str:
-    """The text with its words shaded: the stronger a word speaks, the darker; its class is its hue and its tooltip."""
+def _beginning(text: str) -> str:
+    """The text if it is short, else its beginning, up to the end of a word."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    at = MOST_SHOWN
+    while at and text[at - 1].isalnum() and text[at].isalnum():
+        at -= 1
+    return text[: at or MOST_SHOWN]
+
+
+def cut_note(entry: Entry) -> str:
+    """What of a text is not shown; empty if all of it is."""
+    whole = len(str(entry.values[0]))
+    shown = len(_beginning(str(entry.values[0])))
+    if shown == whole:
+        return ""
+    return f"{clean(entry.name)}: the first {shown:,} of {whole:,} characters are shown; all of them were counted"
+
+
+def highlighted_html(entry: Entry, classes: Sequence[Any], shades: dict[str, str] | None = None) -> str:
+    """The text with its words shaded: the stronger a word speaks, the darker; its class is its hue and its tooltip.
+
+    The shade stands in a style attribute, or is named in `shades` for a page that allows none. Of a long text, the
+    beginning is shown and its strongest words are listed.
+    """
     strongest = max((spoken(word)[1] for word in entry.words), default=0.0) or 1.0
     parts = []
     for piece, word in marked(entry):
@@ -200,8 +249,24 @@ def highlighted_html(entry: Entry, classes: Sequence[Any]) -> str:
         best, weight = spoken(word)
         shade = f"hsla({int(360 * best / max(len(classes), 1))}, 70%, 50%, {0.6 * max(weight, 0.0) / strongest:.2f})"
         title = html.escape(f"{_shown(classes[best])} +{weight:.2f}", quote=True)
-        parts.append(f'<span style="background:{shade}" title="{title}">{html.escape(clean_text(piece))}</span>')
-    return f'<p class="likely-text" style="white-space:pre-wrap">{"".join(parts)}</p>'
+        look = f'style="background:{shade}"' if shades is None else f'class="{shades.setdefault(shade, f"w{len(shades)}")}"'
+        parts.append(f'<span {look} title="{title}">{html.escape(clean_text(piece))}</span>')
+    wrap = ' style="white-space:pre-wrap"' if shades is None else ""
+    note = cut_note(entry)
+    cut = f"<p>{html.escape(note)}</p>{_words_html(entry, classes)}" if note else ""
+    return f'<p class="likely-text"{wrap}>{"".join(parts)}</p>{cut}'
+
+
+def _words_html(entry: Entry, classes: Sequence[Any]) -> str:
+    """The strongest words of a text as a table."""
+    rows = []
+    for word in entry.words[:MOST_WORDS]:
+        best, weight = spoken(word)
+        cells = (clean(word.word), f"{word.count:g}", f"{weight:.4f}", _shown(classes[best]))
+        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    said = f"the {len(rows)} of {len(entry.words):,} words that spoke most"
+    head = "<tr><th>word</th><th>times</th><th>weight</th><th>for</th></tr>"
+    return f'<table class="likely-ledger"><caption>{said}</caption>{head}{"".join(rows)}</table>'
 
 
 def _remarks(entry: Entry) -> str:
@@ -252,7 +317,7 @@ def _number(value: float) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else clean(str(value))
+    text = f"{value:.6g}" if isinstance(value, float) else clean(str(value)[:41])
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -171,7 +171,7 @@ def test_a_full_disk_is_said_in_one_line(model: str) -> None:
         done = subprocess.run(
             [*COMMAND, "predict", model, TENNIS], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
         )
-    assert done.returncode == 1
+    assert done.returncode == 6
     assert done.stderr.decode().splitlines()[-1] == f"error: {os.strerror(errno.ENOSPC)}"
     assert b"Traceback" not in done.stderr
 
@@ -196,10 +196,10 @@ def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: p
     result = CliRunner().invoke(main, ["update", model, TENNIS])
     assert result.exit_code == 1
     assert "changed by another process" in result.stderr
-    assert likely.load(model).tally.rows == 28
+    assert likely.load(model).tally.rows == 28  # each time that of the other process, none of this one
 
 
-def test_updates_at_the_same_time_are_counted_or_refused_never_lost(model: str) -> None:
+def test_updates_at_the_same_time_are_all_counted(model: str) -> None:
     processes = [
         subprocess.Popen(
             [*COMMAND, "update", model, TENNIS], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -208,8 +208,7 @@ def test_updates_at_the_same_time_are_counted_or_refused_never_lost(model: str) 
     ]
     said = [process.communicate(timeout=120)[1] for process in processes]
     codes = [process.returncode for process in processes]
-    assert set(codes) <= {0, 1}
-    assert all(b"changed by another process" in text for text, code in zip(said, codes, strict=True) if code)
+    assert codes == [0] * 4, said
     assert likely.load(model).tally.rows == 14 * (1 + codes.count(0))
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import likely
+from commands import run
 from likely import atomic
 from likely.errors import ConflictError
-from processes import COMMAND, TENNIS, environment, refused, run
+from processes import COMMAND, TENNIS, environment
 
 ROWS = Path(TENNIS).read_text(encoding="utf-8")
 NUMBERS = "x,z\n" + "".join(f"{i % 7},{i % 3 + i / 10}\n" for i in range(40))
@@ -41,9 +42,9 @@ def contents():
     return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-def assert_refused(*args, **options):
+def assert_refused(*args):
     before = contents()
-    said = refused(*args, code=2, **options)
+    said = run(*args, expect=2).stderr
     assert contents() == before
     return said
 
@@ -53,7 +54,6 @@ def test_learn_does_not_replace_its_data_under_any_name():
     for name in spellings("d.csv"):
         said = assert_refused("learn", "d.csv", "--target", "PlayTennis", "-o", name)
         assert "is a file that is read ('d.csv')" in said
-        assert "learn" not in said
     said = assert_refused("learn", "*.csv", "--target", "PlayTennis", "-o", "d.csv")
     assert "'*.csv'" in said
 

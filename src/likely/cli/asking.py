@@ -141,7 +141,7 @@ def _verdict(ledger: Ledger, of: str) -> str:
 
 def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
     """The account of one row, and its verdict."""
-    from likely.ledger import marked, word_lines
+    from likely.ledger import cut_note, marked, word_lines
 
     terminal.line(_verdict(ledger, of))
     terminal.line()
@@ -150,7 +150,8 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
     for entry in ledger.entries:
         if entry.words:
             terminal.line()
-            terminal.highlighted(marked(entry), ledger.classes)
+            if terminal.highlighted(marked(entry), ledger.classes) and (note := cut_note(entry)):
+                terminal.line(note)
             for line in word_lines(entry, ledger.classes):
                 terminal.line(line)
     for note in ledger.notes:

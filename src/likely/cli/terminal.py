@@ -45,12 +45,12 @@ class Terminal:
             self.notes.append(text)
             click.echo(f"note: {text}", err=True)
 
-    def highlighted(self, pieces: Sequence[tuple[str, Any]], classes: Sequence[Any]) -> None:
-        """On a terminal, a text with its words in the colour of the class they speak for, bold where they speak loudly."""
+    def highlighted(self, pieces: Sequence[tuple[str, Any]], classes: Sequence[Any]) -> bool:
+        """On a terminal alone, a text with its words in the colour of the class they speak for, bold where they are strong."""
         from likely.ledger import spoken
 
         if self.report_on_stderr or not is_terminal(sys.stdout):
-            return
+            return False
         loudest = max((spoken(word)[1] for _, word in pieces if word), default=0.0)
         for piece, word in pieces:
             if word is None:
@@ -61,6 +61,7 @@ class Terminal:
             click.secho(clean_lines(piece), nl=False, fg=colour, bold=weight > loudest / 3)
         legend = ", ".join(click.style(shown(c), fg=COLOURS[i % len(COLOURS)]) for i, c in enumerate(classes[:20]))
         click.echo(f"\n({legend})")
+        return True
 
     def own_words(self, text: str) -> str:
         """The text with temporary files under the names that the person gave them."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from typing import Any
 
 from likely.charts import STYLE
 from likely.errors import UsageError
+from likely.ledger import by_digest, page_head
 from likely.lesson import drawing, words
 from likely.lesson.frames import Lesson, lesson
 from likely.model import Model
@@ -33,16 +32,9 @@ def fragment(model: Model, data: Any, columns: Sequence[str] = (), *, title: str
 def page(model: Model, data: Any, columns: Sequence[str] = (), *, title: str = TITLE) -> str:
     """The lesson as a whole page, which fetches nothing: a browser is told to refuse whatever is not in the file."""
     body = _section(lesson(model, data, columns), title, "em", " data-page")
-    digest = base64.b64encode(hashlib.sha256(_part("lesson.js").encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{_text(title)}</title>\n</head>\n"
-        f'<body class="lk-page">\n<main>\n{body}</main>\n</body>\n</html>\n'
-    )
+    head = page_head(printable(title), f"style-src 'unsafe-inline'; script-src {by_digest(_part('lesson.js'))}")
+    scheme = '<meta name="color-scheme" content="light dark">\n</head>\n'
+    return f'{head}{scheme}<body class="lk-page">\n<main>\n{body}</main>\n</body>\n</html>\n'
 
 
 def write(path: str | Path, model: Model, data: Any, columns: Sequence[str] = (), *, title: str = TITLE) -> None:

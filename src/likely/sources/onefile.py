@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from likely.errors import DataError, LikelyError
+from likely.atomic import FULL
+from likely.errors import DataError, LikelyError, ResourceError
 from likely.sources.arrays import sound
 from likely.sources.batch import Frame
 
@@ -40,6 +41,10 @@ class OneFile:
             remedy = "pass encoding='latin-1' (--encoding latin-1), or what it is in"
             raise DataError(f"{self.label} is not {what}: {why}", remedy=remedy) from None
         except OSError as error:
+            if error.errno in FULL:  # of the copy that is made of it in another encoding
+                remedy = "free some, or name another folder by TMPDIR"
+                said = f"there is no room for a temporary copy of {self.label}: {error.strerror}"
+                raise ResourceError(said, remedy=remedy) from None
             raise DataError(f"{self.label} cannot be read: {error.strerror}") from None
 
     @contextlib.contextmanager

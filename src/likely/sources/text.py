@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from likely.errors import DataError, LikelyWarning
+from likely.errors import DataError, LikelyWarning, ResourceError
 from likely.schema import NUMBER
 from likely.sources import lines
 from likely.sources.batch import Batch, Frame
@@ -130,6 +130,8 @@ class CsvFile(OneFile):
             for batch in found.to_arrow_reader(BATCH_ROWS):
                 seen += batch.num_rows
                 yield batch.num_rows, batch.columns[: len(places)]
+        except (MemoryError, duckdb.OutOfMemoryException) as error:
+            raise ResourceError(f"{self.label} cannot be read: {str(error).splitlines()[0][:200]}") from None
         except (pa.ArrowException, duckdb.Error, OSError) as error:
             raise DataError(f"{self.label} cannot be read: {str(error).splitlines()[0][:200]}") from None
         if seen != expected:
