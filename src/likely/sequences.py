@@ -220,8 +220,7 @@ def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float
         gain = value - trace[-1] if trace else np.inf
         trace.append(value)
         best, evidence = chain, seen
-        converged = bool(gain <= tol * weights.sum())
-        if converged:
+        if converged := bool(gain <= tol * weights.sum()):
             break
         chain = counted(found)
     return replace(best, trace=tuple(trace), log_likelihood=evidence, converged=converged)

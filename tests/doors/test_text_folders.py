@@ -1,8 +1,6 @@
 """A folder is a class: texts, mails and mailboxes are learned, judged and predicted as they lie on the disk."""
 
-import base64
 import csv
-import hashlib
 import json
 import mailbox
 import os
@@ -376,34 +374,3 @@ def test_the_account_of_a_text_is_a_page_with_its_words_shaded() -> None:
     assert " &amp; &lt;i&gt;" in page
     assert "<i>" not in page
     assert "ends in .html" in run("explain", "m.likely", "one.csv", "--page", "one.txt", expect=2).stderr
-
-
-def test_the_page_of_an_account_runs_and_fetches_nothing() -> None:
-    ledger = likely.learn({"text": ["cheap pills now", "lunch at noon"] * 10, "y": ["spam", "good"] * 10}, "y",
-                          families={"text": likely.Text()}).explain({"text": "cheap lunch"})  # fmt: skip
-    page = ledger.page("A </title><script>alert(1)</script>")
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
-    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
-    assert policy
-    assert style
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    wanted = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'"
-    assert policy[1] == wanted
-    assert "style=" not in page
-    assert "<script" not in page
-    assert "style=" in ledger._repr_html_()  # in a notebook, which has no place for a style of its own
-
-
-def test_the_page_of_a_long_text_is_short_and_says_what_is_not_shown() -> None:
-    model = likely.learn({"text": ["cheap pills now", "lunch at noon"] * 10, "y": ["spam", "good"] * 10}, "y",
-                         families={"text": likely.Text()})  # fmt: skip
-    text = "cheap lunch pills noon " * 200_000
-    page = model.explain({"text": text}).page("long")
-    assert len(page) < 1_000_000
-    assert f"of {len(text):,} characters are shown; all of them were counted" in page
-    assert "words that spoke most" in page
-    assert "<td>pills</td><td>200000</td>" in page
-    short = model.explain({"text": "cheap lunch"}).page("short")
-    assert "characters are shown" not in short
-    one_word = model.explain({"text": "x" * 100_000 + " cheap"}).page("one word")
-    assert "the first 20,000 of 100,006 characters" in one_word
