@@ -201,8 +201,7 @@ def cluster(
     known beforehand: {"variance": 1.0, "weights": "equal"}; `start` gives the first means, and the clusters their order.
     With `steps=True` the model keeps the way of EM, step by step, in `steps`: `likely.lesson` makes a page of it.
     """
-    reading = reading or Reading.of(missing, how)
-    source, weight_name = with_weights(open_source(data, reading), weights)
+    source, weight_name = with_weights(open_source(data, reading or Reading.of(missing, how)), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plan = plan_clusters(source, families, joint, skip, weight_name, fixed)
     mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=restarts, max_iter=max_iter,
@@ -210,7 +209,7 @@ def cluster(
     made = _chosen(mixing, criterion) if k == "auto" else _of_size(mixing, checked(k), start)
     say_what_is_odd(made)
     em.warn_if_stopped(made.converged or tol <= 0, len(made.trace), em.MORE_ROUNDS)
-    return replace(made, missing=reading.missing, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
+    return replace(made, missing=source.missing.tokens, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
 
 
 def checked(k: Any) -> int:

@@ -23,7 +23,7 @@ from likely.errors import DataError
 from likely.families.forms import Parabola, Quadratic
 from likely.partly import Choice, partly
 from likely.planning import plan_columns
-from likely.sources import MISSING, Batch, Coded, Frame, Matrix
+from likely.sources import Batch, Coded, Frame, Gaps, Matrix
 from likely.sources.arrays import DAMAGED
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.cells import half_characters
@@ -72,10 +72,10 @@ def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
     """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
     if not is_frame(X):
         X = validate_data(estimator, as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
-        batch = from_memory(X, MISSING).batch
+        batch = from_memory(X, Gaps()).batch
     else:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        batch = from_memory(X, MISSING).batch
+        batch = from_memory(X, Gaps()).batch
         _refuse_nothing(batch.rows, len(batch.names), estimator)
     names = column_names(estimator)
     if isinstance(batch, Matrix):

@@ -25,7 +25,7 @@ from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors, textbook
 from likely.selecting import select
-from likely.sources import HOW, Batch, Coded, Reading, Source, open_source
+from likely.sources import HOW, Batch, Coded, Reading, Source, for_target, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
 
@@ -81,8 +81,7 @@ def _try_model(
     """A finished model on rows it has not seen."""
     name = target or model.schema.target.name
     how = {key: value for key, value in settings.items() if key != "missing"}
-    reading = Reading.of(settings.get("missing", model.missing), how)
-    source = open_source(data, reading)
+    source = for_target(open_source(data, Reading.of(settings.get("missing"), how, model.reading)), name)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
     parts = [Figures.zero(model.classes)]
     for batch in source.batches(kinds):
@@ -189,6 +188,7 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
     families, joint = given.get("families"), given.get("joint", ())
     plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
     plain = plain or textbook(given.get("smoothing", "auto"))
+    source = for_target(source, target)
     return source, plan_for(source, target, families, joint, ignore, weights, plain)
 
 

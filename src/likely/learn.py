@@ -18,10 +18,11 @@ from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
 from likely.planning import name_like, plan_for
 from likely.prior import Priors, priors, textbook
-from likely.schema import NUMBER
+from likely.schema import NUMBER, Column, in_words
 from likely.schema import plain as plainly
 from likely.selecting import select as select_columns
-from likely.sources import Batch, Reading, Source, open_source, require_rows
+from likely.sources import Batch, Gaps, Reading, Source, for_target, missing_of, open_source, require_rows
+from likely.sources.gaps import doubt, doubtful, taken_by_column
 from likely.tally import Tally
 
 # Where labels are plenty, rows without one are not worth the time: they are tried from so large a part of the rows on.
@@ -63,11 +64,11 @@ def learn(
     source, weight_name = with_weights(open_source(data, reading), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plain = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(source, target, families, joint, skip, weight_name, plain)
+    plan = plan_for(source := for_target(source, target), target, families, joint, skip, weight_name, plain)
     counted = Counted(source, plan, unlabelled)
-    tally = tally_source(counted.batches(), plan, progress)
+    tally = with_taken(tally_source(counted.batches(), plan, progress), gaps := missing_of(source))
     require_rows(counted.rows, source.label)
-    known = {"missing": reading.missing, "weights": weight_name, "average": bool(average), "dependence": dependence}
+    known = {"weights": weight_name, "average": bool(average), "dependence": dependence, **gaps.remembered()}
     return _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
 
 
@@ -85,13 +86,35 @@ def _modelled(
     known["declared"] = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
     prior = priors(smoothing, class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
     helped = by_shares(counted, tally, prior)
-    say_what_happened(counted, tally.schema.target.name, reading, helped)
+    say_what_happened(counted, tally.schema.target, reading, helped)
+    for said in _doubts([tally.schema.target, *tally.schema.columns], counted.rows):
+        warnings.warn(said, LikelyWarning, stacklevel=3)
     if helped:
         warn_if_stopped(helped.converged, MOST_ROUNDS, "label more rows, or pass unlabelled='ignore'", stacklevel=4)
-        return replace(
-            helped.model, **known | {"weights": None if known["weights"] == WEIGHT_COLUMN else known["weights"]}
-        )
+        known["weights"] = None if known["weights"] == WEIGHT_COLUMN else known["weights"]
+        return replace(helped.model, tally=with_taken(helped.model.tally, missing_of(counted.source)), **known)
     return _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
+
+
+def with_taken(tally: Tally, gaps: Gaps) -> Tally:
+    """The tally with a note at each column of what was taken for missing in it."""
+    schema = tally.schema
+    found = taken_by_column(gaps.taken, [schema.target.name, *schema.by_name])
+    if not found:
+        return tally
+    target, *columns = (
+        replace(c, taken=tuple(found[c.name].items())) if c.name in found else c
+        for c in (schema.target, *schema.columns)
+    )
+    return replace(tally, schema=replace(schema, target=target, columns=tuple(columns)))
+
+
+def _doubts(columns: Sequence[Column], rows: int) -> Iterator[str]:
+    """Columns in which a text was often taken for missing while another that says the same is a value."""
+    for column in columns:
+        pair = doubtful(dict(column.taken), column.values, rows)
+        if pair:
+            yield doubt(column.name, *pair, dict(column.taken)[pair[0]], rows)
 
 
 def check_unlabelled(given: str | float) -> None:
@@ -189,15 +212,14 @@ class Counted:
             yield batch
 
 
-def say_what_happened(counted: Counted, target: str, reading: Reading, helped: Choice | None = None) -> None:
+def say_what_happened(counted: Counted, target: Column, reading: Reading, helped: Choice | None = None) -> None:
     """Nothing is lost without a word: rows that were skipped and rows that had no label."""
     if counted.without_label:
         shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped else ""
-        warnings.warn(
-            f"{counted.without_label:,} of {counted.rows:,} rows have no {target!r}: they were {shared or 'not counted'}",
-            LikelyWarning,
-            stacklevel=4,
-        )
+        said = f"{counted.without_label:,} of {counted.rows:,} rows have no {target.name!r}"
+        odd = any(token for token, _ in target.taken)
+        why = f" ({in_words(dict(target.taken))}; missing=[...] changes what is missing)" if odd else ""
+        warnings.warn(f"{said}{why}: they were {shared or 'not counted'}", LikelyWarning, stacklevel=4)
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
         said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
@@ -208,7 +230,7 @@ def inspect(
     data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, **how: Any
 ) -> list[dict[str, Any]]:
     """What Likely sees in a table: each column with its kind, the reason, missing cells and different values."""
-    source = open_source(data, Reading.of(missing, how))
+    source = for_target(open_source(data, Reading.of(missing, how)), target)
     found: list[dict[str, Any]] = []
     for batch in source.batches():
         for name in batch.names:
@@ -216,9 +238,18 @@ def inspect(
             left_out = "" if name == target else (nature if kind is None else name_like(batch, name, kind))
             said = {"column": name, "kind": kind or "none", "reason": left_out or nature}
             found.append(said | {"used": kind is not None and not left_out} | _summary(batch, name, kind))
+            found[-1] |= _taken(batch, name, kind, missing_of(source))
         break  # the first batch is what the choice is made from
     require_rows(len(found), source.label)
     return found
+
+
+def _taken(batch: Batch, name: str, kind: str | None, gaps: Gaps) -> dict[str, Any]:
+    """What was taken for missing in a column, and what is doubtful in that."""
+    taken = taken_by_column(gaps.taken, [name]).get(name, {})
+    values = batch.coded(name).values if taken and kind != NUMBER else ()
+    pair = doubtful(taken, values, batch.rows)
+    return {"taken": taken, "doubt": doubt(name, *pair, taken[pair[0]], batch.rows) if pair else ""}
 
 
 def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
 from likely.schema import CATEGORY, Column, Schema, ordered
-from likely.sources import Batch, Reading, Source, as_tokens, open_source
+from likely.sources import Batch, Reading, Source, for_target, open_source
 from likely.sources.rows import complete, one_row
 from likely.tally import Tally
 from likely.threads import cached_property
@@ -54,12 +54,13 @@ class Model:
 
     tally: Tally
     prior: Priors
-    missing: tuple[str, ...] = field(default_factory=lambda: as_tokens(None))
+    missing: tuple[str, ...] = ()  # texts that stand for missing, in every source that the model is asked about
     weights: str | None = None
     declared: tuple[Any, ...] = ()  # classes that exist even where no row has them
     stages: Mapping[str, Curve] = field(default_factory=dict)  # what was fitted on top of the tally, block by block
     calibration: Calibration | None = None  # and over all blocks
     dependence: str = "auto"  # how many columns may speak together in it
+    missing_labels: tuple[str, ...] | None = None  # the same in the target; None: as in the other columns
     average: bool = False  # over all choices of which columns depend on the class
 
     @property
@@ -76,6 +77,15 @@ class Model:
     def blocks(self) -> tuple[Block, ...]:
         """The columns as they are modelled: alone, or together."""
         return self.tally.blocks
+
+    @property
+    def reading(self) -> Reading:
+        """How rows are read for this model: as those that it was learned from."""
+        return Reading(self.missing, missing_labels=self.missing_labels)
+
+    def read_as(self, how: Mapping[str, Any]) -> Reading:
+        """The same, but for what keywords say: `missing`, `encoding` and the like."""
+        return Reading.of(how.get("missing"), {k: v for k, v in how.items() if k != "missing"}, self.reading)
 
     @cached_property
     def class_prior(self) -> Array:
@@ -144,9 +154,7 @@ class Model:
         bias = self.calibration.bias if self.calibration else None
         return Scorer(self.schema, log(self.class_prior), self.block_parameters, kinds, bias)
 
-    def posterior(
-        self, rows: Any, *, absent: str = "error", reading: Reading | None = None, **how: Any
-    ) -> Posterior:
+    def posterior(self, rows: Any, *, absent: str = "error", reading: Reading | None = None, **how: Any) -> Posterior:
         """The probability of each class for every row; `absent="missing"` takes columns that are not there for missing.
 
         How a file is read may be said as for `learn`: `table="orders"`, `header=False`, ...
@@ -170,7 +178,7 @@ class Model:
 
     def explain(self, row: Any, *, number: int = 1, absent: str = "error", **how: Any) -> Ledger:
         """The account of one row: prior, what each column says for each class, and what it adds up to."""
-        source = open_source(row, Reading.of(self.missing, how))
+        source = open_source(row, self.read_as(how))
         for batch in self.batches(source, absent, None):
             if batch.start < number <= batch.start + batch.rows:
                 one = one_row(batch, number - batch.start - 1)
@@ -184,7 +192,7 @@ class Model:
         """The batches of a source, each with every column that the model needs."""
         if absent not in ("error", "missing"):
             raise UsageError(f"absent={absent!r} is not known: choose 'error' or 'missing'")
-        source = open_source(rows, reading or Reading.of(self.missing, how))
+        source = open_source(rows, reading or self.read_as(how))
         kinds = {column.name: column.kind for column in self.schema.columns}
         for batch in source.batches(kinds):
             yield complete(batch, self.schema.columns, source, absent)
@@ -276,7 +284,8 @@ class Model:
     def count(self, rows: Any, reading: Reading | None = None, weights: Any = None, **how: Any) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
         weights = self.weights if weights is None else weights
-        source, weight_name = with_weights(open_source(rows, reading or Reading.of(self.missing, how)), weights)
+        source, weight_name = with_weights(open_source(rows, reading or self.read_as(how)), weights)
+        source = for_target(source, self.schema.target.name)
         keep = self.tally.sample is not None
         plan = Plan(self.schema.target.name, self.blocks, _told(self.schema, source), weight_name, sample=keep)
 
@@ -310,7 +319,7 @@ class Model:
 
     def save(self, path: str | Path, *, replacing: str | None = None) -> str:
         """Write the model file, whole or not at all, and return its digest; it is read back before it takes its place."""
-        names = ("missing", "weights", "declared", "average", "dependence")
+        names = ("missing", "missing_labels", "weights", "declared", "average", "dependence")
         settings = {name: getattr(self, name) for name in names}
         parts = to_file(self.tally, self.prior, settings, self.stages, self.calibration)
         return store.write(path, *parts, replacing=replacing, check=from_file)

@@ -16,7 +16,7 @@ from likely.errors import UsageError
 from likely.families.forms import Parabola, Quadratic
 from likely.model import Model
 from likely.schema import CATEGORY, NUMBER
-from likely.sources import Reading, open_source
+from likely.sources import open_source
 
 Array = NDArray[np.float64]
 WIDTH, PANEL, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 76, 28, 64, 52
@@ -139,7 +139,7 @@ def bells(model: Model, names: Sequence[str]) -> tuple[Array, Array]:
 
 def _rows(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, NDArray[np.int64]]:
     """Some rows as numbers, each with the place of its most probable class."""
-    source = open_source(data, Reading(missing=model.missing))
+    source = open_source(data, model.reading)
     found, classes = [], []
     for batch in model.batches(source, "error", None):
         x = batch.numbers(list(names), 0, batch.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
@@ -23,6 +23,8 @@ class Column:
     values: tuple[Any, ...] = ()
     reason: str = field(default="", compare=False)
     guessed: bool = field(default=False, compare=False)  # no cell was seen: the kind stands until somebody knows it
+    # Texts that were taken for missing when the model was learned, and how often each was found.
+    taken: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
     @cached_property
     def code(self) -> dict[Any, int]:
@@ -92,8 +94,11 @@ class Schema:
         return replace(self, target=self.target.union(other.target), columns=columns)
 
     def __str__(self) -> str:
-        lines = [f"target {self.target.name!r}: {len(self.classes)} classes"]
-        lines += [f"{c.name!r}: {c.kind}{_known(c)}{' (' + c.reason + ')' if c.reason else ''}" for c in self.columns]
+        lines = [f"target {self.target.name!r}: {len(self.classes)} classes{_taken(self.target)}"]
+        lines += [
+            f"{c.name!r}: {c.kind}{_known(c)}{' (' + c.reason + ')' if c.reason else ''}{_taken(c)}"
+            for c in self.columns
+        ]
         lines += [f"{name!r}: left out ({reason})" for name, reason in self.ignored]
         return "\n".join(lines)
 
@@ -175,6 +180,16 @@ def _readings(text: str) -> list[Any]:
 
 def _plural(kind: str) -> str:
     return {CATEGORY: "categories", NUMBER: "numbers"}.get(kind, kind)
+
+
+def _taken(column: Column) -> str:
+    return f"; taken as missing: {in_words(dict(column.taken))}" if column.taken else ""
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Tokens and how often each was found: `'NA' 12 times, blank once`."""
+    pairs = ((repr(token) if token else "blank", n) for token, n in counts.items())
+    return ", ".join(f"{token} {'once' if n == 1 else f'{n:,} times'}" for token, n in pairs)
 
 
 def _known(column: Column) -> str:

@@ -162,7 +162,7 @@ class Chain:
 
     def opened(self, data: Any, *, by: str | None = None, lengths: Any = None, reading: Reading | None = None) -> Steps:
         """Rows as sequences that this model can be asked about."""
-        source = open_source(data, reading or Reading(missing=self.emission.missing))
+        source = open_source(data, reading or self.emission.reading)
         batches = self.emission.batches(source, "error", None)
         parts = [(batch, np.full(batch.rows, -1, np.int64), np.ones(batch.rows)) for batch in batches]
         return in_sequences(parts, lengths, None if by is None else named_by(source, by))  # type: ignore[arg-type]
@@ -389,7 +389,7 @@ def sequences(
     found = learning.fit_any(1) if k == "auto" else learning.fit(range(1, checked(k) + 1))
     say_what_is_odd(found)
     em.warn_if_stopped(found.converged or tol <= 0, len(found.trace), em.MORE_ROUNDS)
-    return replace(found, emission=replace(found.emission, missing=reading.missing))
+    return replace(found, emission=replace(found.emission, missing=source.missing.tokens))
 
 
 def say_what_is_odd(chain: Chain) -> None:

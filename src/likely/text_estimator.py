@@ -161,7 +161,7 @@ def _batch(X: Any) -> Frame:
     column = X if type(X).__module__.startswith("pyarrow") else _listed(X)
     if not isinstance(column, list):
         column = sound(column, COLUMN)
-    return Frame({COLUMN: column}, len(column), 0, ())
+    return Frame({COLUMN: column}, len(column), 0)
 
 
 def _listed(X: Any) -> Any:

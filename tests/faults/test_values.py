@@ -16,12 +16,12 @@ TOKENS = [*MISSING, " ", " NA ", "\tNA", "\xa0", "\u2003?"]
 
 
 @pytest.mark.parametrize("kind", FORMS)
-def test_what_stands_for_missing_is_the_same_everywhere(kind, tmp_path):
+def test_the_usual_texts_are_missing_in_text_files_only_and_among_numbers_everywhere(kind, tmp_path):
     n = len(TOKENS)
     table = {"t": ["u", "v", *TOKENS], "y": ["p", "q"] * ((n + 2) // 2) + ["p"] * (n % 2)}
-    model = learn(written(table, kind, tmp_path))
-    assert model.schema.by_name["t"].values == ("u", "v")
-    assert sum(row["count"] for row in model.parameters["t"]) == 2
+    model = learn(written(table, kind, tmp_path), families={"t": "categorical"})
+    values = model.schema.by_name["t"].values
+    assert values == ("u", "v") if kind in ("csv", "tsv") else set(values) == {"u", "v", *TOKENS}
     numbers = table | {"t": ["1.5", "2.5", *TOKENS]}
     model = learn(written(numbers, kind, tmp_path), families={"t": likely.Gaussian()})
     assert sum(row["count"] for row in model.parameters["t"]) == 2
@@ -223,7 +223,7 @@ def test_a_code_with_leading_zeros_is_no_number(file):
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "parquet", "csv", "jsonl"])
 def test_a_column_without_a_cell_is_left_out_and_says_why(kind, tmp_path):
-    for nothing in ([None] * 4, ["NA"] * 4, [float("nan")] * 4):
+    for nothing in ([None] * 4, ["NA"] * 4 if kind == "csv" else [None] * 4, [float("nan")] * 4):
         model = learn(written(COLUMNS | {"void": nothing}, kind, tmp_path))
         assert dict(model.schema.ignored)["void"] == "every cell is missing"
         assert model.predict(written(COLUMNS | {"void": [None] * 4}, kind, tmp_path)).tolist() == COLUMNS["y"]
@@ -266,7 +266,7 @@ def test_an_unseen_value_is_smoothed_and_flagged():
 def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
     model = learn(COLUMNS)
     assert model.posterior([{"a": None, "b": None}]).probabilities[0] == pytest.approx([0.5, 0.5])
-    flags = {entry.name: entry.flags for entry in model.explain({"a": None, "b": "?"}).entries if entry.flags}
+    flags = {entry.name: entry.flags for entry in model.explain({"a": "?", "b": None}).entries if entry.flags}
     assert flags == {"a": ("missing",), "b": ("missing",)}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options, outputs
-from likely.cli.options import FILE, absent_option, excel_option, json_option, reading_options
+from likely.cli.options import FILE, absent_option, excel_option, json_option, missing_option, reading_options
 from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--prefix", default="", metavar="TEXT", help="Put before the names of the added columns.")
 @excel_option
 @absent_option
+@missing_option
 @reading_options
 @json_option
 @click.pass_obj
@@ -57,7 +58,7 @@ def predict(
     outputs.check({"-o": output}, [model, data])
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
-        source, reading = options.opened(path, known.missing, options.how_read(given))
+        source, reading = options.opened(path, known.reading, options.how_read(given))
         answers = export.predictions(known, source, absent, as_written=as_written)
         if output == "-" and terminal.json:
             said = export.print_json(answers, standard_output().write)
@@ -92,6 +93,7 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
     "--page", type=FILE, metavar="OUT.html", help="Where the account goes as a page, with a text's words shaded."
 )
 @absent_option
+@missing_option
 @reading_options
 @json_option
 @click.pass_obj
@@ -127,7 +129,7 @@ def explain(
             ledger, of = known.explain(typed), "the row typed in"
         else:
             with options.as_file(data, terminal) as path:
-                source, reading = options.opened(path, known.missing, options.how_read(given))
+                source, reading = options.opened(path, known.reading, options.how_read(given))
                 ledger, of = known.explain(source, number=row or 1, absent=absent), f"row {row or 1} of {data}"
                 terminal.list_rejects(reading.rejects)
     if page is not None:
@@ -161,6 +163,7 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
 @click.command(short_help="Judge a model on rows with known labels.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
+@missing_option
 @reading_options
 @json_option
 @click.pass_obj
@@ -175,7 +178,7 @@ def evaluate(terminal: Terminal, /, model: str, data: str, **given: Any) -> None
 
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
         known = load(model_path)
-        source, reading = options.opened(path, known.missing, options.how_read(given))
+        source, reading = options.opened(path, known.reading, options.how_read(given))
         with terminal.progress("judging") as progress:
             figures = judge(known, source, progress=progress)
         terminal.list_rejects(reading.rejects)

@@ -73,7 +73,7 @@ def compare(
         source, reading = options.opened_with(path, given)
         from likely.compare import compare as run
 
-        settings = options.as_for_learn(given) | {"missing": reading.missing}
+        settings = options.as_for_learn(given)
         found = run(source, rivals=rivals or None, **settings, progress=_progress(terminal))
         terminal.list_rejects(reading.rejects)
     export.write_picture(found, output, title)

@@ -67,7 +67,7 @@ def curve(terminal: Terminal, /, data: str, output: str | None, figure: str, tit
         source, reading = options.opened_with(path, given)
         from likely.curve import curve as learn_and_judge
 
-        settings = _settings(given) | {"missing": reading.missing}
+        settings = _settings(given)
         with terminal.progress("learning") as progress:
             found = learn_and_judge(source, **settings, progress=progress)
         terminal.list_rejects(reading.rejects)

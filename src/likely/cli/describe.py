@@ -23,6 +23,7 @@ def model(known: Model) -> dict[str, Any]:
             "family": _family(families[column.name]),
             "values": len(column.values) if column.kind == "category" else None,
             "reason": column.reason,
+            **({"taken": dict(column.taken)} if column.taken else {}),
             **({"chosen": chosen[column.name]} if column.name in chosen else {}),
         }
         for column in known.schema.columns
@@ -33,6 +34,7 @@ def model(known: Model) -> dict[str, Any]:
         "rows": known.tally.rows,
         "classes": known.parameters[known.schema.target.name],
         "columns": columns,
+        "taken_as_missing": {c.name: dict(c.taken) for c in (known.schema.target, *known.schema.columns) if c.taken},
         **({"top_words": known.top_words()} if any(c.kind == "text" for c in known.schema.columns) else {}),
         **({"calibration": _calibration(known)} if known.calibration else {}),
         "left_out": [{"column": name, "reason": reason} for name, reason in known.schema.ignored],
@@ -124,8 +126,19 @@ def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
         rows = [[" with ".join(e["columns"]), e["weight"], e["gain"]] for e in report["calibration"]["together"]]
         terminal.table(["columns that speak together", "weight", "gain (nats)"], rows)
         terminal.line()
+    show_missing(terminal, report["taken_as_missing"])
     if report["left_out"]:
         terminal.table(["left out", "why"], [[c["column"], c["reason"]] for c in report["left_out"]])
+        terminal.line()
+
+
+def show_missing(terminal: Terminal, taken: dict[str, dict[str, int]]) -> None:
+    """Which texts were taken for missing, by column, and the option that changes it."""
+    from likely.schema import in_words
+
+    if taken:
+        terminal.table(["column", "taken as missing"], [[name, in_words(counts)] for name, counts in taken.items()])
+        terminal.line("--missing TOKEN, once for each, replaces the list of texts that stand for missing")
         terminal.line()
 
 

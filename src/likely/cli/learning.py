@@ -106,7 +106,7 @@ def learn(
     to_stdout = _checked(destination, [data], terminal)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
-        model, figures = _learned(terminal, source, reading, class_prior, folds, given)
+        model, figures = _learned(terminal, source, class_prior, folds, given)
         digest = _save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
     report = describe.model(model) | {"data": data, "model": destination, "digest": digest}
@@ -118,7 +118,6 @@ def learn(
 def _learned(
     terminal: Terminal,
     source: Source,
-    reading: Reading,
     class_prior: Sequence[str],
     folds: int | None,
     given: dict[str, Any],
@@ -127,7 +126,6 @@ def _learned(
 
     target = given.pop("target")
     settings = options.as_for_learn(given) | {
-        "missing": reading.missing,
         "unlabelled": options.unlabelled(given["unlabelled"]),
         "classes": options.names(given["classes"]) if given["classes"] else (),
     }
@@ -218,7 +216,7 @@ def _change(
 
         def changed() -> tuple[Model, Model, str, Reading]:
             before, digest = load_with_digest(model_path)
-            source, reading = options.opened(path, before.missing, how)
+            source, reading = options.opened(path, before.reading, dict(how))
             after = getattr(before, verb)(source, weights=weights)
             after = after.recalibrate() if recalibrate else after
             return before, after, _save(after, destination, to_stdout, digest if in_place else None), reading
@@ -265,6 +263,7 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
                 "--weights", metavar="COLUMN", help="The column of weights, if not the one the model was learned with."
             ),
             click.option("--recalibrate", is_flag=True, help="Fit anew what is fitted on top of the counts."),
+            options.missing_option,
             reading_options,
             json_option,
             click.pass_obj,

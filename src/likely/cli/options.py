@@ -120,10 +120,18 @@ def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None
 
 
 def how_read(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of `reading_options` in the library's own words, taken out of what was given."""
+    """The options of `reading_options`, and --missing, in the library's own words, taken out of what was given."""
     header = not given.pop("no_header")
-    names = ("encoding", "on_bad_rows", "table", "sheet", "max_unpacked")
-    return {name: given.pop(name) for name in names} | {"header": header}
+    names = ("missing", "encoding", "on_bad_rows", "table", "sheet", "max_unpacked")
+    return {name: given.pop(name) for name in names if name in given} | {"header": header}
+
+
+missing_option = click.option(
+    "--missing",
+    multiple=True,
+    metavar="TOKEN",
+    help="A text that stands for a missing cell, instead of those that the model was learned with.",
+)
 
 
 absent_option = click.option(
@@ -217,9 +225,9 @@ def class_prior(given: Sequence[str], model: Model) -> Any:
     return {target.canonical(label): number(share, "--class-prior") for label, share in found}
 
 
-def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """A row as typed in: `Outlook=Sunny`."""
-    row = {}
+def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str | None]:
+    """A row as typed in: `Outlook=Sunny`; nothing after the sign is a missing cell."""
+    row: dict[str, str | None] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign:
@@ -229,7 +237,7 @@ def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
             if longest is None:
                 raise UsageError(f"the model has no column {name!r}: it has {', '.join(known[:20])}")
             name, value = longest, text[len(longest) + 1 :]
-        row[name] = value
+        row[name] = value or None
     return row
 
 
@@ -256,17 +264,17 @@ def as_file(path: str, terminal: Terminal) -> Iterator[str]:
 
 
 def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, Reading]:
-    """The source behind a path, read as the options say, which are taken out of what was given (--missing stays)."""
-    return opened(path, given["missing"] or None, how_read(given))
+    """The source behind a path, read as the options say, which are taken out of what was given."""
+    return opened(path, None, how_read(given))
 
 
-def opened(path: str, missing: Sequence[str] | None, how: dict[str, Any]) -> tuple[Source, Reading]:
-    """The source behind a path, and the reading that collects its rejects; `how` is what `how_read` gives."""
+def opened(path: str, base: Reading | None, how: dict[str, Any]) -> tuple[Source, Reading]:
+    """The source behind a path, and the reading that collects its rejects; `base` is how a model reads."""
     from likely.sources import Reading, open_source
 
     if how["encoding"] is not None:
         _check_encoding(how["encoding"])
-    reading = Reading.of(missing, how)
+    reading = Reading.of(how.pop("missing", ()) or None, how, base)
     return open_source(path, reading), reading
 
 

@@ -30,7 +30,6 @@ def inspect(
     columns: Sequence[str],
     tables: bool,
     target: str | None,
-    missing: Sequence[str],
     **given: Any,
 ) -> None:
     """Show what a model file holds, or what Likely sees in a table.
@@ -44,7 +43,7 @@ def inspect(
         elif columns or tables:
             raise UsageError(f"{file!r} is no model file: --column and --tables print a model's parameters")
         else:
-            _inspect_data(terminal, options.opened(path, missing or None, options.how_read(given)), file, target)
+            _inspect_data(terminal, options.opened(path, None, options.how_read(given)), file, target)
 
 
 def _is_model(path: str) -> bool:
@@ -119,6 +118,11 @@ def _inspect_data(terminal: Terminal, opened: tuple[Any, Any], name: str, target
         terminal.line()
         head = ["column", "kind", "used", "missing", "different", "from", "to", "reason"]
         terminal.table(head, [[column[key] for key in head] for column in found])
+        terminal.line()
+        describe.show_missing(terminal, {column["column"]: column["taken"] for column in found if column["taken"]})
+        for column in found:
+            if column["doubt"]:
+                terminal.line(column["doubt"])
 
     terminal.result({"data": name, "rows": rows, "columns": found}, show)
 

@@ -25,9 +25,16 @@ def check_header(header: Any) -> None:
 
 
 def _column(given: Any, where: str) -> None:
-    fields(given, where, {"name": text, "kind": text, "values": _value_list, "reason": text}, {"guessed": flag})
+    later = {"guessed": flag, "taken": listing(_taken)}
+    fields(given, where, {"name": text, "kind": text, "values": _value_list, "reason": text}, later)
     need(given["kind"] in (CATEGORY, NUMBER, TEXT), where, f"is of kind {given['kind']!r:.40}")
     need(given["kind"] == CATEGORY or given["values"] == [], where, "has values, but holds no categories")
+
+
+def _taken(given: Any, where: str) -> None:
+    need(isinstance(given, list) and len(given) == 2, where, "is no pair of a text and a count")
+    text(given[0], where)
+    whole(given[1], where)
 
 
 def _value_list(given: Any, where: str) -> None:
@@ -72,9 +79,14 @@ def _class_prior(given: Any, where: str) -> None:
 
 
 def _settings(given: Any, where: str) -> None:
-    later = {"average": flag, "dependence": text}  # which the first files had not
+    later = {"average": flag, "dependence": text, "missing_labels": _texts_or_none}  # which the first files had not
     fields(given, where, {"missing": listing(text), "weights": _text_or_none, "declared": check_values}, later)
     need(given.get("dependence", "auto") in DEPENDENCE, where, "has a dependence that is not known")
+
+
+def _texts_or_none(given: Any, where: str) -> None:
+    if given is not None:
+        listing(text)(given, where)
 
 
 def _text_or_none(given: Any, where: str) -> None:

@@ -76,7 +76,8 @@ def _priors_in(written: Mapping[str, Any]) -> Priors:
 def _column_in(written: Mapping[str, Any], texts: Mapping[str, NDArray[Any]]) -> Column:
     given = written["values"]
     values = from_arrays(texts) if isinstance(given, int) else tuple(from_json(value) for value in given)
-    return Column(written["name"], written["kind"], values, written["reason"], written.get("guessed", False))
+    taken = tuple((token, count) for token, count in written.get("taken", ()))
+    return Column(written["name"], written["kind"], values, written["reason"], written.get("guessed", False), taken)
 
 
 def _prior_in(written: Mapping[str, Any]) -> Prior:

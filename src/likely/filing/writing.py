@@ -77,7 +77,8 @@ def _column_out(column: Column) -> dict[str, Any]:
     many = as_arrays(column.values) is not None
     values: Any = len(column.values) if many else [to_json(value, column.name) for value in column.values]
     written = {"name": column.name, "kind": column.kind, "values": values, "reason": column.reason}
-    return written | ({"guessed": True} if column.guessed else {})
+    taken = {"taken": [list(pair) for pair in column.taken]} if column.taken else {}
+    return written | ({"guessed": True} if column.guessed else {}) | taken
 
 
 def _prior_out(prior: Prior) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from likely.clustering import Clusters
 from likely.errors import UsageError
 from likely.model import Model
 from likely.pictures import bell_columns, bells, drawn_columns
-from likely.sources import Batch, Reading, open_source
+from likely.sources import Batch, open_source
 from likely.sources.rows import take
 
 Array = NDArray[np.float64]
@@ -91,7 +91,7 @@ def _sample(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, list[
     rng = np.random.default_rng(SEED)
     kept: list[tuple[Array, Batch]] = []  # the lots that were drawn for rows, and the rows
     seen = gaps = 0
-    for batch in model.batches(open_source(data, Reading(missing=model.missing)), "error", None):
+    for batch in model.batches(open_source(data, model.reading), "error", None):
         whole = np.flatnonzero(~np.isnan(batch.numbers(list(names), 0, batch.rows)).any(1))
         seen, gaps = seen + batch.rows, gaps + batch.rows - len(whole)
         lots = rng.random(len(whole))

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import Any, Protocol
 
 from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
-from likely.sources.cells import EMPTY, MISSING
+from likely.sources.cells import EMPTY
+from likely.sources.gaps import LABELS, MISSING, Gaps
 from likely.sources.memory import InMemory, from_memory
 
 __all__ = [
     "EMPTY",
     "HOW",
+    "LABELS",
     "MISSING",
     "Batch",
     "Coded",
     "Frame",
+    "Gaps",
     "InMemory",
     "Matrix",
     "Reading",
     "Source",
     "as_tokens",
+    "for_target",
     "from_memory",
+    "missing_of",
     "open_source",
     "require_rows",
 ]
@@ -42,7 +47,7 @@ class Reading:
     from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to.
     """
 
-    missing: tuple[str, ...] = MISSING
+    missing: tuple[str, ...] | None = None  # None: what is usual for the source, see docs/data.md
     encoding: str | None = None
     on_bad_rows: str = "error"
     header: bool = True
@@ -50,6 +55,9 @@ class Reading:
     sheet: str | int | None = None
     max_unpacked: int | None = None
     rejects: list[str] = field(default_factory=list, compare=False)
+    missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
+    target: str | None = None
+    taken: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict, compare=False)  # for missing, by batch
     _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,13 +67,23 @@ class Reading:
             _check_encoding(self.encoding)
 
     @staticmethod
-    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any]) -> Reading:
-        """The reading that keywords ask for; one that is not known is refused by name."""
+    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: Reading | None = None) -> Reading:
+        """The reading that keywords ask for, or another one changed by them; a keyword that is not known is refused."""
         unknown = next((name for name in how if name not in HOW), None)
         if unknown is not None:
             known = ", ".join(HOW)
             raise UsageError(f"the setting {unknown!r} is not known{did_you_mean(unknown, HOW)}: a file is read by {known}")
-        return Reading(as_tokens(missing), **how)
+        given = dict(how)
+        if missing is not None:
+            given |= {"missing": as_tokens(missing), "missing_labels": None}
+        return replace(base or Reading(), **given)
+
+    def gaps(self, text: bool) -> Gaps:
+        """What stands for missing in delimited text, or in a source whose cells have types."""
+        tokens, labels = self.missing, self.missing_labels
+        if tokens is None:
+            tokens, labels = (MISSING, LABELS) if text else ((), None)
+        return Gaps(tokens, labels, self.target, text, self.taken)
 
     def reject(self, label: str, line: int, fault: str) -> None:
         """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""
@@ -106,6 +124,13 @@ class Source(Protocol):
     def partial(self) -> bool:
         """Whether a row may leave out columns, as a dict may."""
 
+    @property
+    def missing(self) -> Gaps:
+        """What stands for missing in it."""
+
+    def aimed(self, target: str) -> Source:
+        """The same source with a target, which may have a list of its own of what stands for missing."""
+
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order; `kinds` names the columns that are wanted and what they are wanted as."""
 
@@ -120,7 +145,18 @@ def open_source(data: Any, reading: Reading | None = None) -> Source:
         from likely.sources.files import open_files
 
         return open_files(fspath(data), reading)
-    return from_memory(data, reading.missing)
+    return from_memory(data, reading.gaps(False))
+
+
+def for_target(source: Source, target: str | None) -> Source:
+    """The same source, read with a target; labels may be missing by a list of their own."""
+    aimed = getattr(source, "aimed", None)
+    return source if aimed is None or target is None else aimed(target)
+
+
+def missing_of(source: Source) -> Gaps:
+    """What stands for missing in a source."""
+    return getattr(source, "missing", None) or Gaps()
 
 
 def require_rows(seen: int, label: str) -> None:
@@ -129,9 +165,9 @@ def require_rows(seen: int, label: str) -> None:
         raise DataError(f"{label} has no rows: nothing can be learned from it")
 
 
-def as_tokens(missing: Sequence[str] | str | None) -> tuple[str, ...]:
-    """The texts that stand for missing: the given ones, or the usual ones."""
+def as_tokens(missing: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    """The texts that stand for missing, as they were given; None leaves it to the source."""
     if missing is None:
-        return MISSING
+        return None
     given = [missing] if isinstance(missing, str) else missing
     return tuple(str(token).strip() for token in given)

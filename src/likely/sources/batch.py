@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
-from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array, seconds
+from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
 from likely.sources.cells import (
     EMPTY,
-    MISSING,
     half_characters,
     missing_numbers,
-    number_or_truth,
     stands_for_missing,
-    text_to_numbers,
     tokens,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
+from likely.sources.gaps import Gaps
+from likely.sources.numbers import arrow_numbers, list_numbers
 from likely.threads import cached_property
 
 Array = NDArray[np.float64]
@@ -78,7 +77,7 @@ class Matrix:
     array: NDArray[Any]
     columns: tuple[str, ...]
     start: int = 0
-    missing: tuple[str, ...] = MISSING
+    missing: Gaps = field(default_factory=Gaps)
     beside: dict[str, Array] = field(default_factory=dict, compare=False)  # columns of another type, such as weights
 
     @property
@@ -107,13 +106,20 @@ class Matrix:
         part = self.array[start:stop]
         if tuple(names) != self.columns:
             part = part[:, [self.place[name] for name in names]]
-        return without_numbers(np.ascontiguousarray(part, dtype=np.float64), self.missing)
+        if not missing_numbers(self.missing.tokens):
+            return np.ascontiguousarray(part, dtype=np.float64)
+        x = np.array(part, dtype=np.float64)  # a copy: the array is not ours
+        whole = len(part) == self.rows  # a part of the rows is read more than once, in other parts
+        for j, name in enumerate(names):
+            gaps = self.missing if whole else replace(self.missing, taken={})
+            x[:, j] = without_numbers(x[:, j], name, self.start, gaps)
+        return x
 
     def coded(self, name: str) -> Coded:
         """Whole numbers in a small range are their own codes; other numbers are looked up."""
         column = self.array[:, self.place[name]]
-        if missing_numbers(self.missing):
-            return without_missing(finite(code_numbers(column), name, self.start), self.missing)
+        if missing_numbers(self.missing.of(name)):
+            return without_missing(finite(code_numbers(column), name, self.start), name, self.start, self.missing)
         if column.dtype.kind in "iu" and len(column):
             low, high = int(column.min()), int(column.max())
             if high - low < max(1024, len(column)):
@@ -125,7 +131,7 @@ class Matrix:
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """The array itself, if it holds whole numbers and every column is wanted in order."""
         plain = self.array.dtype in (np.int64, np.int32) and self.array.flags.c_contiguous
-        wanted = tuple(names) == self.columns and not missing_numbers(self.missing)
+        wanted = tuple(names) == self.columns and not missing_numbers(self.missing.tokens)
         return self.array if plain and wanted else None
 
     def documents(self, name: str) -> Documents:
@@ -140,7 +146,7 @@ class Frame:
     columns: dict[str, Any]
     rows: int
     start: int = 0
-    missing: tuple[str, ...] = MISSING
+    missing: Gaps = field(default_factory=Gaps)
     spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
@@ -171,7 +177,7 @@ class Frame:
         if name not in self._numbers:
             column = self.columns[name]
             read = list_numbers if isinstance(column, list) else arrow_numbers
-            self._numbers[name] = without_numbers(read(column, name, self), self.missing)
+            self._numbers[name] = without_numbers(read(column, name, self), name, self.start, self.missing)
         return self._numbers[name]
 
     def coded(self, name: str) -> Coded:
@@ -191,7 +197,7 @@ class Frame:
             raise DataError(
                 "holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
             ) from None
-        coded = finite(without_missing(coded, self.missing), name, self.start)
+        coded = finite(without_missing(coded, name, self.start, self.missing), name, self.start)
         if name in self.spelled:
             return replace(coded, values=[int(text) for text in coded.values])
         return coded
@@ -203,7 +209,16 @@ class Frame:
     def documents(self, name: str) -> Documents | Strings:
         """The texts where they are: as Arrow holds them, or as a list of strings."""
         column = self.columns[name]
-        return Strings.of(column, self.missing) if isinstance(column, list) else arrow_documents(column, self.missing)
+        missing = self.missing.of(name)
+        return Strings.of(column, missing) if isinstance(column, list) else arrow_documents(column, missing)
+
+
+def with_missing(batch: Batch, gaps: Gaps) -> Batch:
+    """The same rows under another list of what stands for missing."""
+    if isinstance(batch, Matrix):
+        return replace(batch, missing=gaps)
+    assert isinstance(batch, Frame)
+    return replace(batch, missing=gaps, _numbers={}, _coded={})
 
 
 def code_numbers(column: NDArray[Any]) -> Coded:
@@ -275,10 +290,12 @@ def code_arrow(column: Any) -> Coded:
     return Coded(codes, values)
 
 
-def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
+def without_missing(coded: Coded, name: str, start: int, gaps: Gaps) -> Coded:
     """The same codes with every value that stands for missing taken out, and repeated values made one."""
-    values, said = coded.values, tokens(missing)
+    values, missing = coded.values, gaps.of(name)
+    said = tokens(missing)
     gone = [v.strip() in said if type(v) is str else is_missing(v) or stands_for_missing(v, missing) for v in values]
+    gaps.note_codes(name, start, coded.codes, values, gone)
     if True not in gone and len(set(values)) == len(values):
         return coded
     kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
@@ -288,10 +305,13 @@ def without_missing(coded: Coded, missing: tuple[str, ...]) -> Coded:
     return Coded(move[coded.codes], kept)
 
 
-def without_numbers(x: Array, missing: tuple[str, ...]) -> Array:
+def without_numbers(x: Array, name: str, start: int, gaps: Gaps) -> Array:
     """The same numbers, NaN where they stand for missing; the array itself where none does."""
-    for number in missing_numbers(missing):
-        x = np.where(x == number, np.nan, x)
+    for number in missing_numbers(gaps.of(name)):
+        found = x == number
+        if found.any():
+            gaps.note(name, start, [(f"{number:g}", int(found.sum()))])
+            x = np.where(found, np.nan, x)
     return x
 
 
@@ -313,66 +333,6 @@ def arrow_kind(kind: Any) -> tuple[str | None, str]:
     if t.is_null(kind):
         return None, EMPTY
     return None, f"{kind} is neither text nor number"
-
-
-def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
-    """An Arrow column as float64; text is read as numbers, times as seconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    t = pa.types
-    if t.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
-    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
-        return text_numbers(column, name, batch)
-    if t.is_timestamp(kind) or t.is_duration(kind) or t.is_time(kind) or t.is_date(kind):
-        return seconds(column)
-    if t.is_boolean(kind) or t.is_decimal(kind) or t.is_null(kind):
-        column = pc.cast(column, pa.float64())
-    elif not (t.is_integer(kind) or t.is_floating(kind)):
-        raise DataError(f"holds {kind}, which is no number", column=name, remedy="ignore it or turn it into numbers")
-    return np.asarray(numpy_array(column), dtype=np.float64)
-
-
-def text_numbers(column: Any, name: str, batch: Frame) -> Array:
-    """Text read as numbers; what stands for missing is missing, and anything else is an error with its row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_string_view(column.type):  # which Arrow cannot trim
-        column = pc.cast(column, pa.large_string())
-    try:
-        numbers = text_to_numbers(column, batch.missing)
-    except pa.ArrowInvalid:
-        coded = code_arrow(column)
-        try:
-            each = list_numbers(coded.values, name, batch)
-        except DataError:
-            return list_numbers(column.to_pylist(), name, batch)  # which finds the row
-        return np.asarray(np.append(each, np.nan)[coded.codes])  # code -1 reads the last entry
-    return np.asarray(numpy_array(numbers), dtype=np.float64)
-
-
-def list_numbers(column: Sequence[Any], name: str, batch: Frame) -> Array:
-    """Any values read as numbers one by one, so that the first bad one can be named."""
-    out = np.empty(len(column))
-    for i, value in enumerate(column):
-        if is_missing(value) or stands_for_missing(value, batch.missing):
-            out[i] = np.nan
-            continue
-        try:
-            out[i] = number_or_truth(value)
-        except (TypeError, ValueError, OverflowError):
-            raise DataError(
-                "which is not a number", column=name, value=value, row=batch.start + i + 1,
-                remedy=f"pass missing=[{_short(value)}], clean it, or make the column categorical",
-            ) from None  # fmt: skip
-    return out
-
-
-def _short(value: Any) -> str:
-    return repr(value) if len(str(value)) <= 40 else "..."
 
 
 def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:

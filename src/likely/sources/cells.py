@@ -1,4 +1,4 @@
-"""What a cell says: the one rule of what is missing and what is a number, for every source alike (see docs/data.md)."""
+"""What a cell of text says: whether it stands for missing, and which number it is (see docs/data.md)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from math import isnan
 from typing import Any
 
 from likely.sources.arrays import arrow_array, arrow_scalar
+from likely.sources.gaps import Gaps
 
-# The one rule: null, None and NaN are missing everywhere, and so is text that, stripped, is one of these.
-MISSING = ("", "?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "<NA>", "#N/A")
 EMPTY = "every cell is missing"
 
 # What Python's str.strip takes away: Arrow and DuckDB each have a shorter idea of a blank.
@@ -24,8 +23,8 @@ NOTHING, WHOLE, DECIMAL, TEXT = range(4)
 
 @cache
 def tokens(missing: tuple[str, ...]) -> frozenset[str]:
-    """The texts that stand for missing; a blank always does."""
-    return frozenset({*missing, ""})
+    """The texts that stand for missing, to look one up."""
+    return frozenset(missing)
 
 
 @cache
@@ -93,6 +92,21 @@ def cleaned(column: Any, missing: tuple[str, ...]) -> Any:
     trimmed = pc.utf8_trim(column, BLANKS)
     gone = pc.is_in(trimmed, value_set=arrow_array(sorted(tokens(missing)), trimmed.type))
     return pc.if_else(gone, pa.nulls(1, trimmed.type)[0], trimmed)
+
+
+def note_gaps(column: Any, read: Any, name: str, start: int, gaps: Gaps) -> None:
+    """Record what was taken for missing among cells of text that were read as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    gone = read.is_null(nan_is_null=True) if pa.types.is_floating(read.type) else read.is_null()
+    count = gone.true_count if read.null_count or pa.types.is_floating(read.type) else 0
+    if not count:
+        return
+    blank = column.null_count if gaps.blanks else 0
+    cells = column.filter(pc.and_(gone, column.is_valid())) if count > column.null_count else column[:0]
+    found = [(pair["values"], pair["counts"]) for pair in pc.value_counts(cells).to_pylist()]
+    gaps.note(name, start, [*found, ("", blank)])
 
 
 def nature(column: Any, missing: tuple[str, ...]) -> int:

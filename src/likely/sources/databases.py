@@ -128,7 +128,7 @@ class SqliteTable(Database):
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
             while rows := cursor.fetchmany(BATCH_ROWS):
                 columns = {name: to_arrow([row[i] for row in rows], name, start) for i, name in wanted}
-                yield Frame(columns, len(rows), start, self.reading.missing)
+                yield Frame(columns, len(rows), start, self.missing)
                 start += len(rows)
 
 

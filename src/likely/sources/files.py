@@ -12,6 +12,7 @@ from likely.errors import DataError, UsageError
 from likely.schema import NUMBER
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
+from likely.sources.gaps import LABELS, MISSING, Gaps
 from likely.sources.letters import ENDINGS, Letters, are_letters
 from likely.sources.onefile import OneFile
 from likely.sources.packed import PACKED, unpack
@@ -48,8 +49,17 @@ def open_files(path: str, reading: Reading) -> Source:
         raise DataError(f"there is no file {path!r}")
     if are_letters(paths):
         return Letters(tuple(paths), reading, repr(path))
+    if reading.missing is None and len(paths) > 1 and any(map(_is_text, paths)):
+        reading = replace(reading, missing=MISSING, missing_labels=LABELS)  # one list for all, typed or not
     sources = [_open_file(one, reading) for one in paths]
     return sources[0] if len(sources) == 1 else Several(tuple(sources), repr(path))
+
+
+def _is_text(path: str) -> bool:
+    """Whether a file is delimited text, compressed or not."""
+    stem, ending = os.path.splitext(path)
+    plain = stem if ending.lower() in PACKED else path
+    return KINDS.get(os.path.splitext(plain)[1].lower()) == "csv"
 
 
 def _open_file(path: str, reading: Reading) -> Source:
@@ -114,6 +124,15 @@ class Several:
     parts: tuple[Source, ...]
     label: str
     partial: bool = False
+
+    @property
+    def missing(self) -> Gaps:
+        """What stands for missing, by one list for all files."""
+        return self.parts[0].missing
+
+    def aimed(self, target: str) -> Several:
+        """The same files with a target, which may have a list of its own of what stands for missing."""
+        return replace(self, parts=tuple(part.aimed(target) for part in self.parts))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows of all files; a file with other columns than the first, or with other content, is refused by name."""

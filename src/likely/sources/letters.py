@@ -19,7 +19,7 @@ from likely.errors import DataError, LikelyWarning
 from likely.schema import TEXT
 from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame
-from likely.sources.cells import MISSING
+from likely.sources.gaps import Gaps
 from likely.sources.mails import Read, decode, is_mbox, mail_text, mbox_mails, whole
 from likely.sources.survey import BOMS
 
@@ -74,6 +74,15 @@ class Letters:
     target: ClassVar[str] = LABEL  # what is predicted where nothing else is asked for
     shown: ClassVar[tuple[str, ...]] = (FILE,)  # what stands beside predictions: whole mails would hide them
 
+    @property
+    def missing(self) -> Gaps:
+        """Nothing in a folder stands for a missing cell, unless it was asked for: a class may be called "none"."""
+        return self.reading.gaps(False)
+
+    def aimed(self, target: str) -> Letters:
+        """Labels are missing by the list of all columns."""
+        return self
+
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The texts, in the order of their names."""
         rows: list[Letter] = []
@@ -97,9 +106,7 @@ class Letters:
         kinds = {FILE: pa.string(), WORDS: pa.large_string(), LABEL: pa.string()}
         cells = zip(*rows, strict=True)
         columns = {name: arrow_array(column, kind) for (name, kind), column in zip(kinds.items(), cells, strict=True)}
-        # Nothing in a folder stands for a missing cell, unless it was asked for: a class may be called "none".
-        missing = () if self.reading.missing == MISSING else self.reading.missing
-        return Pages(columns, len(rows), start, missing)
+        return Pages(columns, len(rows), start, self.missing)
 
     def _letters(self, odd: Oddities) -> Iterator[Letter]:
         """Every text, once it is read; what is no text is noted."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from likely.errors import DataError
 from likely.sources.arrays import DAMAGED, sound
-from likely.sources.batch import Batch, Frame, Matrix, to_arrow
+from likely.sources.batch import Batch, Frame, Matrix, to_arrow, with_missing
 from likely.sources.cells import name_columns
+from likely.sources.gaps import Gaps
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,24 @@ class InMemory:
     label: str = "the table"
     partial: bool = False
 
+    @property
+    def missing(self) -> Gaps:
+        """What stands for missing in it."""
+        return getattr(self.batch, "missing", None) or Gaps()
+
+    def aimed(self, target: str) -> InMemory:
+        """The same table with a target, which may have a list of its own of what stands for missing."""
+        if self.missing.labels in (None, self.missing.tokens):
+            return self
+        return replace(self, batch=with_missing(self.batch, replace(self.missing, target=target)))
+
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The one batch; none where there are neither rows nor columns, as in an empty list."""
         if self.batch.rows or self.batch.names:
             yield self.batch
 
 
-def from_memory(data: Any, missing: tuple[str, ...]) -> InMemory:
+def from_memory(data: Any, missing: Gaps) -> InMemory:
     """A source from whatever a person has in memory."""
     if isinstance(data, np.ndarray):
         return _from_array(data, missing)
@@ -39,7 +51,7 @@ def from_memory(data: Any, missing: tuple[str, ...]) -> InMemory:
     return _from_frame(data, missing)
 
 
-def _from_array(array: Any, missing: tuple[str, ...]) -> InMemory:
+def _from_array(array: Any, missing: Gaps) -> InMemory:
     if array.dtype.names:
         return _from_dict({name: array[name] for name in array.dtype.names}, missing)
     if array.ndim != 2:
@@ -52,7 +64,7 @@ def _from_array(array: Any, missing: tuple[str, ...]) -> InMemory:
     )
 
 
-def _from_dict(data: Mapping[Any, Any], missing: tuple[str, ...]) -> InMemory:
+def _from_dict(data: Mapping[Any, Any], missing: Gaps) -> InMemory:
     """A dict of columns; a dict of plain values is one row."""
     if data and not any(_is_column(value) for value in data.values()):
         return _from_rows([data], missing)
@@ -100,7 +112,7 @@ def _converted(column: Any, name: str) -> Any:
     return sound(column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column), name)
 
 
-def _from_rows(rows: Sequence[Any], missing: tuple[str, ...]) -> InMemory:
+def _from_rows(rows: Sequence[Any], missing: Gaps) -> InMemory:
     """A list of dicts; a key that a row has not is a missing cell."""
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -108,7 +120,7 @@ def _from_rows(rows: Sequence[Any], missing: tuple[str, ...]) -> InMemory:
     return InMemory(rows_to_frame(rows, 0, missing), "the rows", partial=True)
 
 
-def rows_to_frame(rows: Sequence[Mapping[str, Any]], start: int, missing: tuple[str, ...]) -> Frame:
+def rows_to_frame(rows: Sequence[Mapping[str, Any]], start: int, missing: Gaps) -> Frame:
     """Dicts side by side as columns."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     pairs = zip(name_columns(keys, "the rows"), keys, strict=True)
@@ -116,7 +128,7 @@ def rows_to_frame(rows: Sequence[Mapping[str, Any]], start: int, missing: tuple[
     return Frame(columns, len(rows), start, missing)
 
 
-def _from_frame(data: Any, missing: tuple[str, ...]) -> InMemory:
+def _from_frame(data: Any, missing: Gaps) -> InMemory:
     """A pandas, polars or Arrow frame, through narwhals."""
     import narwhals as nw
 

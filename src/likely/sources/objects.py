@@ -78,7 +78,7 @@ class JsonFile(OneFile):
             kind = type(data).__name__
             raise DataError(f"{self.label} holds {kind}: it must hold a list of objects or an object of lists")
         try:
-            return from_memory(data, self.reading.missing)
+            return from_memory(data, self.missing)
         except DataError as error:
             raise DataError(f"{self.label}: {error}", column=error.column, value=error.value, row=error.row) from None
 
@@ -120,7 +120,7 @@ class JsonLines(OneFile):
 
     def _frame(self, rows: list[Row], names: list[str], start: int) -> Frame:
         columns = {name: to_arrow([row.get(name) for row in rows], name, start) for name in names}
-        return Frame(columns, len(rows), start, self.reading.missing)
+        return Frame(columns, len(rows), start, self.missing)
 
     def _rows(self) -> Iterator[Row]:
         """The objects; a line that holds none is an error with its number, or a counted reject."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from likely.atomic import FULL
 from likely.errors import DataError, LikelyError, ResourceError
 from likely.sources.arrays import sound
 from likely.sources.batch import Frame
+from likely.sources.gaps import Gaps
+from likely.threads import cached_property
 
 if TYPE_CHECKING:
     from likely.sources import Reading
@@ -25,6 +27,21 @@ class OneFile:
     partial: bool = False
     called: str | None = None  # the compressed file that it was unpacked from
     keep: Any = field(default=None, compare=False, repr=False)  # a temporary file lives as long as this does
+    blanks: ClassVar[bool] = False  # whether its cells are nothing but text
+
+    @cached_property
+    def missing(self) -> Gaps:
+        """What stands for missing in it."""
+        return self.reading.gaps(self.blanks)
+
+    def aimed(self, target: str) -> Self:
+        """The same file with a target, which may have a list of its own of what stands for missing."""
+        if self.missing.target == target or self.missing.labels in (None, self.missing.tokens):
+            return self
+        known: dict[str, Self] = self.__dict__.setdefault("_aimed", {})  # a file is surveyed once
+        if target not in known:
+            known[target] = replace(self, reading=replace(self.reading, target=target))
+        return known[target]
 
     @property
     def label(self) -> str:
@@ -70,5 +87,5 @@ class OneFile:
             except DataError as error:
                 said = f"{self.label}: {error}"
                 raise DataError(said, column=error.column, row=error.row, remedy=error.remedy) from None
-            yield Frame(checked, batch.num_rows, start, self.reading.missing)
+            yield Frame(checked, batch.num_rows, start, self.missing)
             start += batch.num_rows

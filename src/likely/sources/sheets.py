@@ -37,7 +37,7 @@ class Sheet(OneFile):
                 columns.append(column)
         names = name_columns(named, f"the first row of {self.label}")
         arrays = {name: to_arrow(_cells(cells), name) for name, cells in zip(names, columns, strict=True)}
-        return InMemory(Frame(arrays, len(rows), 0, self.reading.missing), self.label)
+        return InMemory(Frame(arrays, len(rows), 0, self.missing), self.label)
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""

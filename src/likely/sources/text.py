@@ -16,7 +16,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from likely.errors import DataError, LikelyWarning, ResourceError
 from likely.schema import NUMBER
@@ -30,6 +30,7 @@ from likely.sources.cells import (
     is_text,
     name_columns,
     nature,
+    note_gaps,
     numbered,
     text_to_numbers,
     text_to_whole_numbers,
@@ -55,6 +56,8 @@ Table = tuple[int, list[Any]]
 class CsvFile(OneFile):
     """A file of delimited text with a header line."""
 
+    blanks: ClassVar[bool] = True
+
     @cached_property
     def checked(self) -> Checked:
         """The file as UTF-8, with its header, its delimiter and what its bytes say."""
@@ -72,7 +75,7 @@ class CsvFile(OneFile):
             read.append((rows, columns) if not read else (rows, []))
             for i, column in enumerate(columns):
                 if found[i] < TEXT:
-                    found[i] = max(found[i], nature(column, self.reading.missing))
+                    found[i] = max(found[i], nature(column, self.missing.of(names[i])))
         if len(read) == 1 and read[0][0] * len(names) <= KEPT_CELLS:
             self.__dict__["whole"] = read[0]
         if self.reading.header and read:
@@ -90,16 +93,17 @@ class CsvFile(OneFile):
         start = 0
         for rows, columns in self._tables([i for i, _ in wanted]):
             named = {name: column for (_, name), column in zip(wanted, columns, strict=True)}
-            typed = {n: self._typed(n, c, natural[n]) if n in numbers else c for n, c in named.items()}
-            yield Frame(typed, rows, start, self.reading.missing, spelled)
+            typed = {n: self._typed(n, c, natural[n], start) if n in numbers else c for n, c in named.items()}
+            yield Frame(typed, rows, start, self.missing, spelled)
             start += rows
 
-    def _typed(self, name: str, column: Any, found: int) -> Any:
+    def _typed(self, name: str, column: Any, found: int, start: int) -> Any:
         """A column as numbers; those of a file that is kept whole are kept as well."""
         kept: dict[str, Any] = self.__dict__.setdefault("numbers", {}) if "whole" in self.__dict__ else {}
         if name not in kept:
             read = text_to_numbers if found == DECIMAL else text_to_whole_numbers
-            kept[name] = read(column, self.reading.missing)
+            kept[name] = read(column, self.missing.of(name))
+            note_gaps(column, kept[name], name, start, self.missing)
         return kept[name]
 
     def _tables(self, places: list[int]) -> Iterator[Table]:
