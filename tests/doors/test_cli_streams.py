@@ -189,7 +189,7 @@ def test_a_stopped_prediction_leaves_no_half_file(big: str) -> None:
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     deadline = time.monotonic() + 60
-    while not [name for name in os.listdir() if name.endswith(".tmp")] and time.monotonic() < deadline:
+    while not [name for name in os.listdir() if name.endswith(".saving")] and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
