@@ -14,4 +14,4 @@ def test_odd_inputs_are_refused_or_answered(target, inputs):
     command = [sys.executable, str(RUN), "--target", target, "--start", "0", "--most", str(inputs), "--seconds", "300"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"{target}: {inputs} inputs from number 0")
+    assert " 0 faults" in done.stdout

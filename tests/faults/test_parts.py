@@ -100,6 +100,15 @@ def test_a_column_called_like_a_block_is_refused_by_name(settings):
     assert likely.learn(data, "y", **settings).parameters["a with b"]
 
 
+@pytest.mark.parametrize("family", ["text", "text:multinomial", "text:bernoulli", "text:complement"])
+def test_texts_without_a_label_change_nothing(family):
+    data = {"t": ["red wine", "old car", "new car tax", "wine old"], "c": list("uvuv"), "y": ["p", "q", "q", "p"]}
+    model = likely.learn(data, "y", families={"t": family})
+    unlabelled = {"t": ["red barn", "car"], "c": ["u", "v"], "y": [None, None]}
+    for other in (quietly(model.update, unlabelled), quietly(model.forget, unlabelled)):
+        np.testing.assert_array_equal(posterior(other, data), posterior(model, data))
+
+
 @pytest.mark.parametrize("weight", [1e16, 1e39, 1e100, 1e300])
 @pytest.mark.parametrize("family", ["text", "text:multinomial", "text:bernoulli", "text:complement"])
 def test_text_of_enormous_weight_has_finite_probabilities(weight, family):

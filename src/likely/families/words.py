@@ -126,6 +126,10 @@ class Words:
         return new
 
     def __add__(self, other: Words) -> Words:
+        if not other.documents.any():  # rows without a label: their classes, and so the width of the table, are not known
+            return self
+        if not self.documents.any():
+            return other
         with _LOCK:
             vocabulary, (_, ids) = self.vocabulary.union(other.vocabulary)
             own = self._own()
@@ -136,6 +140,8 @@ class Words:
             return self._moved(vocabulary, ids, table[ids] + more, self.documents + other.documents, sample)
 
     def __sub__(self, other: Words) -> Words:
+        if not other.documents.any():
+            return self
         with _LOCK:
             ids, rows = self._places(other)
             if ids is None:
