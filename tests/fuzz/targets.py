@@ -39,7 +39,8 @@ ODD_BYTES = (b",", b'"', b"\n", b"\r\n", b"\0", b"\xff", b"\xed\xa0\x80", b"NaN"
 class Folder:
     """One temporary folder for all inputs of a process."""
 
-    path = Path(tempfile.mkdtemp(prefix="likely-fuzz-"))
+    kept = tempfile.TemporaryDirectory(prefix="likely-fuzz-")
+    path = Path(kept.name)
 
 
 def table(rows=40, seed=3):

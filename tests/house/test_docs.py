@@ -52,6 +52,13 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page() -> None:
     assert entries == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
 
 
+def test_every_test_that_the_page_on_reliability_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (DOCS / "reliability.md").read_text(encoding="utf-8")))
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert sorted(named - set(re.findall(r"def (test_\w+)\(", tests))) == []
+
+
 def test_every_shipped_table_is_described() -> None:
     described = (DOCS / "tables.md").read_text(encoding="utf-8")
     tables = sorted(path.name for path in (ROOT / "src" / "likely" / "data").glob("*.csv"))
