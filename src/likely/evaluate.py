@@ -184,7 +184,7 @@ def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[So
         raise UsageError(f"the setting {unknown[0]!r} is not known{meant}: choose from {', '.join(SETTINGS)}")
     reading = Reading.of(given.get("missing"), {name: given[name] for name in HOW if name in given})
     source, weights = with_weights(open_source(data, reading), given.get("weights"))
-    ignore = (*given.get("ignore", ()), *([weights] if weights else []))
+    ignore = (*given.get("ignore", ()), *([weights] if weights is not None else []))
     families, joint = given.get("families"), given.get("joint", ())
     plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
     plain = plain or textbook(given.get("smoothing", "auto"))
@@ -322,7 +322,7 @@ def _score_piles(
 
 def score(model: Model, batch: Batch, plan: Plan) -> Figures:
     """How well a model does on rows with known labels."""
-    w = batch.numbers([plan.weights], 0, batch.rows)[:, 0] if plan.weights else np.ones(batch.rows)
+    w = batch.numbers([plan.weights], 0, batch.rows)[:, 0] if plan.weights is not None else np.ones(batch.rows)
     return _score(model, batch, batch.coded(plan.target), w)
 
 

@@ -291,7 +291,7 @@ class Model:
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
-                needed = [plan.target, *([plan.weights] if plan.weights else [])]
+                needed = [plan.target, *([plan.weights] if plan.weights is not None else [])]
                 absent = [name for name in needed if name not in batch.names]
                 if absent:
                     raise SchemaError(

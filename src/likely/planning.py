@@ -55,7 +55,7 @@ def plan_for(
     if target is None:
         raise UsageError(f"target= (--target) is missing: name the column to predict; {source.label} has {names[:20]}")
     aside = [name for name in getattr(source, "shown", ()) if name not in (target, *ignore)]
-    for wanted in (target, *ignore, *([weights] if weights else [])):
+    for wanted in (target, *ignore, *([weights] if weights is not None else [])):
         if wanted not in names:
             raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
     plan = plan_columns(

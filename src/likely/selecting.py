@@ -125,7 +125,7 @@ def _sampled(
     """Labelled rows that weigh something, thinned out evenly to a share of them, with their weights."""
     target = model.schema.target.name
     for batch in batches:
-        w = batch.numbers([weights], 0, batch.rows)[:, 0] if weights else np.ones(batch.rows)
+        w = batch.numbers([weights], 0, batch.rows)[:, 0] if weights is not None else np.ones(batch.rows)
         coded = batch.coded(target)
         used = (coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values)) & (w > 0)
         if share < 1:  # multiples of the golden ratio fall evenly everywhere

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import UsageError
+from likely.errors import SchemaError, UsageError
 from strategies import quietly
 
 RNG = np.random.default_rng(3)
@@ -107,6 +107,13 @@ def test_texts_without_a_label_change_nothing(family):
     unlabelled = {"t": ["red barn", "car"], "c": ["u", "v"], "y": [None, None]}
     for other in (quietly(model.update, unlabelled), quietly(model.forget, unlabelled)):
         np.testing.assert_array_equal(posterior(other, data), posterior(model, data))
+
+
+@pytest.mark.parametrize("name", ["w", ""])
+def test_rows_without_the_column_of_weights_are_refused_by_its_name(name):
+    model = likely.learn({"c": list("uvuv"), name: [1.0, 2.0, 1.0, 1.0], "y": list("pqpq")}, "y", weights=name)
+    with pytest.raises(SchemaError, match=f"no column '{name}'"):
+        model.update({"c": ["u"], "y": ["p"]})
 
 
 @pytest.mark.parametrize("weight", [1e16, 1e39, 1e100, 1e300])

@@ -53,7 +53,7 @@ class Plan:
     def kinds(self) -> dict[str, str]:
         """The columns that are read, and what each is read as."""
         wanted = {column.name: column.kind for column in self.columns} | {self.target: CATEGORY}
-        return wanted | ({self.weights: "number"} if self.weights else {})
+        return wanted | ({self.weights: "number"} if self.weights is not None else {})
 
 
 def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
