@@ -80,7 +80,7 @@ def section(command: click.Command, context: click.Context) -> str:
 def reference() -> str:
     """The whole page."""
     root = root_command(importlib.import_module("likely.cli"))
-    context = click.Context(root, info_name="likely")
+    context = click.Context(root, info_name="likely", **root.context_settings)  # which say that -h is help, too
     found = [(root, context), *walk(root, context)]
     codes = importlib.import_module("likely.cli.door").MEANINGS.items()
     head = HEAD + "\n".join(f"| {code} | {meaning} |" for code, meaning in codes)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from likely import em, starting
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
+from likely.engines.targets import as_names
 from likely.engines.weights import WEIGHT_COLUMN, with_weights
-from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
+from likely.errors import DataError, LikelyWarning, UsageError, no_column
 from likely.families import Gaussian, Text
 from likely.families.statistics import Moments, Scatter, Statistic
 from likely.model import Model, with_room
@@ -275,9 +276,10 @@ def plan_clusters(
         require_rows(0, source.label)
     assert first is not None
     names = list(first.names)
+    skip = as_names(skip)
     for wanted in skip:
         if wanted not in names:
-            raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
+            raise no_column(source.label, wanted, names)
     plan = plan_columns(first, [n for n in names if n not in skip], _target(names), families, joint, plain=True)
     if not plan.blocks:
         raise DataError(f"{source.label} has no column to cluster by: {dict(plan.ignored)}")

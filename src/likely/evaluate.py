@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
-from likely.engines.weights import with_weights
-from likely.errors import DataError, UsageError, did_you_mean
+from likely.engines.targets import EACH, as_name, opened, with_labels
+from likely.errors import DataError, UsageError, did_you_mean, no_column
 from likely.families import Text
 from likely.figures import Evaluation, Figures, figures
 from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors, textbook
 from likely.selecting import select
-from likely.sources import HOW, Batch, Coded, Reading, Source, for_target, open_source
+from likely.sources import HOW, Batch, Coded, Reading, Source, open_source
 from likely.sources.rows import complete, take
 from likely.tally import Tally
 
@@ -34,6 +34,7 @@ Groups = NDArray[np.int64]
 Progress = Callable[[int], None] | None
 
 SETTINGS = (
+    "target_bins",
     "families",
     "joint",
     "smoothing",
@@ -53,7 +54,7 @@ def evaluate(
     model_or_settings: Model | Mapping[str, Any] | None,
     data: Any,
     *,
-    target: str | None = None,
+    target: Any = None,
     folds: int | None = None,
     holdout: float | None = None,
     seed: int = 0,
@@ -70,25 +71,25 @@ def evaluate(
     given = dict(model_or_settings) if isinstance(model_or_settings, Mapping) else {}
     if isinstance(model_or_settings, Model):
         given = _settings_of(model_or_settings)
-        target = target or model_or_settings.schema.target.name
+        target = model_or_settings.schema.target.name if target is None else target
     given |= settings
     return _cross_validate(data, target, given, Split.of(folds, holdout, seed), progress)
 
 
 def _try_model(
-    model: Model, data: Any, target: str | None, settings: Mapping[str, Any], progress: Progress
+    model: Model, data: Any, target: Any, settings: Mapping[str, Any], progress: Progress
 ) -> Evaluation:
     """A finished model on rows it has not seen."""
-    name = target or model.schema.target.name
+    name = model.schema.target.name if target is None else as_name(target)
     how = {key: value for key, value in settings.items() if key != "missing"}
-    source = for_target(open_source(data, Reading.of(settings.get("missing"), how, model.reading)), name)
+    source, name = with_labels(open_source(data, Reading.of(settings.get("missing"), how, model.reading)), name)
+    assert name is not None
+    source = model.aimed(source, name)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
     parts = [Figures.zero(model.classes)]
     for batch in source.batches(kinds):
         if name not in batch.names:
-            raise DataError(
-                f"{source.label} has no column {name!r}: the true labels are needed to evaluate", column=name
-            )
+            raise no_column(source.label, name, batch.names, "the true labels are needed to evaluate")
         rows = complete(batch, model.schema.columns, source, "error")
         parts.append(_score(model, rows, batch.coded(name), np.ones(batch.rows)))
         if progress:
@@ -114,6 +115,7 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "missing": model.missing,
         "dependence": model.dependence,
         "average": model.average,
+        "target_bins": model.target_edges or EACH,
     }
 
 
@@ -176,24 +178,23 @@ def scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def prepare(data: Any, target: str | None, given: Mapping[str, Any]) -> tuple[Source, Plan]:
+def prepare(data: Any, target: Any, given: Mapping[str, Any]) -> tuple[Source, Plan]:
     """The rows that the settings are to be tried on, and what is to be counted of them."""
     unknown = sorted(given.keys() - set(SETTINGS))
     if unknown:
         meant = did_you_mean(unknown[0], SETTINGS)
         raise UsageError(f"the setting {unknown[0]!r} is not known{meant}: choose from {', '.join(SETTINGS)}")
     reading = Reading.of(given.get("missing"), {name: given[name] for name in HOW if name in given})
-    source, weights = with_weights(open_source(data, reading), given.get("weights"))
-    ignore = (*given.get("ignore", ()), *([weights] if weights is not None else []))
-    families, joint = given.get("families"), given.get("joint", ())
+    bins = given.get("target_bins")
+    table = opened(data, target, given.get("weights"), bins, reading)
+    families, joint, ignore = given.get("families"), given.get("joint", ()), given.get("ignore", ())
     plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
     plain = plain or textbook(given.get("smoothing", "auto"))
-    source = for_target(source, target)
-    return source, plan_for(source, target, families, joint, ignore, weights, plain)
+    return table.source, plan_for(table, families, joint, ignore, plain, bins is None)
 
 
 def _cross_validate(
-    data: Any, target: str | None, given: Mapping[str, Any], split: Split, progress: Progress
+    data: Any, target: Any, given: Mapping[str, Any], split: Split, progress: Progress
 ) -> Evaluation:
     source, plan = prepare(data, target, given)
     dealt: list[Groups] = []

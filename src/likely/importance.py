@@ -14,7 +14,7 @@ from likely.families.predictive import log_gamma
 from likely.families.statistics import Scatter
 from likely.model import Model
 from likely.selecting import LeftOut
-from likely.sources import for_target, open_source
+from likely.sources import open_source
 
 Array = NDArray[np.float64]
 POINTS, REACH = 801, 9.0  # a bell curve is integrated over so many points, so many deviations to either side
@@ -127,7 +127,7 @@ def _log_mean(logs: Array, share: Array) -> Array:
 
 def _rises(model: Model, data: Any, weights: str | None) -> list[float | None]:
     """How much the leave-one-out log loss rises without each block."""
-    source = for_target(open_source(data, model.reading), model.schema.target.name)
+    source = model.aimed(open_source(data, model.reading), model.schema.target.name)
     kinds = {column.name: column.kind for column in model.schema.columns} | {model.schema.target.name: "category"}
     try:
         left = LeftOut.of(model, source.batches(kinds), weights)

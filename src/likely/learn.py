@@ -12,7 +12,8 @@ import numpy as np
 from likely.calibration import DEPENDENCE
 from likely.em import Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
-from likely.engines.weights import WEIGHT_COLUMN, with_weights
+from likely.engines.targets import opened
+from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
@@ -32,8 +33,9 @@ MOST_CELLS = 50_000_000
 
 def learn(
     data: Any,
-    target: str | None = None,
+    target: Any = None,
     *,
+    target_bins: Any = None,
     families: Any = None,
     joint: Sequence[Sequence[str]] = (),
     smoothing: Any = "auto",
@@ -53,22 +55,21 @@ def learn(
 ) -> Model:
     """Count a table into a model of one of its columns.
 
-    `families` maps a column (or several) to its family, or is one for all; what it leaves open is chosen and shown in
-    `model.schema`. `target` may be left out for folders of texts and mailboxes. `plain` is the textbook's model, `average`
-    averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are shared out if it helps. How a
-    file is read: `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`.
+    `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
+    `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
+    is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
+    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`: how a file is read.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
     reading = Reading.of(missing, how)
-    source, weight_name = with_weights(open_source(data, reading), weights)
-    skip = (*ignore, *([weight_name] if weight_name else []))
+    table = opened(data, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(source := for_target(source, target), target, families, joint, skip, weight_name, plain)
-    counted = Counted(source, plan, unlabelled)
-    tally = with_taken(tally_source(counted.batches(), plan, progress), gaps := missing_of(source))
-    require_rows(counted.rows, source.label)
-    known = {"weights": weight_name, "average": bool(average), "dependence": dependence, **gaps.remembered()}
+    plan = plan_for(table, families, joint, ignore, plain, target_bins is None)
+    counted = Counted(table.source, plan, unlabelled)
+    tally = with_taken(tally_source(counted.batches(), plan, progress), gaps := missing_of(table.source))
+    require_rows(counted.rows, table.source.label)
+    known = table.known | {"average": bool(average), "dependence": dependence, **gaps.remembered()}
     return _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
 
 

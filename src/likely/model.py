@@ -20,8 +20,9 @@ from likely.calibration import Calibration, calibrate
 from likely.engines import Plan, Scorer, settled, tally_source
 from likely.engines.account import account
 from likely.engines.score import bernoulli_blocks
+from likely.engines.targets import BinnedTarget, as_name
 from likely.engines.weights import with_weights
-from likely.errors import DataError, LikelyWarning, ModelFileError, SchemaError, UsageError
+from likely.errors import DataError, LikelyWarning, ModelFileError, UsageError, no_column
 from likely.families import Binomial, Block, Gaussian, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
@@ -62,6 +63,7 @@ class Model:
     dependence: str = "auto"  # how many columns may speak together in it
     missing_labels: tuple[str, ...] | None = None  # the same in the target; None: as in the other columns
     average: bool = False  # over all choices of which columns depend on the class
+    target_edges: tuple[float, ...] = ()  # of the bins, where the target is a column of numbers
 
     @property
     def schema(self) -> Schema:
@@ -278,14 +280,17 @@ class Model:
         """Counting together: equals learning from both tables at once."""
         if not isinstance(other, Model):
             return NotImplemented
+        if self.target_edges != other.target_edges:
+            both = f"{list(self.target_edges)} and {list(other.target_edges)}"
+            raise DataError(f"the targets are cut into bins at {both}: learn both with the same target_bins=[...]")
         declared = ordered({*self.declared, *other.declared})
         return replace(self, tally=self.tally + other.tally, declared=declared).recalibrate()
 
     def count(self, rows: Any, reading: Reading | None = None, weights: Any = None, **how: Any) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
-        weights = self.weights if weights is None else weights
+        weights = self.weights if weights is None else as_name(weights)
         source, weight_name = with_weights(open_source(rows, reading or self.read_as(how)), weights)
-        source = for_target(source, self.schema.target.name)
+        source = self.aimed(source, self.schema.target.name)
         keep = self.tally.sample is not None
         plan = Plan(self.schema.target.name, self.blocks, _told(self.schema, source), weight_name, sample=keep)
 
@@ -294,9 +299,7 @@ class Model:
                 needed = [plan.target, *([plan.weights] if plan.weights is not None else [])]
                 absent = [name for name in needed if name not in batch.names]
                 if absent:
-                    raise SchemaError(
-                        f"{source.label} has no column {absent[0]!r}: rows to learn from need it", column=absent[0]
-                    )
+                    raise no_column(source.label, absent[0], batch.names, "rows to learn from need it")
                 hidden = batch.coded(plan.target)
                 unlabelled.append(int((hidden.codes < hidden.low).sum()) if hidden.low == 0 else 0)
                 yield complete(batch, self.schema.columns, source, "error")
@@ -307,6 +310,11 @@ class Model:
             said = f"{sum(unlabelled):,} rows have no {plan.target!r}: they were not counted"
             warnings.warn(said, LikelyWarning, stacklevel=3)
         return tally
+
+    def aimed(self, source: Source, name: str) -> Source:
+        """The source read with `name` as the target, which is cut into bins where bins are this model's classes."""
+        source = for_target(source, name)
+        return BinnedTarget(source, name, self.target_edges) if self.target_edges else source
 
     def update(self, rows: Any, **options: Any) -> Model:
         """A new model that has also seen these rows; unseen values and unseen classes are welcome."""
@@ -321,6 +329,7 @@ class Model:
         """Write the model file, whole or not at all, and return its digest; it is read back before it takes its place."""
         names = ("missing", "missing_labels", "weights", "declared", "average", "dependence")
         settings = {name: getattr(self, name) for name in names}
+        settings |= {"target_edges": self.target_edges} if self.target_edges else {}
         parts = to_file(self.tally, self.prior, settings, self.stages, self.calibration)
         return store.write(path, *parts, replacing=replacing, check=from_file)
 
@@ -349,7 +358,7 @@ def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
     odd = [key for key in families if key not in known] if isinstance(families, Mapping) else []
     if odd:
         names = [block.name for block in blocks]
-        raise SchemaError(f"there is no column {odd[0]!r}: the model has {names[:20]}", column=odd[0])
+        raise no_column("the model", odd[0], names)
 
 
 def _keys(block: Block) -> tuple[Any, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from likely.engines import Plan
-from likely.errors import DataError, SchemaError, UsageError
+from likely.engines.targets import Opened, as_names, refuse_many_values
+from likely.errors import DataError, SchemaError, UsageError, did_you_mean, no_column
 from likely.families import (
     Bernoulli,
     Binned,
@@ -27,7 +28,7 @@ from likely.families import (
     family,
 )
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
-from likely.sources import EMPTY, Batch, Coded, Source, require_rows
+from likely.sources import EMPTY, Batch, Coded, require_rows
 from likely.threads import side_by_side
 
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
@@ -37,15 +38,19 @@ NUMERIC = (Gaussian, Binned, Poisson, Bernoulli, Binomial, Multinomial)
 
 
 def plan_for(
-    source: Source,
-    target: str | None,
+    table: Opened,
     families: Any,
     joint: Sequence[Sequence[str]],
     ignore: Sequence[str],
-    weights: str | None,
     plain: bool = False,
+    few_classes: bool = True,
 ) -> Plan:
-    """What is to be counted: every column with its family, chosen from the first rows where nothing was said."""
+    """What is to be counted: every column with its family, chosen from the first rows where nothing was said.
+
+    With `few_classes`, a target that is a quantity rather than a class is refused.
+    """
+    source, target, weights = table.source, table.target, table.weights
+    ignore = (*as_names(ignore), *([weights] if weights is not None else []))
     first = next(iter(source.batches()), None)
     if first is None or first.rows == 0:
         require_rows(0, source.label)
@@ -55,9 +60,11 @@ def plan_for(
     if target is None:
         raise UsageError(f"target= (--target) is missing: name the column to predict; {source.label} has {names[:20]}")
     aside = [name for name in getattr(source, "shown", ()) if name not in (target, *ignore)]
-    for wanted in (target, *ignore, *([weights] if weights is not None else [])):
+    for wanted in (target, *ignore):
         if wanted not in names:
-            raise SchemaError(f"{source.label} has no column {wanted!r}: it has {names[:20]}", column=wanted)
+            raise no_column(source.label, wanted, names)
+    if few_classes:
+        refuse_many_values(first, target)
     plan = plan_columns(
         first, [n for n in names if n not in (target, *ignore, *aside)], target, families, joint, plain=plain
     )
@@ -115,8 +122,9 @@ def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> d
         made = _sized(family(value), key)
         for name in made.columns:
             if name not in known:
+                meant = did_you_mean(name, names)
                 raise SchemaError(
-                    f"there is no column {name!r} for the family {made.family.name}: the columns are {names[:20]}",
+                    f"there is no column {name!r} for the family {made.family.name}{meant}: the columns are {names[:20]}",
                     column=name,
                 )
             if name in wanted and wanted[name] != made:
@@ -138,7 +146,7 @@ def joint_names(joint: Sequence[Sequence[str]]) -> set[str]:
 
 
 def _sized(made: Family, key: Any) -> Block:
-    columns = (key,) if isinstance(key, str) else tuple(key)
+    columns = as_names(key)
     if isinstance(made, Binomial) and isinstance(made.trials, str) and len(columns) == 1:
         columns = (*columns, made.trials)
     if len(set(columns)) < len(columns):

@@ -14,6 +14,7 @@ import pytest
 
 import likely
 from commands import TENNIS, document, run
+from likely.cli.learning import default_output
 from likely.errors import DataError, LikelyWarning, UsageError
 
 TABLE = "town,area,hits,y\n" + "".join(f"{'Ulm' if i % 3 else 'Bonn'},{i / 4},{i % 5},{'yn'[i % 2]}\n" for i in range(60))
@@ -156,6 +157,7 @@ class TestCompressed:
             likely.learn(path, "y", max_unpacked=100)
         assert "more than 500 bytes" in run("learn", path, "--target", "y", "--max-unpacked", "0.5kB", expect=3).stderr
         run("learn", path, "--target", "y", "--max-unpacked", "1MB", "-o", model)
+        assert default_output(path) == "t.likely"
         assert "is no size" in run("inspect", path, "--max-unpacked", "much", expect=2).stderr
 
     def test_a_zip_of_several_files_asks_for_one(self, file):

@@ -143,7 +143,7 @@ def test_whole_numbers_are_labels_of_a_csv_file_and_stay_so_in_its_updates(file)
 
 def test_a_target_that_is_not_there_is_named(file):
     for data in (COLUMNS, file(GOOD), pd.DataFrame(COLUMNS)):
-        with pytest.raises(SchemaError, match=r"has no column 'Y': it has \['a', 'b', 'y'\]"):
+        with pytest.raises(SchemaError, match=r"has no column 'Y' \(did you mean 'y'\?\): it has \['a', 'b', 'y'\]"):
             learn(data, "Y")
 
 

@@ -20,7 +20,7 @@ __all__ = ["main"]
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
 
 
-@click.group(cls=Door, context_settings={"max_content_width": 100}, epilog=EXIT_CODES)
+@click.group(cls=Door, context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="likely", message="%(prog)s %(version)s")
 def main() -> None:
     """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options, outputs
+from likely.cli.completing import complete_column
 from likely.cli.options import FILE, absent_option, excel_option, json_option, missing_option, reading_options
 from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
@@ -88,7 +89,14 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE, required=False)
 @click.option("--row", type=click.IntRange(min=1), metavar="N", help="Which row of DATA, counted from 1 (the default).")
-@click.option("--set", "cells", multiple=True, metavar="COL=VALUE", help="A cell of a row typed in, instead of DATA.")
+@click.option(
+    "--set",
+    "cells",
+    multiple=True,
+    metavar="COL=VALUE",
+    shell_complete=complete_column,
+    help="A cell of a row typed in, instead of DATA.",
+)
 @click.option(
     "--page", type=FILE, metavar="OUT.html", help="Where the account goes as a page, with a text's words shaded."
 )

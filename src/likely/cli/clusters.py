@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options, outputs
-from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
+from likely.cli.options import (
+    FILE,
+    excel_option,
+    ignore_option,
+    json_option,
+    reading_options,
+    shares_options,
+    weights_option,
+)
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "-k", "k", default="auto", show_default=True, metavar="N|auto", help="How many clusters; auto tries them."
 )
-@click.option("-o", "--output", type=FILE, metavar="MODEL", help="Where the model goes, for predict, explain and sql.")
+@click.option("-o", "--output", type=FILE, metavar="MODEL", help="Where the model goes, for predict and explain.")
 @click.option(
     "--labels", type=FILE, metavar="OUT", help="Where the rows go with their cluster: .csv, .jsonl, .parquet."
 )
@@ -38,8 +46,8 @@ if TYPE_CHECKING:
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
-@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@ignore_option()
+@weights_option
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
 @reading_options
 @json_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import export, options, outputs
-from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.options import FILE, bins_option, ignore_option, json_option, reading_options, target_option
 from likely.cli.terminal import Terminal, is_terminal
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Set Likely beside other learners.")
 @click.argument("data", type=FILE)
-@click.option("--target", metavar="COLUMN", help="The column to predict; for folders of texts, the folder's name.")
+@target_option
+@bins_option
 @click.option(
     "--rival",
     "rivals",
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 @click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
 @click.option("--average", is_flag=True, help="Likely averages over all choices of columns, as for learn.")
 @click.option("--select", is_flag=True, help="Likely selects columns, as for learn.")
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out, for everybody.")
+@ignore_option(", for everybody")
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
 @reading_options
 @json_option

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import export, options, outputs
-from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.options import (
+    FILE,
+    bins_option,
+    ignore_option,
+    json_option,
+    reading_options,
+    target_option,
+    weights_option,
+)
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -18,7 +26,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Draw accuracy against rows learned from.")
 @click.argument("data", type=FILE)
-@click.option("--target", metavar="COLUMN", help="The column to predict; for folders of texts, the folder's name.")
+@target_option
+@bins_option
 @click.option(
     "--sizes", metavar="N,N", help="How many rows to learn from; by default twice as many each time, up to all."
 )
@@ -46,8 +55,8 @@ if TYPE_CHECKING:
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")
 @click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
 @click.option("--smoothing", multiple=True, metavar="N|COL=N", help="Imagined rows for each value, as for learn.")
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
-@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@ignore_option()
+@weights_option
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
 @click.option("--plain", is_flag=True, help="The textbook's model: nothing but counting.")
 @reading_options

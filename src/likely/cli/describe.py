@@ -83,6 +83,7 @@ def priors(known: Model) -> dict[str, Any]:
     }
 
 
+MOST_CLASSES = 20  # side by side
 ARC = 3  # columns of the table of importance that every model has
 
 
@@ -153,7 +154,7 @@ def show_parameters(terminal: Terminal, name: str, rows: Sequence[dict[str, Any]
     head = list(rows[0]) if rows else ["column"]
     wanted = [key for key in head if key != "column" or len({row["column"] for row in rows}) > 1]
     terminal.line(name)
-    terminal.table(wanted, [[_cell(key, row.get(key)) for key in wanted] for row in rows])
+    terminal.table(wanted, [[_cell(key, row.get(key)) for key in wanted] for row in rows], most=None)
     terminal.line()
 
 
@@ -171,6 +172,9 @@ def show_evaluation(terminal: Terminal, figures: Evaluation) -> None:
     rows = [[str(row["class"]), row["rows"], row["precision"], row["recall"], row["f1"]] for row in figures.per_class]
     terminal.table(["class", "rows", "precision", "recall", "F1"], rows)
     terminal.line()
-    head = ["true class", *(f"said {label}" for label in figures.classes)]
-    table = [[str(label), *map(float, line)] for label, line in zip(figures.classes, figures.confusion, strict=True)]
-    terminal.table(head, table)
+    some = figures.classes[:MOST_CLASSES]
+    head = ["true class", *(f"said {label}" for label in some)]
+    lines = zip(some, figures.confusion, strict=False)
+    terminal.table(head, [[str(label), *map(float, line[: len(some)])] for label, line in lines])
+    if len(figures.classes) > len(some):
+        terminal.line(f"… and {len(figures.classes) - len(some):,} more classes (--json has all)")

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -45,8 +45,40 @@ class Terminated(BaseException):
     """Someone asked the process to end."""
 
 
+UNBROKEN = "\u2011"  # a hyphen at which no line is broken
+
+
+class Help(click.HelpFormatter):
+    """Help whose lines end between words, not in the middle of --no-header."""
+
+    def write_text(self, text: str) -> None:
+        """A paragraph."""
+        super().write_text(text.replace("-", UNBROKEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Options and what they do."""
+        super().write_dl([(name, said.replace("-", UNBROKEN)) for name, said in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        """All of it, with ordinary hyphens."""
+        return super().getvalue().replace(UNBROKEN, "-")
+
+
+class Context(click.Context):
+    """The context of every command, for its help."""
+
+    formatter_class = Help
+
+
 class Door(click.Group):
     """A group of commands that always leaves by an exit code."""
+
+    context_class = Context
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Another command, whose help is written as that of all."""
+        cmd.context_class = Context
+        super().add_command(cmd, name)
 
     def main(  # type: ignore[override]
         self,

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likely.cli import describe, options, outputs
-from likely.cli.options import FILE, json_option, reading_options
+from likely.cli.completing import complete_column
+from likely.cli.options import (
+    FILE,
+    bins_option,
+    ignore_option,
+    json_option,
+    reading_options,
+    target_option,
+    weights_option,
+)
 from likely.cli.terminal import Terminal, standard_output
 from likely.errors import ChangedError, UsageError
 
@@ -27,7 +36,8 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
 
 @click.command(short_help="Learn a model from a table.")
 @click.argument("data", type=FILE)
-@click.option("--target", metavar="COLUMN", help="The column to predict; for folders of texts, the folder's name.")
+@target_option
+@bins_option
 @click.option(
     "-o",
     "--output",
@@ -41,11 +51,18 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
     "family",
     multiple=True,
     metavar="COL=FAMILY",
+    shell_complete=complete_column,
     help="Family of a column: categorical, binned[:BINS|mdl], bernoulli, poisson, gaussian[:class|column|both], "
     "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
     "column. What is not named is chosen from the data.",
 )
-@click.option("--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together.")
+@click.option(
+    "--joint",
+    multiple=True,
+    metavar="A,B",
+    shell_complete=complete_column,
+    help="Columns that depend on each other: modelled together.",
+)
 @click.option(
     "--smoothing",
     multiple=True,
@@ -59,8 +76,8 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
     metavar="LABEL=P|N",
     help="Share of a class, once for every class; or one number, the imagined rows of each class.",
 )
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
-@click.option("--weights", metavar="COLUMN", help="The column that says how many rows each row counts for.")
+@ignore_option()
+@weights_option
 @click.option(
     "--missing",
     multiple=True,
@@ -145,7 +162,8 @@ def _learned(
 
 def default_output(data: str) -> str:
     """The data's own name as a model file in the current folder."""
-    stem = Path(data).stem or "model"
+    packed = Path(data).suffix.lower() in (".gz", ".bz2", ".xz", ".zst", ".zip")
+    stem = (Path(Path(data).stem).stem if packed else Path(data).stem) or "model"
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
 
 
@@ -278,8 +296,9 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
 def update(terminal: Terminal, **given: Any) -> None:
     """Let MODEL see the rows of DATA as well; unseen values and unseen classes are welcome.
 
-    The result equals a model learned from all rows at once. If another process changes the file meanwhile, the rows are
-    counted again on top of that change: of several updates at a time none is lost.
+    The counts equal those of a model learned from all rows at once. What is fitted on top of them, the calibration, stays
+    as it was, unless a class is new; --recalibrate fits it anew from the sample of rows in the model. If another process
+    changes the file meanwhile, the rows are counted again on top of that change: of several updates at a time none is lost.
     """
     _change(terminal, **given, verb="update")
 
@@ -289,8 +308,9 @@ def update(terminal: Terminal, **given: Any) -> None:
 def forget(terminal: Terminal, **given: Any) -> None:
     """Let MODEL forget the rows of DATA, which it must have seen.
 
-    Refused where a row was never counted, or where digits would be lost. If another process changes the file meanwhile,
-    the rows are taken out of the changed model.
+    Refused where a row was never counted, or where digits would be lost. The calibration stays as it was, unless a class
+    is gone or --recalibrate is given. If another process changes the file meanwhile, the rows are taken out of the changed
+    model.
     """
     _change(terminal, **given, verb="forget")
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from likely.cli.completing import complete_column
 from likely.cli.terminal import Terminal
-from likely.errors import ConvergenceWarning, UsageError
+from likely.errors import ConvergenceWarning, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from likely.model import Model
@@ -57,6 +58,18 @@ convergence_option = click.option(
 FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
 
 
+def _lists(_: click.Context, __: click.Parameter, given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for text in given for name in names(text))
+
+
+def ignore_option(more: str = "") -> Callable[[Command], Command]:
+    """Columns to leave out: a list, or the option again and again."""
+    said = f"Columns to leave out{more}; a name that holds a comma stands in double quotes."
+    return click.option(
+        "--ignore", multiple=True, metavar="A,B", callback=_lists, shell_complete=complete_column, help=said
+    )
+
+
 def shares_options(command: Command) -> Command:
     """The options of commands that count rows by their shares: --family, --joint, --smoothing, and those of EM."""
     said = "Imagined rows for each value and for each width; 1 if nothing is said."
@@ -65,10 +78,18 @@ def shares_options(command: Command) -> Command:
         click.option("--max-iter", type=click.IntRange(min=1), default=200, show_default=True, help="The most rounds."),
         click.option("--smoothing", multiple=True, metavar="N|COL=N", help=said),
         click.option(
-            "--joint", multiple=True, metavar="A,B", help="Columns that depend on each other: modelled together."
+            "--joint",
+            multiple=True,
+            metavar="A,B",
+            shell_complete=complete_column,
+            help="Columns that depend on each other: modelled together.",
         ),
         click.option(
-            "--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn."
+            "--family",
+            multiple=True,
+            metavar="COL=FAMILY",
+            shell_complete=complete_column,
+            help="Family of a column or block, as for learn.",
         ),
     ):
         command = option(command)
@@ -131,6 +152,36 @@ missing_option = click.option(
     multiple=True,
     metavar="TOKEN",
     help="A text that stands for a missing cell, instead of those that the model was learned with.",
+)
+
+
+def _bins(_: click.Context, __: click.Parameter, text: str | None) -> Any:
+    """A number of bins, edges parted by commas, or the word for no bins."""
+    if text is None or text == "none":
+        return text
+    parts = [part for part in text.split(",") if part.strip()]
+    if "," not in text and text.strip().isdecimal():
+        return int(text)
+    return [number(part, "--target-bins") for part in parts]
+
+
+target_option = click.option(
+    "--target",
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="The column to predict; for folders of texts, the folder's name.",
+)
+weights_option = click.option(
+    "--weights",
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="The column that says how many rows each row counts for.",
+)
+bins_option = click.option(
+    "--target-bins",
+    metavar="N|EDGES|none",
+    callback=_bins,
+    help="Cut a target of numbers into N bins of about equally many rows, or at the edges (10,20); none: a class a number.",
 )
 
 
@@ -235,7 +286,8 @@ def assignments(given: Sequence[str], known: Sequence[str]) -> dict[str, str | N
         if name not in known:
             longest = next((k for k in sorted(known, key=len, reverse=True) if text.startswith(f"{k}=")), None)
             if longest is None:
-                raise UsageError(f"the model has no column {name!r}: it has {', '.join(known[:20])}")
+                meant = did_you_mean(name, known)
+                raise UsageError(f"the model has no column {name!r}{meant}: it has {', '.join(known[:20])}")
             name, value = longest, text[len(longest) + 1 :]
         row[name] = value or None
     return row

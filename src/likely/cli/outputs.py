@@ -15,6 +15,10 @@ from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
 Inode = tuple[int, int]
+OTHERS = {
+    ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".xlsx", ".ods",
+    ".db", ".sqlite", ".duckdb", ".gz", ".bz2", ".xz", ".zst", ".zip", ".svg", ".png", ".html", ".htm", ".pdf", ".eml", ".mbox",
+}  # fmt: skip
 
 
 def check(
@@ -36,9 +40,13 @@ def check(
 
 
 def check_model(option: str, path: str) -> None:
-    """A model takes the place of a model, or of nothing: any other file is not lost to it."""
+    """A model takes the place of a model, or of nothing, under no ending of a table, a picture or a page."""
     from likely.store import MAGIC
 
+    ending = Path(path).suffix.lower()
+    if ending in OTHERS:
+        said = f"{option} {path!r} is where the model goes, and a model is no {ending}"
+        raise UsageError(said, remedy="name it with the ending .likely")
     if path == "-" or not os.path.isfile(path) or not os.path.getsize(path):
         return
     with open(path, "rb") as file:

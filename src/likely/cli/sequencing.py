@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options, outputs
-from likely.cli.options import FILE, excel_option, json_option, reading_options, shares_options
+from likely.cli.options import FILE, excel_option, ignore_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_LINES = 500
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
-@click.option("--ignore", multiple=True, metavar="COLUMN", help="A column to leave out.")
+@ignore_option()
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
 @reading_options
 @json_option

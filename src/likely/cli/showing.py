@@ -9,16 +9,29 @@ from typing import Any
 import click
 
 from likely.cli import describe, export, options, outputs
+from likely.cli.completing import complete_column
 from likely.cli.options import FILE, json_option, reading_options
 from likely.cli.terminal import Terminal, to_json
-from likely.errors import UsageError
+from likely.errors import UsageError, did_you_mean
 
 
 @click.command(short_help="Show what a model or a table holds.")
 @click.argument("file", metavar="MODEL|DATA", type=FILE)
-@click.option("--column", "columns", multiple=True, metavar="COLUMN", help="Print the parameters of a column (models).")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="Print the parameters of a column (models).",
+)
 @click.option("--tables", is_flag=True, help="Print the parameters of every column (models).")
-@click.option("--target", metavar="COLUMN", help="The column to predict, which is never left out (data).")
+@click.option(
+    "--target",
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="The column to predict, which is never left out (data).",
+)
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell (data).")
 @reading_options
 @json_option
@@ -64,7 +77,8 @@ def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[s
     wanted = list(known.parameters) if tables else list(columns)
     for column in wanted:
         if column not in known.parameters:
-            raise UsageError(f"the model has no parameters of {column!r}: it has {', '.join(known.parameters)}")
+            meant, listed = did_you_mean(column, known.parameters), ", ".join(list(known.parameters)[:20])
+            raise UsageError(f"the model has no parameters of {column!r}{meant}: it has {listed}")
     report = describe.model(known) | {
         "model": name,
         "bytes": Path(path).stat().st_size,
@@ -109,7 +123,8 @@ def _inspect_data(terminal: Terminal, opened: tuple[Any, Any], name: str, target
     source, reading = opened
     found = look_at(source, target=target)
     if target is not None and target not in [column["column"] for column in found]:
-        raise UsageError(f"{name!r} has no column {target!r}: it has {', '.join(c['column'] for c in found[:20])}")
+        names = [column["column"] for column in found]
+        raise UsageError(f"{name!r} has no column {target!r}{did_you_mean(target, names)}: it has {', '.join(names[:20])}")
     terminal.list_rejects(reading.rejects)
     rows = found[0]["rows"]
 
@@ -158,7 +173,7 @@ def examples(terminal: Terminal, name: str | None, picture: str | None) -> None:
 @json_option
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands and options on TAB.
+    """Print a script that completes commands, options and names of columns on TAB.
 
     For bash, add to ~/.bashrc: eval "$(likely completion bash)"; for zsh the same in ~/.zshrc with zsh; for fish:
     likely completion fish > ~/.config/fish/completions/likely.fish

@@ -15,6 +15,7 @@ import click
 
 PATIENCE = 0.5  # seconds before progress is shown: a short job needs none
 MOST_REJECTS_LISTED = 20
+MOST_LINES = 100  # of a table in a report
 
 
 COLOURS = ("green", "red", "blue", "magenta", "cyan", "yellow")
@@ -90,8 +91,19 @@ class Terminal:
         extra |= {"notes": self.notes} if self.notes else {}
         click.echo(to_json(document | extra, indent=2))
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] | None = None) -> None:
-        """Rows under a heading: framed by rich on a terminal, aligned text otherwise; numbers stand on the right."""
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        right: Sequence[int] | None = None,
+        most: int | None = MOST_LINES,
+    ) -> None:
+        """Rows under a heading: framed by rich on a terminal, aligned text otherwise; numbers stand on the right.
+
+        Of more rows than `most` the first are shown, and how many more there are.
+        """
+        more = 0 if most is None else max(0, len(rows) - most)
+        rows = rows[:most] if more else rows
         stream = sys.stderr if self.report_on_stderr else sys.stdout
         cells = [[shown(cell) for cell in row] for row in rows]
         if right is None:
@@ -101,6 +113,8 @@ class Terminal:
         else:
             for text in aligned([[shown(name) for name in head], *cells], right):
                 self.line(text)
+        if more:
+            self.line(f"… and {more:,} more (--json has all)")
 
     @contextlib.contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -192,12 +206,17 @@ def _rich_table(stream: Any, head: Sequence[str], rows: Sequence[Sequence[str]],
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(file=stream)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    columns = zip(head, *rows, strict=True)
+    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
+    fits = sum(words) + 2 * len(words) <= console.width  # then no word needs to be broken
     for i, name in enumerate(head):
-        table.add_column(Text(name), justify="right" if i in right else "left", overflow="fold")
+        width = words[i] if fits else None
+        table.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", min_width=width)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))  # Text, so that brackets in the data are no markup
-    Console(file=stream).print(table)
+    console.print(table)
 
 
 def shown(value: Any) -> str:

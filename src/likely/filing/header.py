@@ -79,8 +79,10 @@ def _class_prior(given: Any, where: str) -> None:
 
 
 def _settings(given: Any, where: str) -> None:
-    later = {"average": flag, "dependence": text, "missing_labels": _texts_or_none}  # which the first files had not
+    later = {"average": flag, "dependence": text, "missing_labels": _texts_or_none, "target_edges": listing(number)}
     fields(given, where, {"missing": listing(text), "weights": _text_or_none, "declared": check_values}, later)
+    edges = given.get("target_edges", [])
+    need(edges == sorted(set(edges)), where, "has edges of bins that do not increase")
     need(given.get("dependence", "auto") in DEPENDENCE, where, "has a dependence that is not known")
 
 

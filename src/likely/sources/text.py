@@ -234,6 +234,11 @@ def _header(readable: str, label: str, *, tabs: bool, spaced: bool, header: bool
     return delimiter, tuple(name_columns(names, f"the header of {label}", NO_HEADER))
 
 
+def header_of(path: str, header: bool) -> tuple[str, ...]:
+    """The names of the columns of a UTF-8 file, from its first line alone."""
+    return _header(path, repr(path), tabs=path.lower().endswith(".tsv"), spaced=False, header=header)[1]
+
+
 def _first_row(text: str, delimiter: str, *, spaced: bool, whole: bool) -> list[str] | None:
     """The cells of the first row; None if the text breaks off before its end."""
     found = io.StringIO(text, newline="")
