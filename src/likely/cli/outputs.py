@@ -41,20 +41,22 @@ def check(
 
 def check_model(option: str, path: str) -> None:
     """A model takes the place of a model, or of nothing, under no ending of a table, a picture or a page."""
-    from likely.store import MAGIC
-
+    if path != "-" and os.path.isfile(path) and os.path.getsize(path) and not _is_model(path):
+        raise UsageError(
+            f"{option} {path!r} is a file that is no Likely model, and is not replaced by one",
+            remedy="choose another name, or remove the file first",
+        )
     ending = Path(path).suffix.lower()
     if ending in OTHERS:
         said = f"{option} {path!r} is where the model goes, and a model is no {ending}"
         raise UsageError(said, remedy="name it with the ending .likely")
-    if path == "-" or not os.path.isfile(path) or not os.path.getsize(path):
-        return
+
+
+def _is_model(path: str) -> bool:
+    from likely.store import MAGIC
+
     with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise UsageError(
-                f"{option} {path!r} is a file that is no Likely model, and is not replaced by one",
-                remedy="choose another name, or remove the file first",
-            )
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def same_place(path: str, other: str) -> bool:
