@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
+MOST_AT_ONCE = 8  # batches: each is held with its codes and numbers while it is counted
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 
 
@@ -122,11 +123,12 @@ def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tup
     if len(first) < 2:
         yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
         return
-    with ThreadPoolExecutor(os.cpu_count() or 1, "likely-batch", one_of_several) as workers:
+    at_once = min(os.cpu_count() or 1, MOST_AT_ONCE)
+    with ThreadPoolExecutor(at_once, "likely-batch", one_of_several) as workers:
         under_way: deque[tuple[int, Future[Tally]]] = deque()
         for batch in itertools.chain(first, coming):
             under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True, limit=limit)))
-            if len(under_way) > (os.cpu_count() or 1):
+            if len(under_way) > at_once:
                 rows, part = under_way.popleft()
                 yield rows, part.result()
         for rows, part in under_way:

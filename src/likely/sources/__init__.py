@@ -11,6 +11,7 @@ from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cells import EMPTY
 from likely.sources.gaps import LABELS, MISSING, Gaps
+from likely.sources.limits import batch_bytes, check_memory, to_bytes
 from likely.sources.memory import InMemory, from_memory
 
 __all__ = [
@@ -44,7 +45,8 @@ class Reading:
 
     `header=False` says that the first line of a text file or sheet is a row; its columns are then called c1, c2, …
     `table` names the table of a database or the member of a .zip file, `sheet` the sheet of a workbook (or its number
-    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to.
+    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to. `memory_limit` (bytes,
+    or a text such as "600 MB") bounds the batches that are read; ResourceError where the process takes more all the same.
     """
 
     missing: tuple[str, ...] | None = None  # None: what is usual for the source, see docs/data.md
@@ -54,6 +56,7 @@ class Reading:
     table: str | None = None
     sheet: str | int | None = None
     max_unpacked: int | None = None
+    memory_limit: int | str | None = None
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None
@@ -65,6 +68,7 @@ class Reading:
             raise UsageError(f"on_bad_rows={self.on_bad_rows!r} is not known: choose 'error' or 'skip'")
         if self.encoding is not None:
             _check_encoding(self.encoding)
+        to_bytes(self.memory_limit)
 
     @staticmethod
     def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: Reading | None = None) -> Reading:
@@ -85,6 +89,15 @@ class Reading:
             tokens, labels = (MISSING, LABELS) if text else ((), None)
         return Gaps(tokens, labels, self.target, text, self.taken)
 
+    @property
+    def batch_bytes(self) -> int:
+        """How large a batch may be: of the text it is read from, or of its arrays."""
+        return batch_bytes(to_bytes(self.memory_limit))
+
+    def check_memory(self) -> None:
+        """Refuse to go on where the process takes more memory than `memory_limit` allows."""
+        check_memory(to_bytes(self.memory_limit))
+
     def reject(self, label: str, line: int, fault: str) -> None:
         """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""
         if self.on_bad_rows == "error":
@@ -96,7 +109,7 @@ class Reading:
             self.rejects.append(f"{label} line {line} {fault}")
 
 
-HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked")  # what keywords may say
+HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit")  # what keywords may say
 
 
 def _check_encoding(name: str) -> None:

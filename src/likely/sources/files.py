@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from likely.sources import Reading, Source
 
 BATCH_ROWS = 131_072
-BATCH_BYTES = 1 << 28  # of a batch of Parquet, as its metadata tells
 LARGEST_READ = 1 << 28  # bytes of an Arrow file that is read; a larger one is mapped into memory
 PAGE = 1 << 18  # bytes read ahead a column: whole column chunks would double the memory
 MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other counts
@@ -180,7 +179,7 @@ class ParquetFile(OneFile):
                 text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
             with pq.ParquetFile(self.path, read_dictionary=text, pre_buffer=False, buffer_size=PAGE) as file:
                 names = schema.names if kinds is None else [name for name in schema.names if name in kinds]
-                rows = _batch_rows(file.metadata, len(names))
+                rows = _batch_rows(file.metadata, len(names), 2 * self.reading.batch_bytes)
                 yield from self.frames(file.iter_batches(rows, columns=names, use_threads=MANY_CORES), names)
 
 
@@ -209,8 +208,8 @@ class ArrowFile(OneFile):
             yield from self.frames(batches, [name for name in names if kinds is None or name in kinds])
 
 
-def _batch_rows(metadata: Any, columns: int) -> int:
+def _batch_rows(metadata: Any, columns: int, most_bytes: int) -> int:
     """How many rows of a Parquet file are read at a time: fewer where they are wide or hold long texts."""
     size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     wide = max(8 * columns, size // max(1, int(metadata.num_rows)))
-    return max(1, min(BATCH_ROWS, BATCH_BYTES // max(1, wide)))
+    return max(1, min(BATCH_ROWS, most_bytes // max(1, wide)))

@@ -1,7 +1,7 @@
-"""CSV read line by line by Python's own parser: for files that are odd or very wide.
+"""CSV read line by line by Python's own parser: for files that are odd.
 
-It is slower than DuckDB on a tall table and faster on a wide one, and it can name the line of every fault: a row that
-cannot be parsed costs its first line only, and reading goes on with the next.
+It is slower than Arrow, but can name the line of every fault: a row that cannot be parsed costs its first line only, and
+reading goes on with the next.
 """
 
 from __future__ import annotations
@@ -96,16 +96,18 @@ def read_csv(lines: Iterator[str], delimiter: str, spaced: bool) -> Iterator[lis
 
 
 def tables(
-    found: Iterator[list[str]], places: list[int], cells: int, most_rows: int
+    found: Iterator[list[str]], places: list[int], cells: int, most_rows: int, most_bytes: int
 ) -> Iterator[tuple[int, list[Any]]]:
     """The rows in batches: how many, and the wanted columns as Arrow text."""
     most = max(1, min(most_rows, BATCH_CELLS // max(cells, 1)))
     batch: list[list[str]] = []
+    size = 0
     for row in found:
         batch.append(row)
-        if len(batch) == most:
+        size += sum(map(len, row))
+        if len(batch) == most or size >= most_bytes:
             yield len(batch), _columns(batch, places)
-            batch = []
+            batch, size = [], 0
     if batch:
         yield len(batch), _columns(batch, places)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from likely.sources.survey import encoding_of, nul_remedy
 from likely.threads import cached_property
 
 BATCH_ROWS = 20_000
+BATCH_CELLS = 1 << 19  # as Python's own values, which take ten times what an array does
 
 Row = dict[str, Any]
 
@@ -97,24 +99,28 @@ class JsonLines(OneFile):
         """All columns that any line of the file names, in the order of their first coming."""
         found: dict[str, None] = {}
         first: list[Row] = []
+        small = os.path.getsize(self.path) <= self.reading.batch_bytes
         for row in self._rows():
             found.update(dict.fromkeys(row))
-            if len(first) <= BATCH_ROWS:
+            if small:
                 first.append(row)
-        if len(first) <= BATCH_ROWS:
+        if small:
             self.__dict__["whole"] = first  # a small file is parsed once
         return tuple(name_columns(list(found), self.label))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         names = [name for name in self.names if kinds is None or name in kinds]
+        most = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(self.names), 1)))
         rows: list[Row] = []
-        start = 0
+        start = size = 0
         for row in self.__dict__.get("whole") or self._rows():
             rows.append(row)
-            if len(rows) == BATCH_ROWS:
+            size += len(row) + sum(len(cell) for cell in row.values() if isinstance(cell, str))
+            if len(rows) == most or size >= self.reading.batch_bytes:
+                self.reading.check_memory()
                 yield self._frame(rows, names, start)
-                start, rows = start + len(rows), []
+                start, rows, size = start + len(rows), [], 0
         if rows:
             yield self._frame(rows, names, start)
 

@@ -87,5 +87,6 @@ class OneFile:
             except DataError as error:
                 said = f"{self.label}: {error}"
                 raise DataError(said, column=error.column, row=error.row, remedy=error.remedy) from None
+            self.reading.check_memory()
             yield Frame(checked, batch.num_rows, start, self.missing)
             start += batch.num_rows

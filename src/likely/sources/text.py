@@ -1,8 +1,7 @@
-"""CSV and TSV: the header is read first, the bytes are surveyed, then DuckDB or, where anything is odd, Python parses.
+"""CSV and TSV: the header is read first, the bytes are surveyed, then Arrow or, where anything is odd, Python parses.
 
-DuckDB's sniffer may take half of a ragged file for a preamble and skip it silently. Here nothing is sniffed: columns
-are text under plain names of our own, every row must have as many cells as the header, and the rows that come out are
-counted against those that the survey has seen.
+Nothing is sniffed: columns are text under plain names of our own, every row must have as many cells as the header, and
+the rows that come out are counted against those that the survey has seen.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, ClassVar
 
 from likely.errors import DataError, LikelyWarning, ResourceError
 from likely.schema import NUMBER
-from likely.sources import lines
+from likely.sources import blocks, lines
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import (
     DECIMAL,
@@ -46,7 +45,7 @@ BATCH_ROWS = 65_536
 BLOCK = 1 << 20
 LONGEST_HEADER = 1 << 26
 LOOKED_AT = 1_000  # rows: whether a name of the header stands among their cells
-MANY_COLUMNS = 1_000  # DuckDB's time grows with the square of their number
+LONGEST_ROW = 1 << 24  # bytes: Arrow holds several blocks at a time, and each must hold a whole row
 KEPT_CELLS = 1 << 22  # a file of one batch and no more cells than this is parsed once
 
 Table = tuple[int, list[Any]]
@@ -94,6 +93,7 @@ class CsvFile(OneFile):
         for rows, columns in self._tables([i for i, _ in wanted]):
             named = {name: column for (_, name), column in zip(wanted, columns, strict=True)}
             typed = {n: self._typed(n, c, natural[n], start) if n in numbers else c for n, c in named.items()}
+            self.reading.check_memory()
             yield Frame(typed, rows, start, self.missing, spelled)
             start += rows
 
@@ -111,64 +111,35 @@ class CsvFile(OneFile):
         whole: Table | None = self.__dict__.get("whole")
         if whole:
             yield whole[0], [whole[1][i] for i in places]
-        elif self.checked.for_duckdb:
-            yield from self._by_duckdb(places)
+        elif self.checked.regular and self.checked.survey.rows > self.reading.header:
+            yield from self._by_arrow(places)
         else:
             checked, cells = self.checked, len(self.checked.names)
             found = lines.rows(
                 checked.readable, checked.delimiter, cells, checked.survey.spaced, self._reject, self.reading.header
             )
-            yield from lines.tables(found, places, cells, BATCH_ROWS)
+            yield from lines.tables(found, places, cells, BATCH_ROWS, self.reading.batch_bytes)
 
     def _reject(self, line: int, fault: str) -> None:
         self.reading.reject(self.label, line, fault)
 
-    def _by_duckdb(self, places: list[int]) -> Iterator[Table]:
-        import duckdb
+    def _by_arrow(self, places: list[int]) -> Iterator[Table]:
         import pyarrow as pa
 
         seen, expected = 0, self.checked.survey.rows - self.reading.header
-        picks = ", ".join(f"c{i}" for i in places) or "1"
         try:
-            found = self._connection.cursor().sql(f"select {picks} from {self._table}")  # a reader has it to itself
-            for batch in found.to_arrow_reader(BATCH_ROWS):
-                seen += batch.num_rows
-                yield batch.num_rows, batch.columns[: len(places)]
-        except (MemoryError, duckdb.OutOfMemoryException) as error:
+            for rows, columns in blocks.tables(self.checked, places, self.reading.header, BATCH_ROWS, self.reading.batch_bytes):
+                seen += rows
+                yield rows, columns
+        except MemoryError as error:
             raise ResourceError(f"{self.label} cannot be read: {str(error).splitlines()[0][:200]}") from None
-        except (pa.ArrowException, duckdb.Error, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.label} cannot be read: {str(error).splitlines()[0][:200]}") from None
         if seen != expected:
             raise DataError(
                 f"{self.label} has {expected:,} rows, but {seen:,} came out of it",
                 remedy="do not change a file while it is read; if nobody did, please report it",
             )
-
-    @cached_property
-    def _connection(self) -> Any:
-        """A database of its own that can reach this one file and nothing else, no network either."""
-        import duckdb
-
-        connection = duckdb.connect(":memory:", config={"autoinstall_known_extensions": False})
-        connection.execute(f"set allowed_paths = [{_quoted(self._pattern)}, {_quoted(self.checked.readable)}]")
-        connection.execute("set enable_external_access = false")
-        connection.execute("set lock_configuration = true")
-        return connection
-
-    @property
-    def _pattern(self) -> str:
-        """The path, with what DuckDB would take for a pattern in brackets."""
-        return re.sub(r"([*?\[\]{}])", r"[\1]", self.checked.readable)
-
-    @cached_property
-    def _table(self) -> str:
-        checked = self.checked
-        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(checked.names)))
-        return (
-            f"read_csv({_quoted(self._pattern)}, auto_detect=false, header={self.reading.header}, "
-            f"delim={_quoted(checked.delimiter)}, quote='\"', escape='\"', nullstr='', columns={{{columns}}}, "
-            f"strict_mode=true, max_line_size={max(1 << 21, 2 * checked.survey.longest)}, parallel={not checked.survey.quoted})"
-        )
 
 
 @dataclass(frozen=True)
@@ -182,9 +153,9 @@ class Checked:
     keep: Any = None  # a temporary file lives as long as this does
 
     @property
-    def for_duckdb(self) -> bool:
-        """Whether DuckDB reads this file best: nothing is odd in it, and neither rows nor lines are very long."""
-        fits = len(self.names) <= MANY_COLUMNS and self.survey.longest <= lines.LONGEST_CELL
+    def regular(self) -> bool:
+        """Whether Arrow may parse this file: nothing is odd in it, and no row is very long."""
+        fits = self.survey.longest <= LONGEST_ROW
         return fits and self.survey.flawless and is_text(self.readable)  # a path may be any bytes
 
 
@@ -279,7 +250,3 @@ def _reads(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,67 @@
+"""How much memory reading may take: the size of a batch, and a limit on the whole process."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+from likely.errors import ResourceError, UsageError
+
+BATCH_BYTES = 8 << 20  # of text, or of Arrow arrays: what one batch of rows may take
+SMALLEST_BATCH = 1 << 18
+BASE = 200 << 20  # the interpreter with its libraries, and a model of ordinary size
+AT_ONCE = 40  # batches' worth of memory: several are read and counted at a time, each with its codes and numbers
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?\s*", re.IGNORECASE)
+
+
+def to_bytes(given: Any) -> int | None:
+    """A limit as bytes: a number of them, or a text such as "600 MB" or "2 GiB"; None is no limit."""
+    if given is None:
+        return None
+    said = WRITTEN.fullmatch(given) if isinstance(given, str) else None
+    size = float(said[1]) * UNITS[said[2].lower()] if said else given
+    if isinstance(size, (str, bool)) or not isinstance(size, (int, float)) or not 0 < size < float("inf"):
+        raise UsageError(f"memory_limit={given!r} is no amount of memory: write it as '600 MB' or '2 GB'")
+    return int(size)
+
+
+def batch_bytes(limit: int | None) -> int:
+    """How large a batch may be so that reading and counting stay within a limit."""
+    if limit is None:
+        return BATCH_BYTES
+    return min(BATCH_BYTES, max(SMALLEST_BATCH, (limit - BASE) // AT_ONCE))
+
+
+def check_memory(limit: int | None) -> None:
+    """Refuse to go on where the process takes more memory than it may."""
+    if limit is None:
+        return
+    taken = resident()
+    if taken > limit:
+        raise ResourceError(
+            f"the memory limit of {_shown(limit)} cannot be kept: {_shown(taken)} are in use",
+            remedy="raise memory_limit (--memory-limit), leave columns out with ignore (--ignore), or learn with "
+            "plain=True (--plain)",
+        )
+
+
+def resident() -> int:
+    """The memory that the process takes now, in bytes; where the system does not say, the most it has taken."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource
+    except ImportError:
+        raise UsageError("memory_limit (--memory-limit) cannot be checked on this system: leave it out") from None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def _shown(size: int) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 10**9 else f"{size / 1e6:.0f} MB"
