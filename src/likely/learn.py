@@ -12,6 +12,7 @@ import numpy as np
 from likely.calibration import DEPENDENCE
 from likely.em import Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
+from likely.engines.memory import MOST_VALUES
 from likely.engines.targets import opened
 from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
@@ -58,7 +59,8 @@ def learn(
     `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
     `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
     is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
-    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`: how a file is read.
+    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`, `memory_limit`: how a
+    file is read.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
@@ -90,11 +92,14 @@ def _modelled(
     say_what_happened(counted, tally.schema.target, reading, helped)
     for said in _doubts([tally.schema.target, *tally.schema.columns], counted.rows):
         warnings.warn(said, LikelyWarning, stacklevel=3)
+    say_many_values(tally)
     if helped:
         warn_if_stopped(helped.converged, MOST_ROUNDS, "label more rows, or pass unlabelled='ignore'", stacklevel=4)
         known["weights"] = None if known["weights"] == WEIGHT_COLUMN else known["weights"]
         return replace(helped.model, tally=with_taken(helped.model.tally, missing_of(counted.source)), **known)
-    return _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
+    finished = _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
+    reading.check_memory()
+    return finished
 
 
 def with_taken(tally: Tally, gaps: Gaps) -> Tally:
@@ -225,6 +230,18 @@ def say_what_happened(counted: Counted, target: Column, reading: Reading, helped
         shown = "; ".join(reading.rejects[:5])
         said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
         warnings.warn(said, LikelyWarning, stacklevel=4)
+
+
+def say_many_values(tally: Tally) -> None:
+    """A column with so many values that few rows share one: it is counted as asked, but not without a word."""
+    for column in tally.schema.columns:
+        if len(column.values) > MOST_VALUES:
+            warnings.warn(
+                f"column {column.name!r} has {len(column.values):,} different values in {tally.rows:,} rows: most of them "
+                f"say little; leave it out with ignore=[{column.name!r}] (--ignore), or group its values",
+                LikelyWarning,
+                stacklevel=5,
+            )
 
 
 def inspect(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import share_out
+from likely.calibration import tempered
 from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.parts import Calibration, Interaction
 from likely.calibration.search import Searched, best_sets, grouped
 from likely.calibration.tables import Rows, Table, make_table
 from likely.calibration.weights import Problem
+from likely.errors import LikelyWarning
 from likely.families.base import Parameters
 from likely.families.evidence import weigh
 from likely.families.forms import Lookup, Parabola, Steps
@@ -32,6 +35,7 @@ DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
 HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
 ENTRIES = 8_000_000  # of evidence: fewer rows are looked at where classes and columns are many
 FEWEST_ROWS = 2_000
+MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_WEIGHTS = 512  # terms that say most have a weight of their own, all others one together
 ROUNDS = 6
@@ -57,9 +61,13 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     if sample is None or classes < 2 or not len(sample):
         return None
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
+    most = MOST_ENTRIES // (classes * max(len(believed), 1))
+    rows = tempered.rows_for(classes) if classes > tempered.MANY_CLASSES else min(rows, max(tempered.FEWEST_ROWS, most))
     sample = sample.take(slice(rows)) if rows < len(sample) else sample
     sample = replace(sample, weights=np.minimum(sample.weights, HEAVIEST))
     own = np.arange(len(sample)) * classes + sample.labels  # where, among all entries, each row's own class stands
+    if classes > tempered.MANY_CLASSES:
+        return _tempered(tally, sample, own, believed)
     numbered = list(enumerate(believed))
     terms = side_by_side(lambda one: _term(tally, sample, own, *one), numbered, len(sample))
     spoken = [term for term in terms if term is not None]
@@ -74,6 +82,43 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
         if not fit.grow(DEPENDENCE[dependence]):
             break
     return fit.result(tally, believed, absent)
+
+
+def _tempered(
+    tally: Tally, sample: Reservoir, own: NDArray[np.int64], believed: Sequence[Parameters]
+) -> Calibration | None:
+    """One weight for all columns, where classes are very many: no bias, no weight and no table of their own."""
+    names: list[str] = []
+
+    def evidence() -> Iterator[Single]:
+        for i, each in enumerate(believed):
+            term = _term(tally, sample, own, i, each)
+            if term is not None:
+                names.append(term.name)
+                yield term.evidence
+
+    base, classes = _base(sample, tally), len(tally.schema.classes)
+    weight = tempered.temperature(base, evidence(), sample.labels, sample.weights, TEMPERATURE_STRENGTH)
+    if not names:
+        return None
+    warnings.warn(
+        f"{classes:,} classes: all columns share one weight ({weight:.2f}); columns are weighted one by one, and searched "
+        f"for interactions, up to {tempered.MANY_CLASSES:,} classes",
+        LikelyWarning,
+        stacklevel=5,
+    )
+    edges = {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)}
+    weights, counted = dict.fromkeys(names, weight), float(tally.classes.sum())
+    return Calibration(weights, {}, np.zeros(classes), weight, (), edges, {}, counted)
+
+
+def _base(sample: Reservoir, tally: Tally) -> Single:
+    """The log share of every class, each row left out of its own."""
+    seen = tally.classes + 0.5
+    base = np.tile(np.log(seen / seen.sum()), (len(sample), 1)).astype(np.float32)
+    rest = np.log((np.maximum(tally.classes - 1.0, 0.0) + 0.5) / seen.sum())
+    base[np.arange(len(sample)), sample.labels] = rest[sample.labels]
+    return base
 
 
 def _term(tally: Tally, sample: Reservoir, own: NDArray[np.int64], i: int, believed: Parameters) -> Term | None:
@@ -166,14 +211,11 @@ class Fit:
     @staticmethod
     def start(sample: Reservoir, tally: Tally, terms: Sequence[Term], absent: dict[str, Any]) -> Fit:
         """A common temperature first, then a weight for each term, pulled towards it."""
-        seen = tally.classes + 0.5
-        base = np.tile(np.log(seen / seen.sum()), (len(sample), 1)).astype(np.float32)
-        rest = np.log((np.maximum(tally.classes - 1.0, 0.0) + 0.5) / seen.sum())
-        base[np.arange(len(sample)), sample.labels] = rest[sample.labels]
+        base = _base(sample, tally)
         evidence = [term.evidence for term in terms]
         for said, left_out, columns in absent.values():
             evidence.append(_missing_term(sample, columns, said, left_out))
-        fit = Fit(sample, terms, base, evidence, np.zeros(0), np.zeros(len(seen)), 1.0, len(evidence), {})
+        fit = Fit(sample, terms, base, evidence, np.zeros(0), np.zeros(base.shape[1]), 1.0, len(evidence), {})
         summed = np.sum([said[:TEMPERATURE_ROWS] for said in evidence], axis=0)
         one = fit._problem([summed], np.ones(1), np.array([TEMPERATURE_STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)

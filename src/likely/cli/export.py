@@ -314,7 +314,8 @@ def write_predictions(
 
 def _like(first: list[str], columns: Columns, batch: Batch) -> Columns:
     """The columns in the order of the first rows; JSON lines may lack some later on, but none may be new."""
-    new = [name for name in columns if name not in first]
+    known = set(first)
+    new = [name for name in columns if name not in known]
     if new:
         raise DataError(
             f"column {new[0]!r} first occurs after row {batch.start}: give it to an earlier row too, if only as null",

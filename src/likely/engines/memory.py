@@ -37,6 +37,7 @@ Labels = NDArray[np.int64]
 NONE = np.zeros((0, 0))
 MOST_AT_ONCE = 8  # batches: each is held with its codes and numbers while it is counted
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
+MOST_KEPT = 1_000_000  # values of one column, however many rows share them: a table of them would fill the memory
 
 
 @dataclass(frozen=True)
@@ -348,12 +349,14 @@ def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:
     return [
         c.name
         for c in tally.schema.columns
-        if c.name in droppable and len(c.values) > MOST_VALUES and len(c.values) > tally.rows / 2
+        if c.name in droppable and len(c.values) > MOST_VALUES and len(c.values) > min(tally.rows / 2, MOST_KEPT)
     ]
 
 
 def _without(plan: Plan, tally: Tally, name: str) -> tuple[Plan, Tally]:
-    tally = tally.without(name, f"{len(tally.schema.by_name[name].values):,} different values: it names rows")
+    values = len(tally.schema.by_name[name].values)
+    why = "it names rows" if values > tally.rows / 2 else "too many to be counted"
+    tally = tally.without(name, f"{values:,} different values: {why}")
     columns = tuple(c for c in plan.columns if c.name != name)
     plan = replace(plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
     return plan, tally

@@ -112,7 +112,8 @@ class Scorer:
         lookups = self._of(Lookup)
         names = [name for i in lookups for name in self.parameters[i].columns]
         whole = batch.whole_numbers(names) if lookups and self._whole else None
-        coded = self.encode(batch, [i for i in self.order if whole is None or i not in lookups])
+        looked_up = set(lookups)
+        coded = self.encode(batch, [i for i in self.order if whole is None or i not in looked_up])
         lines = self._lines(coded) if whole is None or self._whole is None else self._whole
 
         def score(part: tuple[int, int], out: Array) -> None:

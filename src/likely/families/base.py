@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -91,6 +92,25 @@ class Parameters:
     notes: tuple[str, ...] = ()
     how: str = ""  # how it was read off the tally, where there was a choice
     left_out: Array | None = None  # of a table: what a value says of a row's own class, once that row is left out
+
+
+class Readable(Sequence[dict[str, Any]]):
+    """A table to read, of which a line is made when it is looked at: there may be millions."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def line(self, number: int) -> dict[str, Any]:
+        """One line of the table."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        """It reads like a list, so it is equal to the list of its lines."""
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self.line(i) for i in range(*number.indices(len(self)))]
+        return self.line(range(len(self))[number])
 
 
 class Family(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, imagined_rows, log_shares
+from likely.families.base import Encoded, Imagined, Labels, Parameters, Readable, first_bad, imagined_rows, log_shares
 from likely.families.evidence import weigh
 from likely.families.forms import Steps
 from likely.families.histogram import MOST, Histogram
@@ -74,15 +74,7 @@ class Binned:
             bins = range(len(seen))
             logs = log_shares(seen.T, imagined_rows(prior, bins, seen.T), prior.unseen(len(seen)))
             table, left_out, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
-        ends = [-np.inf, *edges.tolist(), np.inf]
-        rows = tuple(
-            {
-                "column": name, "class": label, "from": ends[b], "to": ends[b + 1],
-                "count": float(seen[b, c]), "probability": float(shares[c, b]),
-            }
-            for c, label in enumerate(classes)
-            for b in range(len(seen))
-        )  # fmt: skip
+        rows = BinShares(name, tuple(classes), (-np.inf, *edges.tolist(), np.inf), seen, shares)
         entries = len(classes) * len(seen)
         low, high = tallied.range()
         form = Steps(table, edges, low, high)
@@ -96,6 +88,28 @@ class Binned:
     def settings(self) -> dict[str, Any]:
         """What is needed to make this family again."""
         return {"bins": self.bins, "cut": self.cut}
+
+
+@dataclass(frozen=True, eq=False)
+class BinShares(Readable):
+    """A table of bins to read, one line a class and bin."""
+
+    column: str
+    classes: tuple[Any, ...]
+    ends: tuple[float, ...]
+    seen: Array  # bins × classes
+    shares: Array  # classes × bins
+
+    def __len__(self) -> int:
+        return len(self.classes) * len(self.seen)
+
+    def line(self, number: int) -> dict[str, Any]:
+        """The share of one bin in one class."""
+        c, b = divmod(number, len(self.seen))
+        return {
+            "column": self.column, "class": self.classes[c], "from": self.ends[b], "to": self.ends[b + 1],
+            "count": float(self.seen[b, c]), "probability": float(self.shares[c, b]),
+        }  # fmt: skip
 
 
 def mdl_edges(tallied: Histogram, most: int) -> Array:

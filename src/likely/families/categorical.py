@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +15,7 @@ from likely.families.base import (
     Imagined,
     Labels,
     Parameters,
+    Readable,
     first_bad,
     imagined_rows,
     log,
@@ -148,7 +148,7 @@ def weighed(column: Column, values: Sequence[Any], seen: Array, classes: Sequenc
 
 
 @dataclass(frozen=True, eq=False)
-class Shares(Sequence[dict[str, Any]]):
+class Shares(Readable):
     """A table of shares to read, one line a class and value; a line is written when it is looked at."""
 
     column: str
@@ -157,19 +157,12 @@ class Shares(Sequence[dict[str, Any]]):
     seen: Array
     logs: Array
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        """It reads like a list, so it is equal to the list of its lines."""
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
-
     def __len__(self) -> int:
         return len(self.classes) * len(self.values)
 
-    def __getitem__(self, line: Any) -> Any:
-        if isinstance(line, slice):
-            return [self[i] for i in range(*line.indices(len(self)))]
-        c, v = divmod(range(len(self))[line], len(self.values))
+    def line(self, number: int) -> dict[str, Any]:
+        """The share of one value in one class."""
+        c, v = divmod(number, len(self.values))
         return {
             "column": self.column,
             "class": self.classes[c],

@@ -49,7 +49,9 @@ def _open(file: Any, checked: Checked, places: list[int], header: int, most_byte
 
     names = [f"c{i}" for i in range(len(checked.names))]
     wanted = [names[i] for i in places] or names[:1]  # rows are counted even where no column is wanted
-    block = max(min(BLOCK, most_bytes), 2 * checked.survey.longest + 4)  # a row may not span more than two blocks
+    longest = checked.survey.longest
+    # A row may not span more than two blocks; of a wide table, a block holds many rows, or most time goes to its columns.
+    block = max(min(BLOCK, most_bytes), min(64 * longest, most_bytes), 2 * longest + 4)
     return csv.open_csv(
         file,
         csv.ReadOptions(block_size=block, column_names=names, skip_rows_after_names=header),
