@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from likely.errors import DataError
-from likely.sources import Reading, open_source, survey
+from likely.sources import Reading, blocks, open_source, survey
 from likely.sources import text as text_source
 
 SIGNS = "\",;|\t\r\n \\'#x1é漢😀\x85\u2028\ufeff\x1a\x0b"
@@ -79,9 +79,9 @@ def written_tables(draw):
     return [f"name {i}" for i in range(width)], rows, style
 
 
-@given(written_tables(), st.sampled_from([survey.BLOCK, 3, 7]), st.sampled_from([text_source.MANY_COLUMNS, 0]))
+@given(written_tables(), st.sampled_from([survey.BLOCK, 3, 7]), st.sampled_from([text_source.LONGEST_ROW, 0]))
 @settings(max_examples=150)
-def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, table, block, widest):
+def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, table, block, longest):
     names, rows, style = table
     path = folder / "written.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -90,7 +90,10 @@ def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, t
         writer.writerows(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(survey, "BLOCK", block)
-        patch.setattr(text_source, "MANY_COLUMNS", widest)
+        patch.setattr(text_source, "LONGEST_ROW", longest)
+        if block < 10:
+            patch.setattr(blocks, "BLOCK", 1)  # rows at the seams of Arrow's blocks
+            patch.setattr(blocks, "FEWEST_ROWS", 1)
         assert read(path) == (names, rows, [])
 
 

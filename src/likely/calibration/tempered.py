@@ -26,7 +26,9 @@ def rows_for(classes: int) -> int:
     return max(FEWEST_ROWS, ENTRIES // classes)
 
 
-def temperature(base: Single, evidence: Iterable[Single], labels: NDArray[np.int64], w: Array, strength: float) -> float:
+def temperature(
+    base: Single, evidence: Iterable[Single], labels: NDArray[np.int64], w: Array, strength: float
+) -> float:
     """The weight of the summed evidence that maximises the penalised conditional likelihood; it is pulled to 1.
 
     The loss is convex in one unknown: Newton's steps within the interval that is known to hold the minimum.

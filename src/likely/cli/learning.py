@@ -124,6 +124,7 @@ def learn(
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         model, figures = _learned(terminal, source, class_prior, folds, given)
+        reading.check_memory()
         digest = _save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
     report = describe.model(model) | {"data": data, "model": destination, "digest": digest}
@@ -237,6 +238,7 @@ def _change(
             source, reading = options.opened(path, before.reading, dict(how))
             after = getattr(before, verb)(source, weights=weights)
             after = after.recalibrate() if recalibrate else after
+            reading.check_memory()
             return before, after, _save(after, destination, to_stdout, digest if in_place else None), reading
 
         before, after, new_digest, reading = _until_saved(changed)

@@ -107,6 +107,13 @@ def reading_options(command: Command) -> Command:
     )
     for option in (
         click.option(
+            "--memory-limit",
+            metavar="SIZE",
+            callback=_size,
+            help="The most memory that the command may take, such as 600MB: files are read in smaller parts, and exit code 6 "
+            "says that it is not enough.",
+        ),
+        click.option(
             "--max-unpacked",
             metavar="SIZE",
             callback=_size,
@@ -128,22 +135,22 @@ def reading_options(command: Command) -> Command:
 UNITS = {"": 1, "B": 1, "K": 10**3, "KB": 10**3, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "TB": 10**12}
 
 
-def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+def _size(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """A size in bytes, as people write it."""
     if text is None:
         return None
     figures = text.strip().upper()
     unit = figures.lstrip("0123456789.")
-    size = number(figures.removesuffix(unit) or "-", "--max-unpacked") if unit in UNITS else -1.0
+    size = number(figures.removesuffix(unit).strip() or "-", option.opts[0]) if unit.strip() in UNITS else -1.0
     if size <= 0:
-        raise UsageError(f"--max-unpacked {text!r} is no size: write it as 500MB or 20GB")
-    return int(size * UNITS[unit])
+        raise UsageError(f"{option.opts[0]} {text!r} is no size: write it as 500MB or 20GB")
+    return int(size * UNITS[unit.strip()])
 
 
 def how_read(given: dict[str, Any]) -> dict[str, Any]:
     """The options of `reading_options`, and --missing, in the library's own words, taken out of what was given."""
     header = not given.pop("no_header")
-    names = ("missing", "encoding", "on_bad_rows", "table", "sheet", "max_unpacked")
+    names = ("missing", "encoding", "on_bad_rows", "table", "sheet", "max_unpacked", "memory_limit")
     return {name: given.pop(name) for name in names if name in given} | {"header": header}
 
 

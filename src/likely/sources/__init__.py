@@ -11,7 +11,7 @@ from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cells import EMPTY
 from likely.sources.gaps import LABELS, MISSING, Gaps
-from likely.sources.limits import batch_bytes, check_memory, to_bytes
+from likely.sources.limits import batch_bytes, check_limit, check_memory
 from likely.sources.memory import InMemory, from_memory
 
 __all__ = [
@@ -45,8 +45,8 @@ class Reading:
 
     `header=False` says that the first line of a text file or sheet is a row; its columns are then called c1, c2, …
     `table` names the table of a database or the member of a .zip file, `sheet` the sheet of a workbook (or its number
-    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to. `memory_limit` (bytes,
-    or a text such as "600 MB") bounds the batches that are read; ResourceError where the process takes more all the same.
+    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to. `memory_limit` (in
+    bytes) bounds the batches that are read; a process that takes more all the same ends in a ResourceError.
     """
 
     missing: tuple[str, ...] | None = None  # None: what is usual for the source, see docs/data.md
@@ -56,7 +56,7 @@ class Reading:
     table: str | None = None
     sheet: str | int | None = None
     max_unpacked: int | None = None
-    memory_limit: int | str | None = None
+    memory_limit: int | None = None
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None
@@ -68,7 +68,7 @@ class Reading:
             raise UsageError(f"on_bad_rows={self.on_bad_rows!r} is not known: choose 'error' or 'skip'")
         if self.encoding is not None:
             _check_encoding(self.encoding)
-        to_bytes(self.memory_limit)
+        check_limit(self.memory_limit)
 
     @staticmethod
     def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: Reading | None = None) -> Reading:
@@ -92,11 +92,11 @@ class Reading:
     @property
     def batch_bytes(self) -> int:
         """How large a batch may be: of the text it is read from, or of its arrays."""
-        return batch_bytes(to_bytes(self.memory_limit))
+        return batch_bytes(self.memory_limit)
 
     def check_memory(self) -> None:
         """Refuse to go on where the process takes more memory than `memory_limit` allows."""
-        check_memory(to_bytes(self.memory_limit))
+        check_memory(self.memory_limit)
 
     def reject(self, label: str, line: int, fault: str) -> None:
         """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""

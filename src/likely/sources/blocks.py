@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from likely.sources.text import Checked
 
 BLOCK = 1 << 19  # bytes that a thread of Arrow parses at a time; it reads one block ahead for each core
+FEWEST_ROWS = 64  # of a block, unless they are very long
 
 
 def tables(
@@ -51,7 +52,7 @@ def _open(file: Any, checked: Checked, places: list[int], header: int, most_byte
     wanted = [names[i] for i in places] or names[:1]  # rows are counted even where no column is wanted
     longest = checked.survey.longest
     # A row may not span more than two blocks; of a wide table, a block holds many rows, or most time goes to its columns.
-    block = max(min(BLOCK, most_bytes), min(64 * longest, most_bytes), 2 * longest + 4)
+    block = max(min(BLOCK, most_bytes), min(FEWEST_ROWS * longest, most_bytes), 2 * longest + 4)
     return csv.open_csv(
         file,
         csv.ReadOptions(block_size=block, column_names=names, skip_rows_after_names=header),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from typing import Any
 
 from likely.errors import ResourceError, UsageError
 
@@ -13,19 +11,12 @@ BATCH_BYTES = 8 << 20  # of text, or of Arrow arrays: what one batch of rows may
 SMALLEST_BATCH = 1 << 18
 BASE = 200 << 20  # the interpreter with its libraries, and a model of ordinary size
 AT_ONCE = 40  # batches' worth of memory: several are read and counted at a time, each with its codes and numbers
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?\s*", re.IGNORECASE)
 
 
-def to_bytes(given: Any) -> int | None:
-    """A limit as bytes: a number of them, or a text such as "600 MB" or "2 GiB"; None is no limit."""
-    if given is None:
-        return None
-    said = WRITTEN.fullmatch(given) if isinstance(given, str) else None
-    size = float(said[1]) * UNITS[said[2].lower()] if said else given
-    if isinstance(size, (str, bool)) or not isinstance(size, (int, float)) or not 0 < size < float("inf"):
-        raise UsageError(f"memory_limit={given!r} is no amount of memory: write it as '600 MB' or '2 GB'")
-    return int(size)
+def check_limit(limit: int | None) -> None:
+    """Whether a limit is one: a number of bytes above zero."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
+        raise UsageError(f"memory_limit={limit!r} is no limit: pass a number of bytes, such as 600_000_000")
 
 
 def batch_bytes(limit: int | None) -> int:

@@ -128,7 +128,9 @@ class CsvFile(OneFile):
 
         seen, expected = 0, self.checked.survey.rows - self.reading.header
         try:
-            for rows, columns in blocks.tables(self.checked, places, self.reading.header, BATCH_ROWS, self.reading.batch_bytes):
+            for rows, columns in blocks.tables(
+                self.checked, places, self.reading.header, BATCH_ROWS, self.reading.batch_bytes
+            ):
                 seen += rows
                 yield rows, columns
         except MemoryError as error:
