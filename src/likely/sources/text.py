@@ -157,7 +157,7 @@ class Checked:
     @property
     def regular(self) -> bool:
         """Whether Arrow may parse this file: nothing is odd in it, and no row is very long."""
-        fits = self.survey.longest <= LONGEST_ROW
+        fits = self.survey.longest <= min(LONGEST_ROW, lines.LONGEST_CELL)
         return fits and self.survey.flawless and is_text(self.readable)  # a path may be any bytes
 
 
