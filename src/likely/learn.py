@@ -59,8 +59,7 @@ def learn(
     `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
     `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
     is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
-    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked`, `memory_limit`: how a
-    file is read.
+    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked` and `memory_limit`: `how`.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
