@@ -23,7 +23,7 @@ from likely.errors import DataError
 from likely.families.forms import Parabola, Quadratic
 from likely.partly import Choice, partly
 from likely.planning import plan_columns
-from likely.sources import Batch, Coded, Frame, Gaps, Matrix
+from likely.sources import Batch, Coded, Frame, Gaps, Matrix, Reading, open_source
 from likely.sources.arrays import DAMAGED
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.cells import half_characters
@@ -72,16 +72,24 @@ def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
     """The rows where they stand: neither copied nor looked through; columns by position, under their names."""
     if not is_frame(X):
         X = validate_data(estimator, as_array(X), reset=reset, dtype=None, ensure_all_finite=False)
-        batch = from_memory(X, Gaps()).batch
+        batch = from_memory(X, Gaps()).batch  # an array is of one type, which is taken as it is
     else:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        batch = from_memory(X, Gaps()).batch
+        batch = next(
+            open_source(X, _reading(estimator, reset)).batches(None if reset else {}), from_memory(X, Gaps()).batch
+        )
         _refuse_nothing(batch.rows, len(batch.names), estimator)
     names = column_names(estimator)
     if isinstance(batch, Matrix):
         return replace(batch, columns=tuple(names))
     assert isinstance(batch, Frame)
     return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+
+
+def _reading(estimator: Any, reset: bool) -> Reading | None:
+    """How rows are read: as the model that was fitted does, if there is one."""
+    model = getattr(estimator, "model_", None)
+    return None if reset or model is None else model.reading
 
 
 def is_frame(X: Any) -> bool:

@@ -18,7 +18,7 @@ from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
-from likely.planning import name_like, plan_for
+from likely.planning import plan_for, used_as
 from likely.prior import Priors, priors, textbook
 from likely.schema import NUMBER, Column, in_words
 from likely.schema import plain as plainly
@@ -59,7 +59,7 @@ def learn(
     `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
     `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
     is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
-    are shared out if it helps. `encoding`, `on_bad_rows`, `header`, `table`, `sheet`, `max_unpacked` and `memory_limit`: `how`.
+    are shared out if it helps. `how` a file is read: `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
@@ -251,10 +251,9 @@ def inspect(
     found: list[dict[str, Any]] = []
     for batch in source.batches():
         for name in batch.names:
-            kind, nature = batch.kind(name)
-            left_out = "" if name == target else (nature if kind is None else name_like(batch, name, kind))
-            said = {"column": name, "kind": kind or "none", "reason": left_out or nature}
-            found.append(said | {"used": kind is not None and not left_out} | _summary(batch, name, kind))
+            kind, reason, used = (*batch.kind(name), True) if name == target else used_as(batch, name)
+            said = {"column": name, "kind": kind or "none", "reason": reason, "used": used}
+            found.append(said | _summary(batch, name, kind))
             found[-1] |= _taken(batch, name, kind, missing_of(source))
         break  # the first batch is what the choice is made from
     require_rows(len(found), source.label)

@@ -31,8 +31,9 @@ from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
-from likely.schema import CATEGORY, Column, Schema, ordered
+from likely.schema import CATEGORY, NUMBER, Column, Schema, ordered
 from likely.sources import Batch, Reading, Source, for_target, open_source
+from likely.sources.forms import Form
 from likely.sources.rows import complete, one_row
 from likely.tally import Tally
 from likely.threads import cached_property
@@ -83,7 +84,12 @@ class Model:
     @property
     def reading(self) -> Reading:
         """How rows are read for this model: as those that it was learned from."""
-        return Reading(self.missing, missing_labels=self.missing_labels)
+        forms = {
+            c.name: Form(c.form, tuple(token for token, _ in c.taken if token not in self.missing))
+            for c in self.schema.columns
+            if c.kind == NUMBER
+        }
+        return Reading(self.missing, missing_labels=self.missing_labels, forms=forms)
 
     def read_as(self, how: Mapping[str, Any]) -> Reading:
         """The same, but for what keywords say: `missing`, `encoding` and the like."""

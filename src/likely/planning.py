@@ -28,10 +28,11 @@ from likely.families import (
     family,
 )
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
-from likely.sources import EMPTY, Batch, Coded, require_rows
+from likely.sources import EMPTY, Batch, Coded, Frame, require_rows
 from likely.threads import side_by_side
 
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
+INDEX_NAME = re.compile(r"__index_level_\d+__")
 FEWEST_ROWS_FOR_ID = 8
 FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
 NUMERIC = (Gaussian, Binned, Poisson, Bernoulli, Binomial, Multinomial)
@@ -97,7 +98,8 @@ def plan_columns(
         if column is None:
             ignored.append((name, reason))
         else:
-            columns.append(column)
+            form = batch.form(name) if isinstance(batch, Frame) and column.kind == NUMBER else ""
+            columns.append(replace(column, form=form) if form else column)
     droppable = frozenset() if keep_all else frozenset(c.name for c in columns if c.name not in given)
     # What was asked for in every column is taken at its word: nothing is fitted on top of it.
     sample = not plain and any(c.name not in given and c.kind in (CATEGORY, NUMBER) for c in columns)
@@ -185,6 +187,8 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
 
 def name_like(batch: Batch, name: str, kind: str) -> str:
     """Why a column names its rows rather than describing them; empty if it does not."""
+    if INDEX_NAME.fullmatch(name):
+        return "the index that pandas wrote beside the columns"
     if kind == TEXT:
         return ""
     if kind == NUMBER:
@@ -196,7 +200,7 @@ def name_like(batch: Batch, name: str, kind: str) -> str:
             return ""
         in_a_row = x.max() - x.min() == len(x) - 1
         return (
-            f"an ID: {len(x):,} different whole numbers{' in a row' if in_a_row else ''}"
+            f"an ID: {len(x):,} different whole numbers{' in a row' if in_a_row else ''}; {_to_keep(name, 'gaussian')}"
             if in_a_row or ID_NAME.search(name)
             else ""
         )
@@ -206,10 +210,22 @@ def name_like(batch: Batch, name: str, kind: str) -> str:
         return EMPTY
     many = len(coded.values) == seen if seen < 100 else len(coded.values) > seen / 2
     return (
-        f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows"
+        f"an ID or a name: {len(coded.values):,} different values in {seen:,} rows; {_to_keep(name, 'categorical')}"
         if many and seen >= FEWEST_ROWS_FOR_ID
         else ""
     )
+
+
+def _to_keep(name: str, family_name: str) -> str:
+    """How a column is used that would be left out."""
+    return f"families={{{name!r}: {family_name!r}}} (--family {name}={family_name}) keeps it"
+
+
+def used_as(batch: Batch, name: str) -> tuple[str | None, str, bool]:
+    """What a column holds, what is said of it, and whether it is used where nothing is asked for."""
+    kind, nature = batch.kind(name)
+    column, why_not = _column(batch, name, None, keep=False)
+    return (column.kind, column.reason, True) if column is not None else (kind, why_not or nature, False)
 
 
 def words_a_cell(coded: Coded) -> float:

@@ -25,6 +25,7 @@ class Column:
     guessed: bool = field(default=False, compare=False)  # no cell was seen: the kind stands until somebody knows it
     # Texts that were taken for missing when the model was learned, and how often each was found.
     taken: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    form: str = field(default="", compare=False)  # how numbers or dates are written in text: see likely.sources.forms
 
     @cached_property
     def code(self) -> dict[Any, int]:

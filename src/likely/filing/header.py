@@ -10,6 +10,7 @@ from likely.filing.checks import each, entries, fields, flag, listing, need, num
 from likely.filing.values import check_values
 from likely.prior import PRIORS
 from likely.schema import CATEGORY, NUMBER, TEXT
+from likely.sources.forms import FORMS
 
 SHAPES = {"Counts": ("seen",), "Moments": ("n", "mean", "spread"), "Scatter": ("n", "mean", "scatter")}
 
@@ -25,9 +26,10 @@ def check_header(header: Any) -> None:
 
 
 def _column(given: Any, where: str) -> None:
-    later = {"guessed": flag, "taken": listing(_taken)}
+    later = {"guessed": flag, "taken": listing(_taken), "form": text}
     fields(given, where, {"name": text, "kind": text, "values": _value_list, "reason": text}, later)
     need(given["kind"] in (CATEGORY, NUMBER, TEXT), where, f"is of kind {given['kind']!r:.40}")
+    need(given.get("form", "") in FORMS, where, f"is written in a form that is not known: {given.get('form')!r:.40}")
     need(given["kind"] == CATEGORY or given["values"] == [], where, "has values, but holds no categories")
 
 

@@ -77,7 +77,8 @@ def _column_in(written: Mapping[str, Any], texts: Mapping[str, NDArray[Any]]) ->
     given = written["values"]
     values = from_arrays(texts) if isinstance(given, int) else tuple(from_json(value) for value in given)
     taken = tuple((token, count) for token, count in written.get("taken", ()))
-    return Column(written["name"], written["kind"], values, written["reason"], written.get("guessed", False), taken)
+    return Column(written["name"], written["kind"], values, written["reason"], written.get("guessed", False), taken,
+                  written.get("form", ""))  # fmt: skip
 
 
 def _prior_in(written: Mapping[str, Any]) -> Prior:

@@ -78,7 +78,7 @@ def _column_out(column: Column) -> dict[str, Any]:
     values: Any = len(column.values) if many else [to_json(value, column.name) for value in column.values]
     written = {"name": column.name, "kind": column.kind, "values": values, "reason": column.reason}
     taken = {"taken": [list(pair) for pair in column.taken]} if column.taken else {}
-    return written | ({"guessed": True} if column.guessed else {}) | taken
+    return written | ({"guessed": True} if column.guessed else {}) | taken | ({"form": column.form} if column.form else {})
 
 
 def _prior_out(prior: Prior) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cells import EMPTY
+from likely.sources.forms import ORDERS, Form, are_times
 from likely.sources.gaps import LABELS, MISSING, Gaps
 from likely.sources.limits import batch_bytes, check_limit, check_memory
 from likely.sources.memory import InMemory, from_memory
@@ -60,6 +61,10 @@ class Reading:
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None
+    decimal: str | None = None  # the decimal sign of numbers; None: as the cells say
+    thousands: str | None = None
+    dates: str | None = None  # the order of day, month and year
+    forms: Mapping[str, Form] = field(default_factory=dict)  # how a model reads its columns of numbers
     taken: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict, compare=False)  # for missing, by batch
     _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
@@ -69,6 +74,13 @@ class Reading:
         if self.encoding is not None:
             _check_encoding(self.encoding)
         check_limit(self.memory_limit)
+        for name, known in (("decimal", (".", ",")), ("thousands", (",", ".", " ", "'")), ("dates", ORDERS)):
+            if getattr(self, name) not in (None, *known):
+                raise UsageError(
+                    f"{name}={getattr(self, name)!r} is not known: choose from {', '.join(map(repr, known))}"
+                )
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise UsageError(f"decimal={self.decimal!r} and thousands={self.thousands!r} are one sign: choose two")
 
     @staticmethod
     def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: Reading | None = None) -> Reading:
@@ -76,11 +88,16 @@ class Reading:
         unknown = next((name for name in how if name not in HOW), None)
         if unknown is not None:
             known = ", ".join(HOW)
-            raise UsageError(f"the setting {unknown!r} is not known{did_you_mean(unknown, HOW)}: a file is read by {known}")
+            raise UsageError(
+                f"the setting {unknown!r} is not known{did_you_mean(unknown, HOW)}: a file is read by {known}"
+            )
         given = dict(how)
         if missing is not None:
             given |= {"missing": as_tokens(missing), "missing_labels": None}
-        return replace(base or Reading(), **given)
+        made = replace(base or Reading(), **given)
+        numbers, times = made.decimal or made.thousands, made.dates
+        forms = {n: f for n, f in made.forms.items() if not (times if are_times(f.form) else numbers)}
+        return made if len(forms) == len(made.forms) else replace(made, forms=forms)  # what is said now holds
 
     def gaps(self, text: bool) -> Gaps:
         """What stands for missing in delimited text, or in a source whose cells have types."""
@@ -109,7 +126,8 @@ class Reading:
             self.rejects.append(f"{label} line {line} {fault}")
 
 
-HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit")  # what keywords may say
+# What keywords may say.
+HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands", "dates")
 
 
 def _check_encoding(name: str) -> None:
@@ -158,7 +176,7 @@ def open_source(data: Any, reading: Reading | None = None) -> Source:
         from likely.sources.files import open_files
 
         return open_files(fspath(data), reading)
-    return from_memory(data, reading.gaps(False))
+    return replace(from_memory(data, reading.gaps(False)), reading=reading)
 
 
 def for_target(source: Source, target: str | None) -> Source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from likely.sources.cells import (
     tokens,
 )
 from likely.sources.documents import Documents, Strings, arrow_documents
+from likely.sources.forms import PLAIN, TYPED_TIMES, Form, Resolver
 from likely.sources.gaps import Gaps
 from likely.sources.numbers import arrow_numbers, list_numbers
 from likely.threads import cached_property
@@ -148,6 +149,8 @@ class Frame:
     start: int = 0
     missing: Gaps = field(default_factory=Gaps)
     spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
+    forms: Mapping[str, Form] = field(default_factory=dict)  # columns of text that are read as numbers
+    resolve: Resolver | None = field(default=None, compare=False, repr=False)
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
@@ -163,7 +166,16 @@ class Frame:
             if all(isinstance(v, Real) and not isinstance(v, bool) for v in column if not is_missing(v)):
                 return NUMBER, "numbers of several types"
             return CATEGORY, "values of several types"
-        return arrow_kind(column.type)
+        found = arrow_kind(column.type)
+        return (NUMBER, self.forms[name].words) if found == (CATEGORY, "text") and name in self.forms else found
+
+    def form(self, name: str) -> str:
+        """How numbers, dates or times are written in a column, for a model to remember."""
+        column = self.columns[name]
+        if name in self.forms:
+            return self.forms[name].form
+        typed = not isinstance(column, list) and arrow_kind(column.type) == (NUMBER, "times, as seconds")
+        return TYPED_TIMES if typed else PLAIN
 
     def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
         """The wanted columns side by side."""

@@ -12,11 +12,13 @@ from likely.errors import DataError, UsageError
 from likely.schema import NUMBER
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
+from likely.sources.forms import Form
 from likely.sources.gaps import LABELS, MISSING, Gaps
 from likely.sources.letters import ENDINGS, Letters, are_letters
 from likely.sources.onefile import OneFile
 from likely.sources.packed import PACKED, unpack
 from likely.sources.sniffing import ending_of
+from likely.threads import cached_property
 
 if TYPE_CHECKING:
     from likely.sources import Reading, Source
@@ -101,6 +103,12 @@ def _open_table(path: str, kind: str, reading: Reading, **named: Any) -> Source:
         from likely.sources.text import CsvFile
 
         return CsvFile(path, reading, **named)
+    from likely.sources.natural import TypedFile
+
+    return TypedFile(_typed_file(kind, path, reading, named), reading)
+
+
+def _typed_file(kind: str, path: str, reading: Reading, named: dict[str, Any]) -> Source:
     if kind in ("json", "jsonl"):
         from likely.sources.objects import JsonFile, JsonLines
 
@@ -137,6 +145,7 @@ class Several:
         """The rows of all files; a file with other columns than the first, or with other content, is refused by name."""
         numbers = [name for name, kind in (kinds or {}).items() if kind == NUMBER]
         first: set[str] = set()
+        forms: dict[str, Form] = {}
         rows = 0
         for part in self.parts:
             before = rows
@@ -150,7 +159,8 @@ class Several:
                 _check_numbers(batch, numbers, part.label)
                 rows = before + batch.start + batch.rows
                 assert isinstance(batch, Frame)
-                yield replace(batch, start=before + batch.start)
+                forms = forms or dict(batch.forms)  # all files are read as the first one is
+                yield replace(batch, start=before + batch.start, forms={**batch.forms, **forms})
 
 
 def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
@@ -166,6 +176,15 @@ def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
 @dataclass(frozen=True)
 class ParquetFile(OneFile):
     """A Parquet file, read batch by batch; text comes as Arrow's dictionaries, so each value is decoded once."""
+
+    @cached_property
+    def declared(self) -> list[str]:
+        """The columns that were declared to be categories when the file was written."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self.as_arrow("Parquet"), pq.ParquetFile(self.path) as file:
+            return [field.name for field in file.schema_arrow if pa.types.is_dictionary(field.type)]
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""

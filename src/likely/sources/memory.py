@@ -13,6 +13,7 @@ from likely.sources.arrays import DAMAGED, sound
 from likely.sources.batch import Batch, Frame, Matrix, to_arrow, with_missing
 from likely.sources.cells import name_columns
 from likely.sources.gaps import Gaps
+from likely.threads import cached_property
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class InMemory:
     batch: Batch
     label: str = "the table"
     partial: bool = False
+    reading: Any = None  # how numbers are written in columns of text; None: such columns are text
 
     @property
     def missing(self) -> Gaps:
@@ -36,8 +38,28 @@ class InMemory:
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The one batch; none where there are neither rows nor columns, as in an empty list."""
-        if self.batch.rows or self.batch.names:
+        if not (self.batch.rows or self.batch.names):
+            return
+        if self.reading is None or not isinstance(self.batch, Frame):
             yield self.batch
+        else:
+            yield from self._text.batches(kinds, self._declared)
+
+    @cached_property
+    def _text(self) -> Any:
+        """What its columns of text are read as."""
+        from likely.sources.natural import TextAsNumbers
+
+        return TextAsNumbers(self.reading, self.label, lambda _: iter([self.batch]))
+
+    @property
+    def _declared(self) -> list[str]:
+        """Columns of text that were declared to be categories."""
+        import pyarrow as pa
+
+        assert isinstance(self.batch, Frame)
+        columns = self.batch.columns.items()
+        return [name for name, c in columns if not isinstance(c, list) and pa.types.is_dictionary(c.type)]
 
 
 def from_memory(data: Any, missing: Gaps) -> InMemory:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from likely.errors import DataError
 from likely.schema import is_missing
 from likely.sources.arrays import numpy_array, seconds
-from likely.sources.cells import note_gaps, number_or_truth, stands_for_missing, text_to_numbers
+from likely.sources.cells import cleaned, note_gaps, number_or_truth, stands_for_missing, text_to_numbers
+from likely.sources.forms import PLAIN, TYPED_TIMES, Form, read
 
 if TYPE_CHECKING:
     from likely.sources.batch import Frame
@@ -40,23 +41,49 @@ def arrow_numbers(column: Any, name: str, batch: Frame) -> Array:
 
 
 def text_numbers(column: Any, name: str, batch: Frame) -> Array:
-    """Text read as numbers; what stands for missing is missing, and anything else is an error with its row."""
+    """Text read as numbers in the form of its column; what stands for missing is missing, all else an error with its row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_string_view(column.type):  # which Arrow cannot trim
         column = pc.cast(column, pa.large_string())
-    try:
-        numbers = text_to_numbers(column, batch.missing.in_numbers(name))
-    except pa.ArrowInvalid:
-        values, codes = distinct(column)
+    known = batch.forms.get(name, Form())
+    found = _in_form(column, known, name, batch)
+    if found is None and batch.resolve is not None:
+        other = batch.resolve.form(name)
+        found = None if other is None else _in_form(column, other, name, batch)
+    return found if found is not None else _one_by_one(column, name, batch)
+
+
+def _in_form(column: Any, form: Form, name: str, batch: Frame) -> Array | None:
+    """The numbers of a column in a form; None if a cell is not in it."""
+    import pyarrow as pa
+
+    missing = (*batch.missing.in_numbers(name), *form.odd)
+    if form.form in (PLAIN, TYPED_TIMES):
         try:
-            each = list_numbers(values, name, batch)
-        except DataError:
-            return list_numbers(column.to_pylist(), name, batch)  # which finds the row
-        return np.asarray(np.append(each, np.nan)[codes])  # code -1 reads the last entry
-    note_gaps(column, numbers, name, batch.start, batch.missing)
-    return np.asarray(numpy_array(numbers), dtype=np.float64)
+            numbers = text_to_numbers(column, missing)
+        except pa.ArrowInvalid:
+            return None
+        note_gaps(column, numbers, name, batch.start, batch.missing)
+        if batch.resolve is not None and form.form == PLAIN:
+            batch.resolve.plain.add(name)
+        return np.asarray(numpy_array(numbers), dtype=np.float64)
+    kept = cleaned(column, missing)
+    x = read(kept, form.form)
+    if int(np.isnan(x).sum()) > kept.null_count:
+        return None
+    note_gaps(column, kept, name, batch.start, batch.missing)
+    return x
+
+
+def _one_by_one(column: Any, name: str, batch: Frame) -> Array:
+    values, codes = distinct(column)
+    try:
+        each = list_numbers(values, name, batch)
+    except DataError:
+        return list_numbers(column.to_pylist(), name, batch)  # which finds the row
+    return np.asarray(np.append(each, np.nan)[codes])  # code -1 reads the last entry
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[Any]]:

@@ -35,6 +35,7 @@ from likely.sources.cells import (
     text_to_whole_numbers,
     to_number,
 )
+from likely.sources.forms import PLAIN, TYPED_TIMES, Form, Resolver, promising
 from likely.sources.onefile import OneFile
 from likely.sources.survey import Survey, TextCheck, encoding_of, survey
 from likely.threads import cached_property
@@ -70,16 +71,55 @@ class CsvFile(OneFile):
         names = self.checked.names
         found = [NOTHING] * len(names)
         read: list[Table] = []
+        hopeful: set[int] = set()  # texts that may be numbers in another form
         for rows, columns in self._tables(list(range(len(names)))):
             read.append((rows, columns) if not read else (rows, []))
             for i, column in enumerate(columns):
                 if found[i] < TEXT:
                     found[i] = max(found[i], nature(column, self.missing.of(names[i])))
+                    if found[i] >= DECIMAL and i not in hopeful and promising(column):
+                        hopeful.add(i)
         if len(read) == 1 and read[0][0] * len(names) <= KEPT_CELLS:
             self.__dict__["whole"] = read[0]
         if self.reading.header and read:
             hint_at_data(names, found, read[0][1], self.label)
+        signs = self.reading.decimal == "," or self.reading.thousands == "."  # 1.520 may be a thousand then
+        known = self.reading.forms
+        aside = {self.reading.target, *(name for name in known if known[name].form not in (PLAIN, TYPED_TIMES))}
+        wanted = [i for i in sorted(hopeful) if found[i] == TEXT or (signs and found[i] == DECIMAL)]
+        self._survey([i for i in wanted if names[i] not in aside])
         return dict(zip(names, found, strict=True))
+
+    def _survey(self, places: list[int]) -> None:
+        """Find the forms of some columns of text, over all rows."""
+        from likely.sources.natural import surveyed
+
+        names = [self.checked.names[i] for i in places]
+        found = surveyed(self._parts(places), names, self.reading, self.label, self.checked.delimiter == ";")
+        self.formed.update({name: found[name].as_form() if name in found else None for name in names})
+
+    def _parts(self, places: list[int]) -> Iterator[tuple[Frame, dict[str, Any]]]:
+        start = 0
+        for rows, columns in self._tables(places) if places else ():
+            named = {self.checked.names[i]: column for i, column in zip(places, columns, strict=True)}
+            yield Frame(named, rows, start, self.missing), named
+            start += rows
+
+    @cached_property
+    def formed(self) -> dict[str, Form | None]:
+        """The forms of columns that are written as other than plain numbers; None for those that were looked at in vain."""
+        return {}
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """What finds the form of a column that is not written as expected."""
+        return Resolver(self._resolve)
+
+    def _resolve(self, name: str) -> Form | None:
+        """The form of a column that is not written as it was when the model was learned."""
+        if name not in self.formed:
+            self._survey([self.checked.names.index(name)])
+        return self.formed[name]
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order; a row with too few or too many cells is an error with its line, or a counted reject."""
@@ -87,14 +127,16 @@ class CsvFile(OneFile):
         natural = self.natural if kinds is None or "natural" in self.__dict__ else {}
         wanted = [(i, name) for i, name in enumerate(self.checked.names) if kinds is None or name in kinds]
         as_numbers = {name for _, name in wanted if (kinds or {}).get(name, NUMBER) == NUMBER}
-        numbers = {name for name in as_numbers if natural.get(name) in (WHOLE, DECIMAL)}
+        forms = dict(self.reading.forms) | {n: f for n, f in self.formed.items() if f and natural}
+        written = {name for name, form in forms.items() if form.form not in (PLAIN, TYPED_TIMES)}
+        numbers = {name for name in as_numbers - written if natural.get(name) in (WHOLE, DECIMAL)}
         spelled = frozenset(n for _, n in wanted if natural.get(n) == WHOLE and n not in numbers)
         start = 0
         for rows, columns in self._tables([i for i, _ in wanted]):
             named = {name: column for (_, name), column in zip(wanted, columns, strict=True)}
             typed = {n: self._typed(n, c, natural[n], start) if n in numbers else c for n, c in named.items()}
             self.reading.check_memory()
-            yield Frame(typed, rows, start, self.missing, spelled)
+            yield Frame(typed, rows, start, self.missing, spelled, forms, self.resolver)
             start += rows
 
     def _typed(self, name: str, column: Any, found: int, start: int) -> Any:
