@@ -48,8 +48,9 @@ def test_learn_as_json_holds_everything_it_says() -> None:
     assert found["rows"] == 600
     assert [c["class"] for c in found["classes"]] == ["default", "repaid"]
     assert {c["column"]: c["family"] for c in found["columns"]}["income"] == "binned"
+    keep = "families={'application_id': 'categorical'} (--family application_id=categorical) keeps it"
     assert found["left_out"] == [
-        {"column": "application_id", "reason": "an ID or a name: 600 different values in 600 rows"}
+        {"column": "application_id", "reason": f"an ID or a name: 600 different values in 600 rows; {keep}"}
     ]
     assert 0 < found["evaluation"]["accuracy"] <= 1
     assert found["model"] == "loans.likely"
