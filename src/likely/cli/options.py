@@ -96,6 +96,21 @@ def shares_options(command: Command) -> Command:
     return command
 
 
+NUMBERS_AND_DATES = (
+    click.option(
+        "--dates",
+        type=click.Choice(["dmy", "mdy", "ymd"]),
+        help="The order of day, month and year in dates; without it, as the cells of the column say.",
+    ),
+    click.option(
+        "--thousands", metavar="SIGN", help="The sign between thousands: a comma, point, blank or apostrophe."
+    ),
+    click.option(
+        "--decimal", metavar="SIGN", help="The decimal sign, a point or a comma; without it, as the cells say."
+    ),
+)
+
+
 def reading_options(command: Command) -> Command:
     """How a data file is read."""
     bad_rows = click.option(
@@ -125,17 +140,7 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--no-header", is_flag=True, help="The first line is a row, not the names of the columns: c1, c2, …"
         ),
-        click.option(
-            "--dates",
-            type=click.Choice(["dmy", "mdy", "ymd"]),
-            help="The order of day, month and year in dates; without it, as the cells of the column say.",
-        ),
-        click.option(
-            "--thousands", metavar="SIGN", help="The sign between thousands: a comma, point, blank or apostrophe."
-        ),
-        click.option(
-            "--decimal", metavar="SIGN", help="The decimal sign, a point or a comma; without it, as the cells say."
-        ),
+        *NUMBERS_AND_DATES,
         click.option("--encoding", metavar="NAME", help="Encoding of a text file; UTF-8 if nothing is said."),
         bad_rows,
     ):
@@ -161,7 +166,17 @@ def _size(_: click.Context, option: click.Parameter, text: str | None) -> int | 
 def how_read(given: dict[str, Any]) -> dict[str, Any]:
     """The options of `reading_options`, and --missing, in the library's own words, taken out of what was given."""
     header = not given.pop("no_header")
-    reading = ("encoding", "on_bad_rows", "table", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands", "dates")
+    reading = (
+        "encoding",
+        "on_bad_rows",
+        "table",
+        "sheet",
+        "max_unpacked",
+        "memory_limit",
+        "decimal",
+        "thousands",
+        "dates",
+    )
     names = ("missing", *reading)
     return {name: given.pop(name) for name in names if name in given} | {"header": header}
 
