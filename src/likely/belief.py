@@ -31,11 +31,16 @@ def groups(blocks: Sequence[Block]) -> list[list[Block]]:
     return list(together.values())
 
 
-def read_off(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> tuple[Parameters, ...]:
-    """The parameters of every block: the tally with the imagined rows added; `edges` are of bins that were cut before."""
+def read_off(
+    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None = None
+) -> tuple[Parameters, ...]:
+    """The parameters of every block: the tally with the imagined rows added.
+
+    `edges` are of bins that were cut before, `copies` how often the rows of each class were counted, in the mean.
+    """
     if not tally.schema.classes:
         raise DataError("the model has forgotten every row: there is nothing left to read off; update it first")
-    found = _derived(tally, prior, edges)
+    found = _derived(tally, prior, edges, copies)
     return tuple(found[block] for block in tally.blocks)
 
 
@@ -48,7 +53,7 @@ def believed(
 ) -> tuple[Parameters, ...]:
     """What is believed of every block, and then of every set of columns that speak together."""
     if calibration and not _cut_alike(plain, calibration.edges):
-        plain = read_off(tally, prior, calibration.edges)
+        plain = read_off(tally, prior, calibration.edges, calibration.copies)
     found = dict(zip(tally.blocks, plain, strict=True))
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     log_prior = log(prior.class_shares(tally.schema.classes, tally.classes, tally.blocks))
@@ -58,8 +63,8 @@ def believed(
             found[block] = replace(found[block], form=form)
     if calibration is None:
         return tuple(found[block] for block in tally.blocks)
-    alone = tuple(calibration.applied(block.name, found[block]) for block in tally.blocks)
     sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
+    alone = tuple(calibration.applied(block.name, found[block], sizes.get(block.name)) for block in tally.blocks)
     sizes |= {p.columns[0]: len(p.form.edges) + 1 for p in alone if isinstance(p.form, Steps)}
     return (*alone, *calibration.together(sizes))
 
@@ -70,13 +75,15 @@ def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:
     return all(name not in edges or np.array_equal(form.edges, edges[name]) for name, form in steps)
 
 
-def _derived(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> dict[Block, Parameters]:
+def _derived(
+    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None
+) -> dict[Block, Parameters]:
     schema = tally.schema
     found: dict[Block, Parameters] = {}
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     for group in groups(tally.blocks):
         columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
-        imagined = [prior.of(block) for block in group]
+        imagined = [_of_copies(prior.of(block), copies) for block in group]
         tallied: list[Any] = [statistics[block] for block in group]
         family = group[0].family
         if isinstance(family, Binned):
@@ -86,6 +93,10 @@ def _derived(tally: Tally, prior: Priors, edges: Mapping[str, Array]) -> dict[Bl
             derived = family.derive(columns, tallied, imagined, schema.classes)
         found.update(zip(group, derived, strict=True))
     return found
+
+
+def _of_copies(prior: Any, copies: Array | None) -> Any:
+    return prior.counted_often(copies) if prior.chosen and copies is not None else prior
 
 
 def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool) -> str:

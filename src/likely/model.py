@@ -17,6 +17,7 @@ from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
 from likely.belief import believed, read_off, why_not_generative
 from likely.calibration import Calibration, calibrate
+from likely.calibration.copies import effective
 from likely.engines import Plan, Scorer, settled, tally_source
 from likely.engines.account import account
 from likely.engines.score import bernoulli_blocks
@@ -103,7 +104,15 @@ class Model:
     @cached_property
     def plain_parameters(self) -> tuple[Parameters, ...]:
         """The parameters of every block before anything is averaged or fitted: the tally with the imagined rows added."""
-        return read_off(self.tally, self.prior, {})
+        return read_off(self.tally, self.prior, {}, self._copies)
+
+    @property
+    def _copies(self) -> Array | None:
+        """How often the rows of each class were counted, in the mean, as far as the sample of rows tells."""
+        if self.tally.sample is None or not self.prior.default.chosen:
+            return None if self.calibration is None else self.calibration.copies
+        copies = effective(self.tally.sample, self.tally.classes).copies
+        return None if (copies == 1.0).all() else copies
 
     @cached_property
     def block_parameters(self) -> tuple[Parameters, ...]:

@@ -35,6 +35,11 @@ class _Given:
         return False
 
     @property
+    def copies(self) -> Array | None:
+        """Every row was counted once."""
+        return None
+
+    @property
     def named(self) -> tuple[Any, ...]:
         """The values that the prior speaks of by name: they exist even where no row has them."""
         return ()
@@ -230,6 +235,22 @@ class LeaveOneOut(Pseudocount):
     def chosen(self) -> bool:
         """The number of imagined rows is read off the counts."""
         return True
+
+    def counted_often(self, copies: Array) -> LeaveOneOut:
+        """The same prior for counts in which the rows of each class stand so often, in the mean."""
+        return _Copied(self.count, tuple(copies.tolist()))
+
+
+@dataclass(frozen=True)
+class _Copied(LeaveOneOut):
+    """Leave-one-out where rows were counted several times: a row is left out with its copies."""
+
+    often: tuple[float, ...] = ()
+
+    @property
+    def copies(self) -> Array | None:
+        """How often each row of a class was counted, in the mean of the class."""
+        return np.array(self.often)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Pair:
         """What the cell of every row says, once the row itself is taken out of what was seen and so of what is expected."""
         first, second, whole = self._expected()
         a, b = np.divmod(cells, self.seen.shape[1])
-        one, whose = np.minimum(rows.weights, 1.0), np.arange(len(cells))
+        one, whose = rows.left, np.arange(len(cells))
         out = self.evidence()[cells]
         own = (a, b, rows.labels)
         left = [np.maximum(n - one, 0.0) for n in (first[a, rows.labels], second[b, rows.labels], whole[rows.labels])]

@@ -50,12 +50,16 @@ def calibration_out(fitted: Calibration, schema: Schema) -> tuple[dict[str, Any]
         "gains": dict(fitted.gains),
         "edges": list(fitted.edges),
         "values": list(fitted.values),
+        "directions": list(fitted.directions),
         "interactions": [
             {"columns": list(each.columns), "weight": each.weight, "gain": each.gain, "error": each.error}
             for each in fitted.interactions
         ],
     }
     arrays: Arrays = {"bias": fitted.bias}
+    if fitted.copies is not None:
+        arrays["copies"] = fitted.copies
+    arrays |= {f"direction{i}": table for i, table in enumerate(fitted.directions.values())}
     arrays |= {f"absent{i}": table for i, (_, table) in enumerate(fitted.absent.values())}
     arrays |= {f"edges{i}": edges for i, edges in enumerate(fitted.edges.values())}
     for i, (name, values) in enumerate(fitted.values.items()):
@@ -76,11 +80,12 @@ def calibration_in(written: Written, arrays: Arrays, schema: Schema) -> Calibrat
         groups = tuple(arrays[f"groups{i}.{j}"] for j in range(len(each["columns"])))
         numbers = (float(each[part]) for part in ("weight", "gain", "error"))
         interactions.append(Interaction(tuple(each["columns"]), groups, arrays[f"table{i}"], *numbers))
+    directions = {name: arrays[f"direction{i}"] for i, name in enumerate(written.get("directions", ()))}
     weights = {name: float(weight) for name, weight in written["weights"].items()}
     gains = {name: float(gain) for name, gain in written["gains"].items()}
     return Calibration(
         weights, absent, arrays["bias"], float(written["temperature"]), tuple(interactions), edges,
-        _values_in(written["values"], arrays, schema), float(written["counted"]), gains,
+        _values_in(written["values"], arrays, schema), float(written["counted"]), gains, arrays.get("copies"), directions,
     )  # fmt: skip
 
 

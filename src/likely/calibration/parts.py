@@ -60,9 +60,11 @@ class Calibration:
     values: Mapping[str, tuple[Any, ...]]  # of the categories in interactions, as they were; None: forgotten since
     counted: float  # the weight of the rows when this was fitted: other rows now, and it is stale
     gains: Mapping[str, float] = field(default_factory=dict)  # log loss a row that leaving a column out would cost
+    copies: Array | None = None  # of a row, in the mean of each class, when this was fitted; None: one
+    directions: Mapping[str, Array] = field(default_factory=dict)  # a linear discriminant: what is added to a column's table
 
-    def applied(self, block: str, parameters: Parameters) -> Parameters:
-        """What is believed of a block, as far as it is to be believed."""
+    def applied(self, block: str, parameters: Parameters, values: tuple[Any, ...] | None = None) -> Parameters:
+        """The parameters of a block with its weight applied; `values` are today's values of a category."""
         weight = self.weights.get(block)
         if weight is None:
             return parameters
@@ -75,6 +77,9 @@ class Calibration:
             much, said = self.absent[block]
             table[:-1] += much * said[0]
             table[-1] += much * said[1]
+        if block in self.directions:
+            added = np.concatenate([self.directions[block], np.zeros((2, table.shape[1]))])
+            table += added if values is None else added[self._places(block, values)]
         return replace(parameters, form=replace(form, table=table))
 
     def without_forgotten(self, schema: Schema) -> Calibration:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,9 @@ CELLS = 1 << 14
 ENTRIES = 1 << 20  # cells times classes of one table
 COLUMNS = 64  # that are searched: those that say most by themselves
 RIDGE = 4.0  # imagined spread in the search
+LEVEL = 0.05  # of the test that a table must pass
+FEW_ROWS = 50  # below, standard errors are too uncertain for that level
+MANY_ROWS = 300  # with so many, one table may pass by chance among all candidates; with more rows it does less harm
 # From so many entries of a set on, or in all with so many more for each set, the compiled loop pays for its import.
 COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
 STRETCH = 2048  # rows
@@ -95,8 +100,13 @@ def _cells(codes: Sequence[Groups], sizes: Sequence[int]) -> Cells:
     return cell
 
 
-def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, order: int, terms: int) -> list[Set]:
-    """The sets of columns whose table would gain most, the best first."""
+def best_sets(
+    columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, order: int, terms: int
+) -> tuple[list[Set], float]:
+    """The sets of columns whose table would gain most, the best first, and the standard errors that each must gain.
+
+    The best of many candidates gains something by chance: the more there are, the more is asked for (Bonferroni).
+    """
     wrong = -rows.shares
     wrong[np.arange(len(wrong)), rows.labels] += 1.0
     squared = wrong * wrong * rows.weights[:, None]
@@ -108,7 +118,10 @@ def best_sets(columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, 
     gains = search_gains(columns, candidates, np.concatenate([wrong, squared], axis=1, dtype=np.float32))
     ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
     wanted = max(2, -(-min(terms, COLUMNS) // 2))
-    return [candidate for gained, candidate in ranked[:wanted] if gained > 0]
+    n = float(rows.weights.sum())
+    level = min(LEVEL, LEVEL * (n / FEW_ROWS) ** 2, (n / MANY_ROWS) ** 2 / max(len(candidates), 1))
+    sureness = NormalDist().inv_cdf(1.0 - max(level, 1e-9))
+    return [candidate for gained, candidate in ranked[:wanted] if gained > 0], sureness
 
 
 def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise: Single) -> list[float]:
@@ -208,11 +221,7 @@ def judge(sums, starts, gains):  # type: ignore[no-untyped-def]
 def _candidates(columns: Mapping[int, Searched], have: set[Set], order: int, limit: int) -> list[Set]:
     """All pairs, and every set that there is with one column more, as far as their tables are small enough."""
     near = list(columns)[:COLUMNS]
-    found = [pair for pair in combinations(near, 2) if pair not in have and _size(columns, pair) <= limit]
+    of_two, of_more = ({i: float(columns[i].size(n)) for i in near} for n in (2, 3))
+    found = [pair for pair in combinations(near, 2) if pair not in have and of_two[pair[0]] * of_two[pair[1]] <= limit]
     grown = {tuple(sorted((*each, more))) for each in have if len(each) < order for more in near if more not in each}
-    return found + sorted(each for each in grown - have if _size(columns, each) <= limit)
-
-
-def _size(columns: Mapping[int, Searched], chosen: Set) -> int:
-    """How many cells the table of these columns has."""
-    return int(np.prod([columns[i].size(len(chosen)) for i in chosen], dtype=np.float64))
+    return found + sorted(each for each in grown - have if prod(of_more[i] for i in each) <= limit)

@@ -19,7 +19,6 @@ BLURS = (0.0, 0.3, 0.6, 0.8)  # what the next bin lends
 SHRINKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # imagined rows, a
 USUAL_SHRINK = 8.0
 CHOOSING_ROWS = 8_000  # by which blur and shrink are chosen
-SURENESS = 1.64  # standard errors that a table must gain
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,12 @@ class Rows:
 
     labels: NDArray[np.int64]
     weights: Array
+    left: Array  # how much of each row is left out with it
     shares: Array
 
     def first(self, rows: int) -> Rows:
         """The first of them, which are as good as any: their order is random."""
-        return Rows(self.labels[:rows], self.weights[:rows], self.shares[:rows])
+        return Rows(self.labels[:rows], self.weights[:rows], self.left[:rows], self.shares[:rows])
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Table:
         return np.log((own + self.shrink) / (rest + self.shrink)).astype(np.float32)
 
 
-def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows) -> Table | None:
-    """The table of some columns, blurred and shrunk as leave-one-out asks; None where it gains nothing for sure."""
+def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows, sureness: float) -> Table | None:
+    """The table of some columns, smoothed as leave-one-out asks; None where it gains less than so many standard errors."""
     seen, expected = count_cells(cells, rows, int(np.prod([axis.size for axis in axes])))
     some, few = cells[:CHOOSING_ROWS], rows.first(CHOOSING_ROWS)
     blurs = BLURS if any(axis.numeric for axis in axes) else BLURS[:1]
@@ -75,7 +75,7 @@ def make_table(axes: Sequence[Axis], cells: Cells, rows: Rows) -> Table | None:
     shrink = SHRINKS[int(np.argmax([_gain(*others[best], a, few)[0] for a in SHRINKS]))]
     whole, squared = _gain(*_others(seen, expected, cells, rows), shrink, rows)
     error = float(np.sqrt(squared))
-    return Table(seen, expected, shrink, whole, error) if whole > SURENESS * error else None
+    return Table(seen, expected, shrink, whole, error) if whole > sureness * error else None
 
 
 def count_cells(cells: Cells, rows: Rows, number: int) -> tuple[Array, Array]:
@@ -104,7 +104,7 @@ def blur(table: Array, axes: Sequence[Axis], lent: float) -> Array:
 
 def _others(seen: Array, expected: Array, cells: Cells, rows: Rows) -> tuple[Array, Array]:
     """Rows seen and rows expected in the cell of every row, the row itself taken out."""
-    one = np.minimum(rows.weights, 1.0)
+    one = rows.left
     whose = np.arange(len(cells))
     own = seen.take(cells, axis=0)
     own[whose, rows.labels] = np.maximum(own[whose, rows.labels] - one, 0.0)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families.evidence import Evidence
 from likely.families.forms import Form
 from likely.families.statistics import Array, Statistic
 from likely.schema import CATEGORY, NUMBER, Column
@@ -66,6 +67,10 @@ class Imagined(Protocol):
         """Whether as many rows are imagined as leaving each row out asks for."""
 
     @property
+    def copies(self) -> Array | None:
+        """How often each row of a class was counted, in the mean of the class; None: once."""
+
+    @property
     def named(self) -> tuple[Any, ...]:
         """The values that the prior speaks of by name."""
 
@@ -91,7 +96,7 @@ class Parameters:
     free: int
     notes: tuple[str, ...] = ()
     how: str = ""  # how it was read off the tally, where there was a choice
-    left_out: Array | None = None  # of a table: what a value says of a row's own class, once that row is left out
+    evidence: Evidence | None = None  # of a table whose smoothing was chosen by leave-one-out
 
 
 class Readable(Sequence[dict[str, Any]]):

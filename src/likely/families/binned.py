@@ -67,19 +67,20 @@ class Binned:
     ) -> Parameters:
         seen = tallied.cut(edges)
         if prior.chosen:
-            evidence = weigh(seen, tallied.centres(edges) if self.cut == "quantiles" else None)
+            rows_once = seen if prior.copies is None else seen / prior.copies
+            evidence = weigh(rows_once, tallied.centres(edges) if self.cut == "quantiles" else None)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
-            left_out, shares, how = evidence.left_out, evidence.probabilities(), evidence.how
+            shares, how = evidence.probabilities(), evidence.how
         else:
             bins = range(len(seen))
             logs = log_shares(seen.T, imagined_rows(prior, bins, seen.T), prior.unseen(len(seen)))
-            table, left_out, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
+            table, evidence, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
         rows = BinShares(name, tuple(classes), (-np.inf, *edges.tolist(), np.inf), seen, shares)
         entries = len(classes) * len(seen)
         low, high = tallied.range()
         form = Steps(table, edges, low, high)
         how = f"{len(seen)} bins{', ' if how else ''}{how}"
-        return Parameters((name,), form, rows, entries, entries - len(classes), how=how, left_out=left_out)
+        return Parameters((name,), form, rows, entries, entries - len(classes), how=how, evidence=evidence)
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Infinity lies in no bin."""

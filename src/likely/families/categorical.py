@@ -130,21 +130,23 @@ def _count_columns(rows: Encoded, labels: Labels, weights: Array, classes: int) 
 def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:
     """The table of shares of one column, as a lookup form and as readable rows."""
     if prior.chosen:
-        return weighed(column, values, seen, classes)
+        return weighed(column, values, seen, classes, prior.copies)
     logs = log_shares(seen, imagined_rows(prior, values, seen), prior.unseen(len(values)))
     rows = Shares(column.name, tuple(classes), tuple(values), seen, logs)
     free = len(classes) * max(len(values) - 1, 0)
     return Parameters((column.name,), Lookup(np.ascontiguousarray(logs.T)), rows, len(classes) * len(values), free)
 
 
-def weighed(column: Column, values: Sequence[Any], seen: Array, classes: Sequence[Any]) -> Parameters:
+def weighed(
+    column: Column, values: Sequence[Any], seen: Array, classes: Sequence[Any], copies: Array | None
+) -> Parameters:
     """The table of what each value says of each class; as many rows are imagined as leaving each row out asks for."""
-    evidence = weigh(seen.T)
+    evidence = weigh(seen.T if copies is None else seen.T / copies)
     nothing = np.zeros((2, len(classes)))  # an unseen value says as little as a missing one
     rows = Shares(column.name, tuple(classes), tuple(values), seen, log(evidence.probabilities()))
     form, entries = Lookup(np.concatenate([evidence.table, nothing])), len(classes) * len(values)
     free = max(entries - len(classes), 0)
-    return Parameters((column.name,), form, rows, entries, free, how=evidence.how, left_out=evidence.left_out)
+    return Parameters((column.name,), form, rows, entries, free, how=evidence.how, evidence=evidence)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,6 +107,7 @@ def _calibration_header(given: Any, where: str) -> None:
         given, where,
         {"weights": _numbers, "absent": _numbers, "temperature": number, "counted": number, "gains": _numbers,
          "edges": listing(text), "values": _positions_or_values, "interactions": listing(_interaction)},
+        {"directions": listing(text)},
     )  # fmt: skip
 
 

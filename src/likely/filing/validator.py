@@ -272,9 +272,16 @@ def _calibration(written: Mapping[str, Any], arrays: Arrays, layout: Layout) -> 
         _array(arrays, f"absent{i}", where, "f", (2, k))
     codes = _codes(written, arrays, layout, where)
     wanted = ["bias", *(f"absent{i}" for i in range(len(written["absent"])))]
+    if "copies" in arrays:
+        need(bool((_array(arrays, "copies", where, "f", (k,)) > 0).all()), where, "has rows that were counted no time")
+        wanted.append("copies")
     wanted += [f"edges{i}" for i in range(len(written["edges"]))]
     if isinstance(written["values"], list):
         wanted += [f"values{i}" for i in range(len(written["values"]))]
+    for i, name in enumerate(written.get("directions", ())):
+        need(name in codes, where, f"has a direction of {name!r:.40}, which has neither bins nor values")
+        _array(arrays, f"direction{i}", where, "f", (codes[name], k))
+        wanted.append(f"direction{i}")
     for i, each_one in enumerate(written["interactions"]):
         wanted += _table(i, each_one["columns"], arrays, codes, k)
     _only(arrays, wanted, where)
