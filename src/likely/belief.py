@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from likely.families import Bernoulli, Binned, Block, Categorical, Parameters, T
 from likely.families.base import log
 from likely.families.curve import Curve
 from likely.families.forms import Steps
-from likely.prior import Priors
+from likely.prior import LeaveOneOut, Priors
 from likely.schema import CATEGORY
 from likely.tally import Tally
 
@@ -95,8 +95,20 @@ def _derived(
     return found
 
 
+@dataclass(frozen=True)
+class _Copied(LeaveOneOut):
+    """Leave-one-out where rows were counted several times: a row is left out with its copies."""
+
+    often: tuple[float, ...] = ()
+
+    @property
+    def copies(self) -> Array | None:
+        """How often each row of a class was counted, in the mean of the class."""
+        return np.array(self.often)
+
+
 def _of_copies(prior: Any, copies: Array | None) -> Any:
-    return prior.counted_often(copies) if prior.chosen and copies is not None else prior
+    return _Copied(prior.count, tuple(copies.tolist())) if prior.chosen and copies is not None else prior
 
 
 def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool) -> str:

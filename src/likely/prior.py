@@ -84,10 +84,7 @@ class Pseudocount(_OfCounts):
 
 @dataclass(frozen=True)
 class MEstimate(_OfCounts):
-    """m imagined rows, spread over the values as p says; uniformly where p says nothing.
-
-    p="background" spreads them as the values occur in all classes together.
-    """
+    """m pseudocounts, spread over the values by p: uniformly, or as they occur in all classes ("background")."""
 
     m: float
     p: Mapping[Any, float] | str | None = None
@@ -226,31 +223,12 @@ class NormalInverseGamma(_Given):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Pseudocount):
-    """As many imagined rows as the rows themselves ask for, when each is left out of what is counted.
-
-    Categories and bins choose column by column; families of which nothing is left out have one imagined row a value.
-    """
+    """Pseudocounts chosen by leave-one-out, column by column; one a value in families that leave nothing out."""
 
     @property
     def chosen(self) -> bool:
         """The number of imagined rows is read off the counts."""
         return True
-
-    def counted_often(self, copies: Array) -> LeaveOneOut:
-        """The same prior for counts in which the rows of each class stand so often, in the mean."""
-        return _Copied(self.count, tuple(copies.tolist()))
-
-
-@dataclass(frozen=True)
-class _Copied(LeaveOneOut):
-    """Leave-one-out where rows were counted several times: a row is left out with its copies."""
-
-    often: tuple[float, ...] = ()
-
-    @property
-    def copies(self) -> Array | None:
-        """How often each row of a class was counted, in the mean of the class."""
-        return np.array(self.often)
 
 
 @dataclass(frozen=True)

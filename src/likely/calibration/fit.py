@@ -49,8 +49,8 @@ MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_WEIGHTS = 512  # terms that say most have a weight of their own, all others one together
 ROUNDS = 6
-# Ridge penalties: of the temperature towards 0, of the weights towards the temperature, of tables and biases towards 0.
-TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 4.0, 4.0, 1.0, 1.0
+# Ridge penalties: weights are pulled towards the temperature, all others towards 0.
+TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DIRECTION_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
 CROWDED = 10.0  # rows a weight: with fewer, weights are pulled the more
 NEGLIGIBLE = 1e-3  # a weight
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which all weights are pulled
@@ -72,7 +72,8 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     if not terms:
         return None
     fit = Fit.start(data, terms, make_absent(data, terms))
-    fit.add_direction()
+    if dependence == "auto":
+        fit.add_direction()
     if dependence in ("tree", "one-dependence"):
         fit.classical(dependence == "tree")
     for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
@@ -167,7 +168,7 @@ class Fit:
         said = [self.evidence[i] for i in own]
         centre = np.where(own < self.alone, self.temperature, 0.0)
         pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.alone / max(float(self.sample.weights.sum()), 1.0))
-        strength = np.where(own < self.alone, pull, TABLE_STRENGTH)
+        strength = np.where(own < self.alone, pull, np.where(own < self._first_table, DIRECTION_STRENGTH, TABLE_STRENGTH))
         begun = start[own]
         if rest:
             said.append(sum(self.evidence[i] for i in rest))

@@ -27,7 +27,7 @@ COLUMNS = 64  # that are searched: those that say most by themselves
 RIDGE = 4.0  # imagined spread in the search
 LEVEL = 0.05  # of the test that a table must pass
 FEW_ROWS = 50  # below, standard errors are too uncertain for that level
-MANY_ROWS = 300  # with so many, one table may pass by chance among all candidates; with more rows it does less harm
+MANY_ROWS = 600  # with so many, one table may pass by chance among all candidates; with more rows it does less harm
 # From so many entries of a set on, or in all with so many more for each set, the compiled loop pays for its import.
 COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
 STRETCH = 2048  # rows
