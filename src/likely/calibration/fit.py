@@ -132,7 +132,8 @@ class Fit:
         """A common temperature first, then a weight for each term, pulled towards it."""
         base = base_scores(data)
         evidence, probability = included(data, [*terms, *(each.term for each in absent)], base)
-        fit = Fit(data, terms, absent, probability, base, evidence, np.zeros(0), np.zeros(base.shape[1]), 1.0, len(evidence), {})
+        none = np.zeros(base.shape[1])
+        fit = Fit(data, terms, absent, probability, base, evidence, none[:0], none, 1.0, len(evidence), {})
         summed = np.sum([said[:TEMPERATURE_ROWS] for said in evidence], axis=0)
         one = fit._problem([summed], np.zeros(1), np.array([TEMPERATURE_STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
