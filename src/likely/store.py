@@ -32,6 +32,7 @@ MAGIC = b"LIKELY\r\n"
 VERSION = 2  # 1 had all values of a column, however many, in the header
 TYPES = ("<f8", "<i8", "<i4", "|u1")
 LONGEST_HEADER = 1 << 26  # bytes: what a file claims beyond that is not believed
+SHORT_HEADER = 1 << 16  # bytes
 MOST_PARTS = 4_000_000  # lists and objects in a header: each takes twenty times the memory that it takes in the file
 BLOCK = 1 << 20
 _FIXED = struct.Struct("<8sIQ32s")
@@ -110,7 +111,10 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
             size = os.fstat(file.fileno()).st_size  # of this very file: another may take its place any moment
             start = file.read(_FIXED.size)
             length = _header_length(start, size, path)
-            _check_digest(file, start, path)  # before a byte of it is looked at
+            if length <= SHORT_HEADER:  # cheap to parse: a claim that does not fit the file is refused before it is hashed
+                _header(file.read(length), size - _FIXED.size - length, path)
+                file.seek(_FIXED.size)
+            _check_digest(file, start, path)  # before a long header is parsed
             file.seek(_FIXED.size)
             header, listed = _header(file.read(length), size - _FIXED.size - length, path)
             body = file.read(size - _FIXED.size - length)
