@@ -101,7 +101,7 @@ def agree(one, other, columns):
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=max(60, settings.default.max_examples))
 def test_parts_merged_or_added_later_are_the_whole(table, seed):
     columns, wanted = table
     one, two = split(columns, seed)
@@ -115,7 +115,6 @@ def test_parts_merged_or_added_later_are_the_whole(table, seed):
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_what_was_forgotten_leaves_no_trace(table, seed):
     columns, wanted = table
     one, two = split(columns, seed)
@@ -132,7 +131,6 @@ def test_what_was_forgotten_leaves_no_trace(table, seed):
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_the_order_of_rows_and_columns_leaves_no_trace(table, seed):
     columns, wanted = table
     rng = random.Random(seed)
@@ -146,7 +144,6 @@ def test_the_order_of_rows_and_columns_leaves_no_trace(table, seed):
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_whatever_was_learned_updated_or_forgotten_can_be_saved_and_loaded(tmp_path_factory, table, seed):
     columns, wanted = table
     path = tmp_path_factory.mktemp("laws") / "m.likely"
@@ -168,7 +165,6 @@ def test_whatever_was_learned_updated_or_forgotten_can_be_saved_and_loaded(tmp_p
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOOK_ALIKES[:2]))
-@settings(max_examples=30)
 def test_values_that_look_alike_are_as_different_as_any_others(seed, values):
     """Other names for classes and categories, in the same order, give the same probabilities."""
     rng = np.random.default_rng(seed)
