@@ -162,13 +162,13 @@ def test_the_names_of_components_change_nothing():
     x = np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 80), rng.normal(9, 1, 30)])[:, None]
     mixing = opened(x, None, None)
     one, other = mixing.fit((1, 2, 3)), mixing.fit(("c", "a", "b"))
-    assert one.value == other.value
+    assert np.isclose(one.value, other.value, rtol=1e-12)  # the order of a sum depends on the BLAS kernel
     model = one.model
     turned = replace(model, tally=model.tally.of_classes([2, 0, 1], model.classes))
     assert np.isclose(
-        em.share(model, mixing.parts).log_evidence, em.share(turned, mixing.parts).log_evidence, rtol=1e-14
+        em.share(model, mixing.parts).log_evidence, em.share(turned, mixing.parts).log_evidence, rtol=1e-12
     )
-    assert np.isclose(em.log_density(model), em.log_density(turned), rtol=1e-14)
+    assert np.isclose(em.log_density(model), em.log_density(turned), rtol=1e-12)
 
 
 def test_weights_are_copies():

@@ -9,6 +9,7 @@ from likely.errors import (
     LikelyError,
     LikelyWarning,
     ModelFileError,
+    ResourceError,
     SaveError,
     SchemaError,
     UsageError,
@@ -64,7 +65,8 @@ def test_a_long_message_is_cut_and_its_remedy_is_not():
 def test_every_error_is_a_likely_error_with_an_exit_code():
     codes = {
         LikelyError: 1,
-        SaveError: 1,
+        ResourceError: 6,
+        SaveError: 6,
         UsageError: 2,
         DataError: 3,
         ForgetError: 3,
@@ -74,7 +76,7 @@ def test_every_error_is_a_likely_error_with_an_exit_code():
     for kind, code in codes.items():
         assert issubclass(kind, LikelyError)
         assert kind.exit_code == code
-    assert all(issubclass(kind, ValueError) for kind in codes if kind not in (LikelyError, SaveError))
+    assert all(issubclass(kind, ValueError) for kind in codes if kind not in (LikelyError, ResourceError, SaveError))
     assert issubclass(SaveError, OSError)
     assert issubclass(LikelyWarning, UserWarning)
 
