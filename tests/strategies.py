@@ -3,6 +3,7 @@
 import random
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,13 @@ smoothings = st.sampled_from(
 
 
 @st.composite
-def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=4, smoothing=smoothings):
-    """A table of several blocks, two to four classes, missing cells and, if wanted, weights."""
+def cases(
+    draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=4, smoothing=smoothings, whole_blocks=False
+):
+    """A table of several blocks, two to four classes, missing cells and, if wanted, weights.
+
+    With `whole_blocks` a row has all cells of a joint block or none: others are counted by EM, which does not add up.
+    """
     labels = draw(st.sampled_from(LABELS))
     classes = labels[: draw(st.integers(2, len(labels)))]
     rows = draw(st.integers(min_rows, max_rows))
@@ -159,6 +165,9 @@ def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=
         family, drawn = draw(blocks(kind, rows, number))
         families |= family
         columns |= drawn
+    for key in [key for key, family in families.items() if whole_blocks and isinstance(family, likely.Joint)]:
+        gaps = [any(columns[name][i] is None for name in key) for i in range(rows)]
+        columns |= {name: [None if gap else v for v, gap in zip(columns[name], gaps, strict=True)] for name in key}
     columns["y"] = draw(cells(classes, rows, gaps=(0.0,)))
     weights = None
     if weighted or (weighted is None and draw(st.booleans())):
@@ -171,6 +180,9 @@ def cases(draw, kinds=KINDS, weighted=None, min_rows=2, max_rows=14, max_blocks=
     case = Case(columns, families, draw(smoothing), prior, weights, tuple(classes), rows=rows)
     assume(case.clear)
     return case
+
+
+whole_cases = partial(cases, whole_blocks=True)
 
 
 @st.composite

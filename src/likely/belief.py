@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration import Calibration
-from likely.errors import DataError
-from likely.families import Bernoulli, Binned, Block, Categorical, Parameters, Text
+from likely.errors import DataError, LikelyWarning
+from likely.families import Bernoulli, Binned, Block, Categorical, Joint, Parameters, Text
 from likely.families.base import log
 from likely.families.curve import Curve
 from likely.families.forms import Steps
 from likely.prior import LeaveOneOut, Priors
-from likely.schema import CATEGORY
+from likely.schema import CATEGORY, Schema
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -126,3 +128,32 @@ def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool)
         if isinstance(made, Binned) or (prior.of(block).chosen and isinstance(made, Categorical | Bernoulli)):
             return f"column {block.name!r} is evidence for the classes and no density; {remedy} and a density as family"
     return ""
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """How many numbers the model is: in its tables, free ones, and what it would be without independence."""
+
+    table_entries: int
+    free: int
+    free_without_independence: int | None
+
+
+def count_parameters(schema: Schema, parameters: Sequence[Parameters]) -> ParameterCount:
+    """Entries of all tables, free parameters, and free parameters if nothing were independent."""
+    k = len(schema.classes)
+    entries = k + sum(p.entries for p in parameters)
+    free = k - 1 + sum(p.free for p in parameters)
+    joint = None
+    if all(column.kind == CATEGORY for column in schema.columns):
+        joint = k * (math.prod(len(c.values) for c in schema.columns) - 1) + k - 1
+    return ParameterCount(entries, free, joint)
+
+
+def warn_of_gaps(tally: Tally) -> None:
+    """Say of which joint blocks some rows were not counted: a cell of them is missing."""
+    for block, statistic in zip(tally.blocks, tally.statistics, strict=True):
+        left = float(tally.classes.sum()) - float(statistic.weight().sum()) if isinstance(block.family, Joint) else 0.0
+        if left > 0.5:
+            said = f"{block.name!r}: {left:,.0f} of these rows miss cells of it and change nothing of it; "
+            warnings.warn(f"{said}learn anew from all rows to count them by EM", LikelyWarning, stacklevel=4)

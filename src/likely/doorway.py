@@ -19,8 +19,9 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from likely.engines import Plan
 from likely.engines.memory import sorted_labels
 from likely.engines.shares import Held
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 from likely.families.forms import Parabola, Quadratic
+from likely.filling import filled, has_gaps, say_what_was_filled
 from likely.partly import Choice, partly
 from likely.planning import plan_columns
 from likely.sources import Batch, Coded, Frame, Gaps, Matrix, Reading, open_source
@@ -28,6 +29,7 @@ from likely.sources.arrays import DAMAGED
 from likely.sources.batch import code_arrow, code_list, to_arrow
 from likely.sources.cells import half_characters
 from likely.sources.memory import from_memory
+from likely.tally import Tally
 from likely.threads import held_at_fork
 
 Array = NDArray[np.float64]
@@ -185,6 +187,12 @@ def refuse_hidden(labels: Coded) -> None:
         raise ValueError(f"Input y contains NaN: row {row} has no label; leave such rows out, or fit all rows at once")
 
 
+def refuse_without_rows(estimator: Any) -> None:
+    """A first call of partial_fit has too few rows to be calibrated on, and later calls would have none of them."""
+    if not estimator.keep_rows:
+        raise UsageError("partial_fit has to keep rows to be calibrated on: call fit first, or pass keep_rows=True")
+
+
 def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
     """The model of rows of which some have no label."""
     coded = sorted_labels(labels)
@@ -199,6 +207,21 @@ def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prio
         lambda _: weights,
     )
     return made.learned()
+
+
+def filled_in(batch: Batch, labels: Coded, sample_weight: Any, tally: Tally, prior: Any) -> Tally:
+    """The tally, in which joint blocks count rows with missing cells by EM."""
+    if not has_gaps(tally):
+        return tally
+    weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+
+    def parts(schema: Any) -> list[Any]:
+        places = np.array([*schema.target.codes(labels.values), -1], dtype=np.int64)
+        return [(Held(batch, schema), places[np.asarray(labels.codes - labels.low, dtype=np.int64)], weights)]
+
+    found = filled(tally, prior, parts, lambda: [batch])
+    say_what_was_filled(tally, found)
+    return found
 
 
 def _whole_labels(y: NDArray[Any]) -> Coded:

@@ -20,7 +20,17 @@ from likely.engines.score import Scorer
 from likely.engines.shares import Held, Shared, share_batch
 from likely.engines.weights import check_weights
 from likely.errors import ConvergenceWarning, DataError
-from likely.families import Bernoulli, Binomial, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
+from likely.families import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Encoded,
+    Gaussian,
+    Joint,
+    Multinomial,
+    Poisson,
+    Text,
+)
 from likely.families.belief import log_density as density_of_block
 from likely.families.belief import refuse_text
 from likely.families.statistics import Moments, totals

@@ -19,11 +19,13 @@ from likely.doorway import (
     as_array,
     by_name,
     column_names,
+    filled_in,
     in_turn,
     is_frame,
     labelled,
     planned,
     refuse_hidden,
+    refuse_without_rows,
     rows_of,
     shared_out,
 )
@@ -62,6 +64,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         Which columns may speak together beyond what each says alone.
     average : bool, default=False
         Average the plain model over all choices of which columns depend on the class.
+    keep_rows : bool, default=True
+        Whether `model_` holds a sample of the rows to be calibrated on again after `partial_fit`; False removes it.
 
     Attributes
     ----------
@@ -84,6 +88,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         plain: bool = False,
         dependence: str = "auto",
         average: bool = False,
+        keep_rows: bool = True,
     ) -> None:
         self.families = families
         self.smoothing = smoothing
@@ -92,6 +97,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         self.plain = plain
         self.dependence = dependence
         self.average = average
+        self.keep_rows = keep_rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before; a row whose label is None or NaN is counted by its shares (EM).
@@ -112,6 +118,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
                 self.unlabelled_ = found.unlabelled
                 self._believe(found.model, dtype)
             else:
+                tally = filled_in(rows_of(self, X, reset=False), labels, sample_weight, tally, prior)
                 self._believe(self._model(tally, prior), dtype)
             _warn(self.model_)
             return self
@@ -123,6 +130,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         """
         with in_turn(self):
             before: Model | None = getattr(self, "model_", None)
+            if before is None:
+                refuse_without_rows(self)
             tally, labels, dtype = self._count(X, y, sample_weight, before)
             refuse_hidden(labels)
             declared = tuple(np.asarray(classes).tolist()) if classes is not None else ()
@@ -131,7 +140,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
                 declared = tuple(dict.fromkeys([*before.declared, *declared]))
                 dtype = _common(self.classes_.dtype, dtype)
             tally = declare(tally, declared)
-            prior = self._priors(tally)
+            prior = self._priors(tally, before)
             tally = with_room(tally, prior)
             if before is None:
                 model = self._model(tally, prior, declared)
@@ -189,14 +198,16 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         )
         return made.recalibrate()
 
-    def _priors(self, tally: Tally) -> Any:
+    def _priors(self, tally: Tally, before: Model | None = None) -> Any:
         smoothing = self.smoothing
         if isinstance(smoothing, Mapping):
             own = by_name(smoothing, column_names(self))
             smoothing = {" with ".join(key) if isinstance(key, tuple) else key: given for key, given in own.items()}
-        return priors(smoothing, self.class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
+        plain = tally.sample is None and not (before is not None and before.frozen)
+        return priors(smoothing, self.class_prior, tally.schema.classes, plain, tally.blocks)
 
     def _believe(self, model: Model, dtype: np.dtype[Any]) -> None:
+        model = model if self.keep_rows else model.without_rows()
         labels = labels_array(model.classes)
         typed = labels.astype(dtype) if dtype.kind in "biufO" else labels
         classes = typed if np.array_equal(typed, labels) else labels  # one may be too large for the type
@@ -204,9 +215,10 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
     def _believed(self) -> tuple[Model, NDArray[Any]]:
         """The model and its classes as they are now, whatever other threads teach it meanwhile."""
-        if self.model_.stale:  # after partial_fit: what is fitted on top of the counts waits until somebody asks
+        # After partial_fit, what is fitted on top of the counts waits until somebody asks.
+        if self.model_.stale and not self.model_.frozen:
             with in_turn(self):
-                if self.model_.stale:
+                if self.model_.stale and not self.model_.frozen:
                     self.model_ = self.model_.recalibrate()
         while True:
             model: Model = self.model_

@@ -6,32 +6,40 @@ cost about one pass of counting and one of scoring, and a table larger than memo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.em import Part, weights_of
 from likely.engines import Plan
 from likely.engines.memory import in_order, tally_batch
+from likely.engines.shares import Held
 from likely.engines.targets import EACH, as_name, opened, with_labels
-from likely.errors import DataError, UsageError, did_you_mean, no_column
+from likely.errors import DataError, LikelyWarning, UsageError, did_you_mean, no_column
 from likely.families import Text
-from likely.figures import Evaluation, Figures, figures
+from likely.figures import Evaluation, Figures, Overlap, figures
+from likely.filling import filled, has_gaps
 from likely.model import Model, with_room
 from likely.planning import plan_for
 from likely.prior import priors, textbook
+from likely.schema import CATEGORY, Schema
 from likely.selecting import select
 from likely.sources import HOW, Batch, Coded, Reading, Source, open_source
 from likely.sources.rows import complete, take
+from likely.splitting import Groups, Split, deal, deal_groups, scrambled
 from likely.tally import Tally
 
+__all__ = ["Groups", "Split", "deal", "evaluate", "model_of", "prepare", "require_classes", "score", "scrambled"]
+
 Array = NDArray[np.float64]
-Groups = NDArray[np.int64]
 Progress = Callable[[int], None] | None
+
+MOSTLY = 0.9  # of the rows have a copy among those learned from: then a row that is met again says nothing
 
 SETTINGS = (
     "target_bins",
@@ -51,29 +59,37 @@ SETTINGS = (
 
 
 def evaluate(
-    model_or_settings: Model | Mapping[str, Any] | None,
     data: Any,
-    *,
+    *more: Any,
     target: Any = None,
+    model: Model | None = None,
     folds: int | None = None,
     holdout: float | None = None,
+    groups: Any = None,
     seed: int = 0,
     progress: Progress = None,
     **settings: Any,
 ) -> Evaluation:
-    """Accuracy, log loss, Brier score, calibration error and confusion on rows that were not learned from.
+    """Accuracy, log loss, Brier score, calibration error, AUC and confusion on rows that were not learned from.
 
-    A model is tried on the data as it is. Settings (those of `learn`) are cross-validated over `folds`, five if nothing is
-    said, or tried on a `holdout` share of the rows; both keep the share of every class.
+    `evaluate(data, target="y", **settings)` learns with these settings (those of `learn`) and judges over `folds`, five if
+    nothing is said, or on a `holdout` share of the rows. Both keep the share of every class, or with `groups` (a column, or
+    one value a row) all rows of a group together. `evaluate(data, model=m)` judges a finished model, and says if these rows
+    were learned from; with `folds` or `groups` its settings are judged. `evaluate(model_or_settings, data)` does the same.
     """
-    if isinstance(model_or_settings, Model) and folds is None and holdout is None:
-        return _try_model(model_or_settings, data, target, settings, progress)
-    given = dict(model_or_settings) if isinstance(model_or_settings, Mapping) else {}
-    if isinstance(model_or_settings, Model):
-        given = _settings_of(model_or_settings)
-        target = model_or_settings.schema.target.name if target is None else target
+    first: Any = model
+    if more:
+        first, data, *odd = data, *more
+        if odd or model is not None:
+            raise UsageError("evaluate takes the data, and a model as model=...")
+    if isinstance(first, Model) and folds is None and holdout is None and groups is None:
+        return _try_model(first, data, target, settings, progress)
+    given = dict(first) if isinstance(first, Mapping) else {}
+    if isinstance(first, Model):
+        given = _settings_of(first)
+        target = first.schema.target.name if target is None else target
     given |= settings
-    return _cross_validate(data, target, given, Split.of(folds, holdout, seed), progress)
+    return _cross_validate(data, target, given, Split.of(folds, holdout, seed), groups, progress)
 
 
 def _try_model(
@@ -87,22 +103,52 @@ def _try_model(
     source = model.aimed(source, name)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
     parts = [Figures.zero(model.classes)]
+    seen: Tally | None = None
     for batch in source.batches(kinds):
         if name not in batch.names:
             raise no_column(source.label, name, batch.names, "the true labels are needed to evaluate")
         rows = complete(batch, model.schema.columns, source, "error")
         parts.append(_score(model, rows, batch.coded(name), np.ones(batch.rows)))
+        counted = _counted_alike(model, rows, name)
+        seen = counted if seen is None else seen + counted
         if progress:
             progress(batch.rows)
     total = reduce(lambda a, b: a + b, parts)
     if not total.rows:
         raise DataError(f"{source.label} has no labelled rows: nothing can be evaluated")
-    return Evaluation(total, (), "hold-out")
+    return Evaluation(total, (), "hold-out", _overlap(model, seen))
+
+
+def _counted_alike(model: Model, rows: Batch, target: str) -> Tally:
+    """The rows as the model would have counted them."""
+    sample = model.tally.sample is not None
+    plan = Plan(target, model.blocks, model.schema.columns, sample=sample)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LikelyWarning)
+        return tally_batch(rows, plan)
+
+
+def _overlap(model: Model, seen: Tally | None) -> Overlap:
+    """How many of the rows were learned from: all, where the model has counted the same; else as its sample tells."""
+    if seen is None or model.schema.target.name != seen.schema.target.name:
+        return Overlap(0, 0)
+    rows = seen.rows
+    if model.frozen and model.calibration:  # whose numbers are rounded
+        seen = seen.without_rows(model.calibration.edges)
+    if model.tally.counted_the_same(seen):
+        return Overlap(rows, rows)
+    if model.tally.sample is None:
+        return Overlap(0, 0)
+    common, checked, repeated = model.tally.in_common(seen)
+    # Where rows repeat, as many are met again by chance (Good and Turing): only more than that says anything.
+    chance = repeated * checked + 3.0 * np.sqrt(repeated * (1.0 - repeated) * checked)
+    return Overlap(round(common) if common > chance else 0, round(checked) if repeated < MOSTLY else 0)
 
 
 def _settings_of(model: Model) -> dict[str, Any]:
     # Of a model that chose for itself, only what was asked for is asked for again.
-    asked = [b for b in model.blocks if model.tally.sample is None or _asked_for(model, b.columns)]
+    chosen = model.tally.sample is not None or model.frozen
+    asked = [b for b in model.blocks if not chosen or _asked_for(model, b.columns)]
     families = {b.columns if len(b.columns) > 1 else b.columns[0]: b.family for b in asked}
     smoothing = dict(model.prior.columns) | {"*": model.prior.default}
     ignore = [name for name, _ in model.schema.ignored]
@@ -123,61 +169,6 @@ def _asked_for(model: Model, columns: Sequence[str]) -> bool:
     return any(model.schema.by_name[name].reason.endswith("as asked for") for name in columns)
 
 
-@dataclass(frozen=True)
-class Split:
-    """How rows are dealt out: `parts` piles of which `tested` are tried, all of them or only the first ones together."""
-
-    parts: int
-    tested: int
-    seed: int
-
-    @staticmethod
-    def of(folds: int | None, holdout: float | None, seed: int) -> Split:
-        """The split that folds or a hold-out share ask for."""
-        if holdout is not None:
-            if folds is not None or not 0 < holdout < 1:
-                raise UsageError("holdout must be a share between 0 and 1, and stands instead of folds")
-            share = Fraction(holdout).limit_denominator(100)
-            if share in (0, 1):
-                raise UsageError(f"holdout={holdout} is too near to 0 or 1")
-            return Split(share.denominator, share.numerator, seed)
-        folds = 5 if folds is None else folds
-        if folds < 2:
-            raise UsageError(f"folds={folds}: at least two are needed")
-        return Split(folds, 0, seed)
-
-    def deal(self, place: Groups, label: int) -> Groups:
-        """The pile of the i-th, (i+1)-th ... row of one class: each run of `parts` rows is dealt in a random order.
-
-        The order depends on the seed, the class and the place alone, so it is the same for any size of batch.
-        """
-        first = int(place[0]) // self.parts
-        last = int(place[-1]) // self.parts
-        slots = np.arange(first * self.parts, (last + 1) * self.parts, dtype=np.uint64)
-        keys = scrambled(slots + np.uint64((label * 1_000_003 + self.seed * 7_919) % 2**40) * np.uint64(2**20 + 7))
-        piles = np.argsort(np.argsort(keys.reshape(-1, self.parts), axis=1), axis=1).reshape(-1)
-        dealt = piles[place - first * self.parts]
-        return dealt if not self.tested else (dealt >= self.tested).astype(np.int64)
-
-    @property
-    def piles(self) -> int:
-        """How many piles there are in the end."""
-        return 2 if self.tested else self.parts
-
-    @property
-    def tries(self) -> Sequence[int]:
-        """The piles that are tried on the model of all others."""
-        return (0,) if self.tested else range(self.parts)
-
-
-def scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: a well-mixed number for every place."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 def prepare(data: Any, target: Any, given: Mapping[str, Any]) -> tuple[Source, Plan]:
     """The rows that the settings are to be tried on, and what is to be counted of them."""
     unknown = sorted(given.keys() - set(SETTINGS))
@@ -194,14 +185,19 @@ def prepare(data: Any, target: Any, given: Mapping[str, Any]) -> tuple[Source, P
 
 
 def _cross_validate(
-    data: Any, target: Any, given: Mapping[str, Any], split: Split, progress: Progress
+    data: Any, target: Any, given: Mapping[str, Any], split: Split, groups: Any, progress: Progress
 ) -> Evaluation:
-    source, plan = prepare(data, target, given)
+    by_column = {groups: CATEGORY} if isinstance(groups, str) else {}
+    source, plan = prepare(data, target, {**given, "ignore": (*given.get("ignore", ()), *by_column)})
     dealt: list[Groups] = []
     seen: dict[Any, int] = {}
     counted: dict[int, Tally] = {}
-    for batch in source.batches(plan.kinds()):
+    kinds = plan.kinds() | by_column
+    together = deal_groups(source.batches(kinds), groups, plan.target, split) if groups is not None else None
+    for batch in source.batches(kinds):
         dealt.append(deal(batch.coded(plan.target), seen, split))
+        if together is not None:
+            dealt[-1] = together(batch)
         for pile, part in _tally_piles(batch, plan, dealt[-1], split.piles):
             counted[pile] = counted[pile] + part if pile in counted else part
         if progress:
@@ -210,10 +206,13 @@ def _cross_validate(
     require_classes(len(classes), plan.target, source.label)
     nothing = next(iter(counted.values())).zero()
     models = _models([counted.get(pile, nothing) for pile in range(split.piles)], split, given, classes)
+    if any(m and has_gaps(m.tally) for m in models):
+        models = [m and _filled(m, source, plan, dealt, i) for i, m in enumerate(models)]
     if given.get("select"):
         models = [m and _selected(m, source, plan, dealt, i, given["select"]) for i, m in enumerate(models)]
     tried = _score_piles(source.batches(plan.kinds()), dealt, models, plan, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
+    note += " by groups" if together is not None else ""
     return Evaluation(reduce(lambda a, b: a + b, tried), tuple(tried), note)
 
 
@@ -223,19 +222,6 @@ def require_classes(classes: int, target: str, label: str) -> None:
         raise DataError(
             f"column {target!r} has fewer than two classes in {label}: nothing can be evaluated", column=target
         )
-
-
-def deal(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
-    """The pile of every row of a batch; rows without a label are in none."""
-    piles = np.full(len(coded.codes), -1, dtype=np.int64)
-    for code, label in enumerate(coded.values):
-        rows = np.flatnonzero(coded.codes == code + coded.low)
-        if len(rows):
-            number = list(seen).index(label) if label in seen else len(seen)
-            before = seen.get(label, 0)
-            piles[rows] = split.deal(np.arange(before, before + len(rows)), number)
-            seen[label] = before + len(rows)
-    return piles
 
 
 def _tally_piles(batch: Batch, plan: Plan, piles: Groups, number: int) -> Iterator[tuple[int, Tally]]:
@@ -277,6 +263,22 @@ def _models(
     for pile in split.tries:
         found[pile] = model_of(before[pile] + after[split.piles - 1 - pile], given, classes)
     return found
+
+
+def _filled(model: Model, source: Source, plan: Plan, dealt: list[Groups], pile: int) -> Model:
+    """The model whose joint blocks count rows with missing cells by EM, as `learn` does."""
+    weights = weights_of(plan)
+
+    def parts(schema: Schema) -> list[Part]:
+        found = []
+        for batch, piles in zip(source.batches(plan.kinds()), dealt, strict=True):
+            held = Held(batch, schema)
+            labels = held.coded(schema.target.name).codes.astype(np.int64)
+            found.append((held, np.where((piles >= 0) & (piles != pile), labels, -1), weights(batch)))
+        return found
+
+    tally = filled(model.tally, model.prior, parts, lambda: source.batches(plan.kinds()))
+    return replace(model, tally=with_room(tally, model.prior)).recalibrate()
 
 
 def _selected(model: Model, source: Source, plan: Plan, dealt: list[Groups], pile: int, how: Any) -> Model:
@@ -330,4 +332,4 @@ def score(model: Model, batch: Batch, plan: Plan) -> Figures:
 def _score(model: Model, batch: Batch, labels: Coded, weights: Array) -> Figures:
     posterior = model.posterior_of(batch)
     truth = np.array([*model.schema.target.codes(labels.values), -1], dtype=np.int64)[labels.codes - labels.low]
-    return figures(posterior, truth, weights)
+    return figures(posterior, truth, weights, model.tally.classes)

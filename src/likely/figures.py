@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import Posterior
+from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 BINS = 15
+MOST_SCORES = 20_000_000  # rows × classes that are held for the area under the curve
+Scores = tuple[Array, NDArray[np.int64], Array]  # probabilities, the place of the true class, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,9 @@ class Figures:
     bins: Array  # per bin of confidence: weight, summed confidence, weight that was right
     rows: int
     unknown: float = 0.0  # weight of rows whose class the model has never seen
+    base_loss: float = 0.0  # summed -log of the true class's frequency among the rows learned from
+    base_right: float = 0.0  # weight of the rows whose class is the most frequent one there
+    scores: tuple[Scores, ...] | None = ()  # None where there were too many, or of different classes
 
     @staticmethod
     def zero(classes: Sequence[Any]) -> Figures:
@@ -41,7 +47,8 @@ class Figures:
         classes = tuple(dict.fromkeys((*self.classes, *other.classes)))
         return Figures(
             classes, confusion, self.loss + other.loss, self.squares + other.squares, self.bins + other.bins,
-            self.rows + other.rows, self.unknown + other.unknown,
+            self.rows + other.rows, self.unknown + other.unknown, self.base_loss + other.base_loss,
+            self.base_right + other.base_right, _joined(self, other),
         )  # fmt: skip
 
     @property
@@ -66,14 +73,55 @@ class Figures:
         return self.squares / (self.weight - self.unknown) if self.weight > self.unknown else math.nan
 
     @property
+    def baseline(self) -> dict[str, float]:
+        """What the class frequencies of the rows learned from would reach, without a look at any column."""
+        known = self.weight - self.unknown
+        right = self.base_right / self.weight if self.weight else math.nan
+        return {"accuracy": right, "log_loss": self.base_loss / known if known else math.nan}
+
+    @cached_property
+    def class_auc(self) -> dict[Any, float]:
+        """The area under the ROC curve of each class against all others; NaN where one of the two sides has no rows."""
+        if not self.scores:
+            return dict.fromkeys(self.classes, math.nan)
+        p, true, w = (np.concatenate(parts) for parts in zip(*self.scores, strict=True))
+        return {label: _auc(p[:, c], true == c, w) for c, label in enumerate(self.classes)}
+
+    @property
+    def auc(self) -> float:
+        """The mean of these areas over the classes that have one: of two classes, the area of either."""
+        found = [area for area in self.class_auc.values() if not math.isnan(area)]
+        return math.fsum(found) / len(found) if found else math.nan
+
+    @property
     def calibration_error(self) -> float:
         """How far confidence and hit rate lie apart, averaged over fifteen bins of confidence."""
         whole = self.bins[:, 0].sum()
         return float(np.abs(self.bins[:, 1] - self.bins[:, 2]).sum() / whole) if whole else math.nan
 
 
-def figures(posterior: Posterior, truth: NDArray[np.int64], weights: Array) -> Figures:
-    """The figures of rows whose true class is known; `truth` is its place, past the end where it is new, -1 where missing."""
+def _joined(one: Figures, other: Figures) -> tuple[Scores, ...] | None:
+    if not one.scores or not other.scores:
+        return None if one.scores is None or other.scores is None else one.scores or other.scores
+    together = (*one.scores, *other.scores)
+    held = sum(p.size for p, _, _ in together)
+    return together if one.classes == other.classes and held <= MOST_SCORES else None
+
+
+def _auc(score: Array, positive: NDArray[np.bool_], weights: Array) -> float:
+    """The probability that a row of the class scores higher than one of another class; equal scores count half."""
+    values, place = np.unique(score, return_inverse=True)
+    hits = np.bincount(place, weights * positive, len(values))
+    rest = np.bincount(place, weights * ~positive, len(values))
+    pairs = hits.sum() * rest.sum()
+    return float((hits * (np.cumsum(rest) - rest / 2)).sum() / pairs) if pairs > 0 else math.nan
+
+
+def figures(posterior: Posterior, truth: NDArray[np.int64], weights: Array, counted: Array | None = None) -> Figures:
+    """The figures of rows whose true class is known; `truth` is its place, past the end where it is new, -1 where missing.
+
+    `counted` is how often each class occurred among the rows learned from.
+    """
     k = len(posterior.classes)
     used = (truth >= 0) & (weights > 0)
     known = used & (truth < k)
@@ -88,6 +136,8 @@ def figures(posterior: Posterior, truth: NDArray[np.int64], weights: Array) -> F
     parts = (w, w * confidence, w * (said == true))
     bins = np.column_stack([np.bincount(place, part, BINS) for part in parts]).astype(np.float64)
     new = float(weights[used & (truth >= k)].sum())
+    seen = np.maximum(np.ones(k) if counted is None else counted, 0.5)  # a class that no row had costs no infinity
+    often = seen / seen.sum()
     return Figures(
         tuple(posterior.classes),
         pairs,
@@ -96,7 +146,28 @@ def figures(posterior: Posterior, truth: NDArray[np.int64], weights: Array) -> F
         bins,
         int(used.sum()),
         new,
+        float(-(w * np.log(often[true])).sum()),
+        float(w[true == int(np.argmax(seen))].sum()),
+        ((p, true, w),) if p.size <= MOST_SCORES else None,
     )
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many rows a model was judged on were learned from, of those of which it can tell."""
+
+    learned: int
+    checked: int
+
+    def said(self, how: str, rows: int) -> str:
+        """The title of an evaluation on such rows."""
+        if not self.checked:
+            return f"{rows:,} rows; the model cannot tell whether it learned from them"
+        if self.learned >= self.checked:
+            return f"{rows:,} rows: these rows were learned from, so the figures flatter"
+        if self.learned:
+            return f"{rows:,} rows, of which {self.learned:,} of {self.checked:,} looked up were learned from"
+        return f"{how}, {rows:,} rows"
 
 
 @dataclass(frozen=True)
@@ -106,12 +177,36 @@ class Evaluation:
     total: Figures
     parts: tuple[Figures, ...]
     how: str
+    overlap: Overlap | None = None  # of a finished model's rows with these
 
     accuracy = property(lambda self: self.total.accuracy)
     log_loss = property(lambda self: self.total.log_loss)
     brier = property(lambda self: self.total.brier)
     calibration_error = property(lambda self: self.total.calibration_error)
     rows = property(lambda self: self.total.rows)
+    baseline = property(lambda self: self.total.baseline)
+
+    @property
+    def learned_from(self) -> int | None:
+        """How many of these rows a finished model has learned from; None where it cannot tell, or none was given."""
+        return self.overlap.learned if self.overlap and self.overlap.checked else None
+
+    @property
+    def title(self) -> str:
+        """How it was judged, and on what."""
+        return self.overlap.said(self.how, self.rows) if self.overlap else f"{self.how}, {self.rows:,} rows"
+
+    @property
+    def auc(self) -> float:
+        """The area under the ROC curve, one class against the rest, averaged over classes; and over folds."""
+        found = [part.auc for part in self.parts or (self.total,) if not math.isnan(part.auc)]
+        return math.fsum(found) / len(found) if found else math.nan
+
+    def class_auc(self, label: Any) -> float:
+        """The same of one class."""
+        areas = [part.class_auc.get(label, math.nan) for part in self.parts or (self.total,)]
+        found = [area for area in areas if not math.isnan(area)]
+        return math.fsum(found) / len(found) if found else math.nan
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -131,21 +226,28 @@ class Evaluation:
 
     @property
     def per_class(self) -> list[dict[str, Any]]:
-        """Precision, recall and F1 of every class."""
+        """Rows (support), precision, recall, F1 and AUC of every class."""
         table = self.confusion
         found = []
         for i, label in enumerate(self.classes):
             hit, true, said = table[i, i], table[i].sum(), table[:, i].sum()
             precision, recall = (float(hit / n) if n else math.nan for n in (said, true))
             f1 = float(2 * hit / (true + said)) if true + said else math.nan
-            found.append({"class": label, "rows": float(true), "precision": precision, "recall": recall, "f1": f1})
+            found.append(
+                {
+                    "class": label, "rows": float(true), "support": float(true), "precision": precision, "recall": recall,
+                    "f1": f1, "auc": self.class_auc(label),
+                }
+            )  # fmt: skip
         return found
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as plain data; what has no finite value is null."""
         return {
-            "how": self.how, "rows": self.rows, "folds": self.folds, "unknown_labels": self.total.unknown,
+            "how": self.how, "title": self.title, "learned_from": self.learned_from,
+            "rows": self.rows, "folds": self.folds, "unknown_labels": self.total.unknown,
             **{name: finite(getattr(self.total, name)) for name in ("accuracy", "log_loss", "brier", "calibration_error")},
+            "auc": finite(self.auc), "baseline": {name: finite(value) for name, value in self.baseline.items()},
             "classes": [label if isinstance(label, (str, int, float, bool)) else str(label) for label in self.classes],
             "confusion": self.confusion.tolist(),
             "per_class": [{k: finite(v) if isinstance(v, float) else v for k, v in row.items()} for row in self.per_class],
@@ -155,11 +257,13 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.how}, {self.rows:,} rows",
+            self.title,
             f"accuracy           {self.accuracy:.4f}{_spread([part.accuracy for part in self.parts])}",
             f"log loss           {self.log_loss:.4f}{_spread([part.log_loss for part in self.parts])}",
             f"Brier score        {self.brier:.4f}",
             f"calibration error  {self.calibration_error:.4f}",
+            f"AUC                {self.auc:.4f}{_spread([part.auc for part in self.parts])}",
+            f"class frequencies  accuracy {self.baseline['accuracy']:.4f}, log loss {self.baseline['log_loss']:.4f}",
         ]
         return "\n".join(lines)
 

@@ -16,6 +16,7 @@ from likely.engines.memory import MOST_VALUES
 from likely.engines.targets import opened
 from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
+from likely.filling import filled, has_gaps, say_what_was_filled
 from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
 from likely.planning import plan_for, used_as
@@ -36,30 +37,19 @@ def learn(
     data: Any,
     target: Any = None,
     *,
-    target_bins: Any = None,
-    families: Any = None,
-    joint: Sequence[Sequence[str]] = (),
-    smoothing: Any = "auto",
-    class_prior: Any = None,
-    weights: Any = None,
-    ignore: Sequence[str] = (),
-    missing: Sequence[str] | None = None,
-    classes: Sequence[Any] = (),
-    plain: bool = False,
-    dependence: str = "auto",
-    average: bool = False,
-    select: bool | int | str = False,
-    engine: str = "auto",
-    unlabelled: str | float = "auto",
-    progress: Callable[[int], None] | None = None,
-    **how: Any,
-) -> Model:
+    target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), smoothing: Any = "auto",
+    class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (), missing: Sequence[str] | None = None,
+    classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto", average: bool = False,
+    select: bool | int | str = False, engine: str = "auto", unlabelled: str | float = "auto", keep_rows: bool = True,
+    progress: Callable[[int], None] | None = None, **how: Any,
+) -> Model:  # fmt: skip
     """Count a table into a model of one of its columns.
 
     `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
     `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
     is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
-    are shared out if it helps. `how` a file is read: `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
+    are shared out if it helps. A default model holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same
+    without them. `how` a file is read: `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
@@ -71,7 +61,8 @@ def learn(
     tally = with_taken(tally_source(counted.batches(), plan, progress), gaps := missing_of(table.source))
     require_rows(counted.rows, table.source.label)
     known = table.known | {"average": bool(average), "dependence": dependence, **gaps.remembered()}
-    return _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
+    model = _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
+    return model if keep_rows else model.without_rows()
 
 
 def _modelled(
@@ -96,6 +87,10 @@ def _modelled(
         warn_if_stopped(helped.converged, MOST_ROUNDS, "label more rows, or pass unlabelled='ignore'", stacklevel=4)
         known["weights"] = None if known["weights"] == WEIGHT_COLUMN else known["weights"]
         return replace(helped.model, tally=with_taken(helped.model.tally, missing_of(counted.source)), **known)
+    if has_gaps(tally):
+        _, batches, parts = _again(counted, tally)
+        before, tally = tally, filled(tally, prior, parts, batches)
+        say_what_was_filled(before, tally)
     finished = _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
     reading.check_memory()
     return finished
@@ -137,11 +132,18 @@ def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
     few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
     if len(tally.schema.classes) < 2 or (counted.unlabelled == "auto" and not few):
         return None
+    plan, batches, parts = _again(counted, tally)
+    made = partly(parts, batches, plan, tally.schema.classes, prior, weights_of(plan))
+    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
+    return found if found.unlabelled else None
+
+
+def _again(counted: Counted, tally: Tally) -> tuple[Plan, Callable[[], Iterator[Batch]], Callable[[Any], Any]]:
+    """The rows once more, as EM reads them: the plan of the columns that are left, the batches and the labelled parts."""
     known = {column.name for column in tally.schema.columns}  # some may have turned out to be names
     columns = tuple(c for c in counted.plan.columns if c.name in known)
     plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
-    classes = tally.schema.classes
-    weights = weights_of(plan)
+    classes, weights = tally.schema.classes, weights_of(plan)
 
     def batches() -> Iterator[Batch]:
         return counted.source.batches(plan.kinds())
@@ -151,9 +153,7 @@ def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
         rows = Rows(batches, replace(schema, target=target), weights, labelled=True)
         return list(rows) if counted.rows * len(columns) <= MOST_CELLS else rows
 
-    made = partly(parts, batches, plan, classes, prior, weights)
-    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
-    return found if found.unlabelled else None
+    return plan, batches, parts
 
 
 def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:

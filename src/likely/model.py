@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from likely import store
 from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
-from likely.belief import believed, read_off, why_not_generative
+from likely.belief import ParameterCount, believed, count_parameters, read_off, warn_of_gaps, why_not_generative
 from likely.calibration import Calibration, calibrate
 from likely.calibration.copies import effective
 from likely.engines import Plan, Scorer, settled, tally_source
@@ -32,23 +31,15 @@ from likely.families.words import Words
 from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
-from likely.schema import CATEGORY, NUMBER, Column, Schema, ordered
+from likely.schema import NUMBER, Schema, ordered
 from likely.sources import Batch, Reading, Source, for_target, open_source
 from likely.sources.forms import Form
-from likely.sources.rows import complete, one_row
+from likely.sources.rows import complete, one_row, told
 from likely.tally import Tally
 from likely.threads import cached_property
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ParameterCount:
-    """How many numbers the model is: in its tables, free ones, and what it would be without independence."""
-
-    table_entries: int
-    free: int
-    free_without_independence: int | None
+NO_ROWS = "the model holds no rows of its table; learn it anew from the data, with rows"
 
 
 @dataclass(frozen=True)
@@ -156,13 +147,7 @@ class Model:
     @cached_property
     def parameter_count(self) -> ParameterCount:
         """Entries of all tables, free parameters, and free parameters if nothing were independent."""
-        k = len(self.classes)
-        entries = k + sum(p.entries for p in self.block_parameters)
-        free = k - 1 + sum(p.free for p in self.block_parameters)
-        joint = None
-        if all(column.kind == CATEGORY for column in self.schema.columns):
-            joint = k * (math.prod(len(c.values) for c in self.schema.columns) - 1) + k - 1
-        return ParameterCount(entries, free, joint)
+        return count_parameters(self.schema, self.block_parameters)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -214,8 +199,25 @@ class Model:
         for batch in source.batches(kinds):
             yield complete(batch, self.schema.columns, source, absent)
 
+    def without_rows(self) -> Model:
+        """The same model with no rows of the table and no documents inside: it predicts the same.
+
+        It can be updated, merged and made to forget, but not calibrated again. Counts remain, class by class: of categories,
+        of words, and of numbers to about 1/4,096 of their range.
+        """
+        return replace(self, tally=self.tally.without_rows(self.calibration.edges if self.calibration else {}))
+
+    @property
+    def frozen(self) -> bool:
+        """Whether a calibration is there and no rows to fit it on again."""
+        fitted = self.calibration is not None or bool(self.stages)
+        held = self.tally.sample is not None or any(getattr(s, "sample", None) for s in self.tally.statistics)
+        return fitted and not held
+
     def recalibrate(self) -> Model:
         """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
+        if self.frozen:
+            raise UsageError(f"the calibration cannot be fitted again: {NO_ROWS}")
         stages = {}
         for block, statistic in zip(self.blocks, self.tally.statistics, strict=True):
             curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
@@ -237,9 +239,8 @@ class Model:
     def stale(self) -> bool:
         """Whether rows were counted or forgotten since the second stage was fitted: `recalibrate` fits it again."""
         named = {block.name: s for block, s in zip(self.blocks, self.tally.statistics, strict=True)}
-        if self.calibrates and (
-            self.calibration is None or self.calibration.counted != float(self.tally.classes.sum())
-        ):
+        fitted = self.calibration
+        if self.calibrates if fitted is None else fitted.counted != float(self.tally.classes.sum()):
             return True
         return any(float(named[name].weight().sum()) != stage.documents for name, stage in self.stages.items())
 
@@ -251,7 +252,13 @@ class Model:
         other = replace(self, tally=settled(tally))
         new = tally.schema.classes != self.classes
         fitted = bool(self.stages) or self.calibration is not None
-        if (fitted and new) or other.calibrates != (self.calibration is not None):
+        if self.frozen:
+            if new:
+                odd = ordered({*self.classes} ^ {*tally.schema.classes})
+                raise UsageError(
+                    f"class {odd[0]!r} came or went, and the calibration has to be fitted again: {NO_ROWS}"
+                )
+        elif (fitted and new) or other.calibrates != (self.calibration is not None):
             return other.recalibrate()
         kept = self.calibration and self.calibration.without_forgotten(tally.schema)
         return replace(other, calibration=kept)
@@ -266,13 +273,17 @@ class Model:
             tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
         prior = self.prior
         if smoothing is not None:
-            own = priors(smoothing, None, plain=tally.sample is None, blocks=tally.blocks)
+            own = priors(smoothing, None, plain=tally.sample is None and not self.frozen, blocks=tally.blocks)
             prior = replace(own, classes=prior.classes)
         if class_prior is not None:
             prior = replace(prior, classes=priors(1.0, class_prior, self.classes).classes)
         average = self.average if average is None else bool(average)
         tally = with_room(tally.pruned(self.declared), prior)
         other = replace(self, tally=tally, prior=prior, average=average)
+        if self.frozen and not (smoothing is None and class_prior is None and families is None):
+            if prior.default.chosen or self.stages:
+                raise UsageError(f"the calibration would have to be fitted again: {NO_ROWS}")
+            return replace(other, calibration=None)
         return other.recalibrate() if tally.sample is not None else other
 
     def _other_family(self, block: Block, families: Any) -> Block:
@@ -299,7 +310,8 @@ class Model:
             both = f"{list(self.target_edges)} and {list(other.target_edges)}"
             raise DataError(f"the targets are cut into bins at {both}: learn both with the same target_bins=[...]")
         declared = ordered({*self.declared, *other.declared})
-        return replace(self, tally=self.tally + other.tally, declared=declared).recalibrate()
+        whole = replace(self, tally=self.tally + other.tally, declared=declared)
+        return _with_older_stage(whole, self, other) if self.frozen or other.frozen else whole.recalibrate()
 
     def count(self, rows: Any, reading: Reading | None = None, weights: Any = None, **how: Any) -> Tally:
         """Other rows, counted as this model counts; `weights` as in `learn`."""
@@ -307,7 +319,7 @@ class Model:
         source, weight_name = with_weights(open_source(rows, reading or self.read_as(how)), weights)
         source = self.aimed(source, self.schema.target.name)
         keep = self.tally.sample is not None
-        plan = Plan(self.schema.target.name, self.blocks, _told(self.schema, source), weight_name, sample=keep)
+        plan = Plan(self.schema.target.name, self.blocks, told(self.schema.columns, source), weight_name, sample=keep)
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
@@ -321,6 +333,7 @@ class Model:
 
         unlabelled: list[int] = []
         tally = tally_source(batches(), plan)
+        warn_of_gaps(tally)
         if any(unlabelled):
             said = f"{sum(unlabelled):,} rows have no {plan.target!r}: they were not counted"
             warnings.warn(said, LikelyWarning, stacklevel=3)
@@ -353,19 +366,22 @@ class Model:
         return f"<Model of {self.schema.target.name!r}: {size}>"
 
 
+def _with_older_stage(whole: Model, *parts: Model) -> Model:
+    """A sum that has no rows to be calibrated on: it keeps the calibration of the part that has counted more rows."""
+    fitted = [p for p in parts if p.classes == whole.classes and (p.calibration is not None or p.stages)]
+    if not fitted:
+        raise UsageError(f"the models have other classes, and the calibration has to be fitted again: {NO_ROWS}")
+    best = max(fitted, key=lambda part: part.tally.rows)
+    said = "one of the models holds no rows: their sum holds none, and keeps the calibration of the one with more rows"
+    warnings.warn(said, LikelyWarning, stacklevel=3)
+    kept = best.calibration and best.calibration.without_forgotten(whole.schema)
+    return replace(whole, tally=whole.tally.without_rows({}), stages=best.stages, calibration=kept)
+
+
 def with_room(tally: Tally, prior: Priors) -> Tally:
     """The tally with room for the values that a prior speaks of, though no row has shown them yet."""
     prior.check(tally.blocks)
     return tally.with_values(prior.named(tally.schema, tally.blocks))
-
-
-def _told(schema: Schema, source: Source) -> tuple[Column, ...]:
-    """The columns of a schema; those of which no cell was seen yet hold what they hold in the first rows of a source."""
-    first = next(iter(source.batches()), None) if any(column.guessed for column in schema.columns) else None
-    if first is None:
-        return schema.columns
-    kinds = {c.name: first.kind(c.name)[0] for c in schema.columns if c.guessed and c.name in first.names}
-    return tuple(replace(c, kind=kind, guessed=False) if (kind := kinds.get(c.name)) else c for c in schema.columns)
 
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:

@@ -19,7 +19,8 @@ from likely.bayes.rule import normalise
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.engines.shares import count_given, log_joint
-from likely.families import Categorical, Gaussian, Text
+from likely.errors import UsageError
+from likely.families import Binned, Categorical, Gaussian, Text
 from likely.model import Model, with_room
 from likely.prior import MEstimate, Priors, Pseudocount
 from likely.schema import CATEGORY
@@ -159,6 +160,7 @@ def _said(model: Model, parts: Iterable[em.Part], held: bool = False) -> list[Ar
 def hidden_plan(plan: Plan) -> Plan:
     """The plan as EM counts it: families that need labels give way to those that do not."""
     kinds = {column.name: column.kind for column in plan.columns}
+    asked = {column.name for column in plan.columns if column.reason.endswith("as asked for")}
     blocks = []
     for block in plan.blocks:
         made: Any = block.family
@@ -167,10 +169,20 @@ def hidden_plan(plan: Plan) -> Plan:
             made = replace(made, kind="multinomial", counts=made.adds, length="l2")
         elif isinstance(made, Text):
             made = em.hidden_text(made)
+        elif isinstance(made, Binned) and block.columns[0] in asked:
+            refuse_bins_by_label(made, block.name)
         elif not em.countable(made):
             made = Categorical() if kinds[block.columns[0]] == CATEGORY else Gaussian()
         blocks.append(replace(block, family=made))
     return replace(plan, blocks=tuple(blocks))
+
+
+def refuse_bins_by_label(family: Binned, name: str) -> None:
+    """Bins that are cut by the labels move with every round of EM: there is nothing to climb."""
+    if family.cut == "mdl":
+        raise UsageError(
+            f"column {name!r}: bins cut by 'mdl' need a label in every row; choose 'binned', or pass unlabelled='ignore'"
+        )
 
 
 def hidden_priors(prior: Priors, plan: Plan, tally: Tally, spread: Mapping[str, float]) -> Priors:

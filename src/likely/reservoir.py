@@ -80,6 +80,16 @@ class Reservoir:
         picked = {name: x[rows[left]] for name, x in columns.items()}
         return Reservoir(keys[rows[left]], labels[rows[left]], (had - gone)[left], picked, self.limit)
 
+    def in_common(self, other: Reservoir) -> tuple[float, float]:
+        """The weight of the other's rows that are here too, and of those that could be: the keys of which all are kept."""
+        limit = min(self.limit, other.limit)
+        parts = [part.take(np.flatnonzero(part.keys < limit)) for part in (self, other)]
+        keys, labels, _, columns = _concatenated(parts)
+        here = np.append(parts[0].weights, np.zeros(len(parts[1])))
+        there = np.append(np.zeros(len(parts[0])), parts[1].weights)
+        _, (here, there), _ = lowest(keys, [here, there], max(len(keys), 1), _picker(labels, columns))
+        return float(np.minimum(here, there).sum()), float(there.sum())
+
     def __mul__(self, factor: float) -> Reservoir:
         return (
             replace(self, weights=self.weights * factor) if factor else replace(self.take(np.zeros(0, int)), limit=OPEN)

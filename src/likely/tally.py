@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, UsageError
 from likely.families import Binomial, Block, Encoded, counted_alike
+from likely.families.histogram import Histogram
 from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
+from likely.families.words import Words
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY, Column, Schema
 
@@ -61,7 +63,7 @@ class Tally:
         statistics: dict[Block, Statistic] = {}
         for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
             try:
-                if not (kept and isinstance(x, Moments | Scatter)):
+                if not (kept and isinstance(x, Moments | Scatter)) or _holds_expected(block, a, x):
                     statistics[block] = x - y
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
@@ -175,6 +177,43 @@ class Tally:
         sample = None if self.sample is None else self.sample.without(name)
         return replace(self, schema=schema, blocks=blocks, statistics=statistics, sample=sample)
 
+    def counted_the_same(self, other: Tally) -> bool:
+        """Whether the other has counted the same: from equal rows, in any order."""
+        if self.rows != other.rows:
+            return False
+        try:
+            a, b = self._aligned(other)
+        except UsageError:
+            return False
+        pairs = zip(a.statistics, b.statistics, strict=True)
+        return np.allclose(a.classes, b.classes, rtol=1e-9) and all(x == y or _close(x, y) for x, y in pairs)
+
+    def in_common(self, other: Tally) -> tuple[float, float, float]:
+        """How many of the other's rows are among those kept here, of how many; and the share of rows here that repeat."""
+        a, b = self._aligned(other)
+        if a.sample is None or b.sample is None:
+            return 0.0, 0.0, 1.0
+        single = float((a.sample.weights <= 1.0).sum())
+        return *a.sample.in_common(b.sample), 1.0 - single / max(float(a.sample.weights.sum()), 1.0)
+
+    @property
+    def rows_kept(self) -> int:
+        """How many rows of the table, or documents, are inside for what is fitted on top of the counts."""
+        documents = [len(s.sample) for s in self.statistics if isinstance(s, Words) and s.sample is not None]
+        return max([0 if self.sample is None else len(self.sample), *documents])
+
+    def without_rows(self, edges: Mapping[str, Array]) -> Tally:
+        """The same counts without rows and documents; numbers are told apart no further than bins with these edges need."""
+        statistics: list[Any] = []
+        for block, statistic in zip(self.blocks, self.statistics, strict=True):
+            if isinstance(statistic, Words):
+                statistics.append(statistic.without_sample())
+            elif isinstance(statistic, Histogram) and block.name in edges:
+                statistics.append(statistic.coarse(edges[block.name]))
+            else:
+                statistics.append(statistic)
+        return replace(self, statistics=tuple(statistics), sample=None)
+
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
         one, two = self.taught_by(other), other.taught_by(self)
@@ -239,6 +278,22 @@ class Tally:
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _close(x: Statistic, y: Statistic) -> bool:
+    """Whether two statistics differ by no more than the order of their sums explains."""
+    if not isinstance(x, Counts | Moments | Scatter):
+        return False
+    pairs = [(array, y.arrays()[name]) for name, array in x.arrays().items()]
+    return all(np.allclose(a, b, rtol=1e-9, atol=1e-12 * float(np.abs(a).max(initial=0.0))) for a, b in pairs)
+
+
+def _holds_expected(block: Block, tally: Tally, statistic: Moments | Scatter) -> bool:
+    """Whether rows with missing cells were counted by what is expected of them, which no row that is kept can tell."""
+    if isinstance(statistic, Moments) or tally.sample is None:
+        return False
+    whole = float(_counted_again(block, tally.schema, tally.sample).weight().sum())
+    return float(statistic.n.sum()) > whole * (1 + 1e-9)
 
 
 def _counted_again(block: Block, schema: Schema, sample: Reservoir) -> Statistic:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
-from likely.doorway import in_turn, labelled, refuse_hidden, shared_out
+from likely.doorway import in_turn, labelled, refuse_hidden, refuse_without_rows, shared_out
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
@@ -45,6 +45,8 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         A regular expression of your own. None is `(?u)\b\w\w+\b`, compiled.
     lowercase : bool, default=True
         Whether case is ignored.
+    keep_rows : bool, default=True
+        Whether `model_` holds a sample of the documents to be calibrated on again after `partial_fit`; False removes it.
 
     Attributes
     ----------
@@ -65,12 +67,14 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         ngrams: tuple[int, int] = (1, 1),
         token_pattern: str | None = None,
         lowercase: bool = True,
+        keep_rows: bool = True,
     ) -> None:
         self.kind = kind
         self.smoothing = smoothing
         self.ngrams = ngrams
         self.token_pattern = token_pattern
         self.lowercase = lowercase
+        self.keep_rows = keep_rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these documents, and none from before; where some labels are None, those documents by their shares (EM).
@@ -99,6 +103,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         with in_turn(self):
             before: Model | None = getattr(self, "model_", None)
             if before is None:
+                refuse_without_rows(self)
                 self._believe(self._model(tally).recalibrate())
             else:
                 self._believe(before.recounted(before.tally + tally))
@@ -140,6 +145,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         return Model(tally, priors(self.smoothing, None, tally.schema.classes), missing=())
 
     def _believe(self, model: Model) -> None:
+        model = model if self.keep_rows else model.without_rows()
         self.__dict__.update(model_=model, classes_=labels_array(model.classes))  # at once: another thread may look
 
     def _posterior(self, X: Any) -> Posterior:

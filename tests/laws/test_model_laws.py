@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import likely
 from likely import kernels
-from strategies import TIES, cases, possible, quietly, smoothings, strange_rows
+from strategies import TIES, possible, quietly, smoothings, strange_rows, whole_cases
 
 
-@given(cases(), st.data())
+@given(whole_cases(), st.data())
 def test_posteriors_sum_to_one_and_are_finite_on_any_row(case, data):
     model = case.learn()
     rows = [data.draw(strange_rows(case)) for _ in range(4)]
@@ -26,14 +26,14 @@ def test_posteriors_sum_to_one_and_are_finite_on_any_row(case, data):
     assert {type(label) for label in posterior.labels.tolist()} <= {type(label) for label in case.classes}
 
 
-@given(cases(smoothing=st.sampled_from([1.0, 0.5])), st.data())
+@given(whole_cases(smoothing=st.sampled_from([1.0, 0.5])), st.data())
 def test_with_smoothing_no_class_that_was_seen_is_ruled_out_by_an_ordinary_row(case, data):
     model = case.learn(class_prior=1.0)
     row = {name: data.draw(st.sampled_from([*case.columns[name], None])) for name in case.features}
     assert np.isfinite(model.posterior(possible(row)).log_joint).all()
 
 
-@given(cases())
+@given(whole_cases())
 def test_a_row_of_missing_cells_has_the_prior_for_its_posterior(case):
     model = case.learn()
     posterior = model.posterior([dict.fromkeys(case.features)])
@@ -41,7 +41,7 @@ def test_a_row_of_missing_cells_has_the_prior_for_its_posterior(case):
     np.testing.assert_allclose(posterior.probabilities[0], shares, rtol=1e-9)
 
 
-@given(cases(), st.data())
+@given(whole_cases(), st.data())
 def test_the_ledger_adds_up_to_the_log_joint_exactly(case, data):
     model = case.learn()
     row = data.draw(strange_rows(case))
@@ -58,7 +58,7 @@ def test_the_ledger_adds_up_to_the_log_joint_exactly(case, data):
     assert sorted(n for e in ledger.entries for n in e.columns) == sorted(case.features)
 
 
-@given(cases(), st.data())
+@given(whole_cases(), st.data())
 def test_a_ledger_prints_and_becomes_plain_data(case, data):
     import json
 
@@ -69,7 +69,7 @@ def test_a_ledger_prints_and_becomes_plain_data(case, data):
     assert len(plain["evidence"]) == len(ledger.entries)
 
 
-@given(cases(), smoothings, st.sampled_from(["same", None, 1.0, "even"]), st.sampled_from(TIES))
+@given(whole_cases(), smoothings, st.sampled_from(["same", None, 1.0, "even"]), st.sampled_from(TIES))
 def test_relearning_equals_learning_anew(case, smoothing, class_prior, tie):
     families = {
         key: likely.Gaussian(tie=tie) if isinstance(f, likely.Gaussian) else f for key, f in case.families.items()
@@ -89,7 +89,7 @@ def test_relearning_equals_learning_anew(case, smoothing, class_prior, tie):
     np.testing.assert_array_equal(relearned.posterior(case.columns).log_joint, anew.posterior(case.columns).log_joint)
 
 
-@given(cases())
+@given(whole_cases())
 def test_saving_and_loading_is_the_identity(tmp_path_factory, case):
     model = case.learn()
     path = tmp_path_factory.mktemp("model") / "m.likely"
@@ -108,7 +108,7 @@ def test_saving_and_loading_is_the_identity(tmp_path_factory, case):
     assert Path(again).read_bytes() == path.read_bytes()
 
 
-@given(cases())
+@given(whole_cases())
 def test_one_row_is_a_batch_of_one(case):
     model = case.learn()
     together = model.posterior(case.columns)
@@ -117,7 +117,7 @@ def test_one_row_is_a_batch_of_one(case):
         np.testing.assert_allclose(alone.log_joint[0], together.log_joint[i], rtol=1e-12, atol=1e-12)
 
 
-@given(cases(), st.data())
+@given(whole_cases(), st.data())
 def test_the_prior_of_the_classes_moves_every_row_by_the_same_log_ratio(case, data):
     shares = data.draw(st.lists(st.integers(1, 9), min_size=len(case.classes), max_size=len(case.classes)))
     given_shares = {label: n / sum(shares) for label, n in zip(case.classes, shares, strict=True)}
@@ -128,7 +128,7 @@ def test_the_prior_of_the_classes_moves_every_row_by_the_same_log_ratio(case, da
     np.testing.assert_allclose(b, a + expected, rtol=1e-9, atol=1e-9)
 
 
-@given(cases(kinds=("category",), weighted=False), st.data())
+@given(whole_cases(kinds=("category",), weighted=False), st.data())
 def test_a_joint_table_of_one_column_is_the_column(case, data):
     """Modelled together with nothing else, a column says what it says alone."""
     assume(all(isinstance(v, str) for name in case.features for v in case.columns[name] if v is not None))
@@ -139,7 +139,7 @@ def test_a_joint_table_of_one_column_is_the_column(case, data):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@given(cases(kinds=("number",), smoothing=st.just(1.0)), st.data())
+@given(whole_cases(kinds=("number",), smoothing=st.just(1.0)), st.data())
 def test_a_joint_gaussian_of_one_column_is_the_column(case, data):
     tie = data.draw(st.sampled_from([None, "class"]))
     assume(all(any(v is not None for v in case.columns[name]) for name in case.features))
@@ -149,7 +149,9 @@ def test_a_joint_gaussian_of_one_column_is_the_column(case, data):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@given(cases(kinds=("table", "joint", "values"), max_blocks=1, smoothing=st.sampled_from([0, 0.5, 1.0])), st.data())
+@given(
+    whole_cases(kinds=("table", "joint", "values"), max_blocks=1, smoothing=st.sampled_from([0, 0.5, 1.0])), st.data()
+)
 def test_a_missing_category_of_a_block_is_summed_out(case, data):
     """P(rest | class) = Σ P(value, rest | class) over the known values, whatever the rest of the block is."""
     model = case.learn(class_prior=[1 / len(case.classes)] * len(case.classes))
@@ -165,7 +167,7 @@ def test_a_missing_category_of_a_block_is_summed_out(case, data):
     np.testing.assert_allclose(np.exp(whole), np.exp(parts).sum(0), rtol=1e-9)
 
 
-@given(cases(kinds=("joint",), max_blocks=1, smoothing=st.just(1.0)), st.data())
+@given(whole_cases(kinds=("joint",), max_blocks=1, smoothing=st.just(1.0)), st.data())
 def test_missing_numbers_of_a_joint_gaussian_are_integrated_out(case, data):
     from scipy.stats import multivariate_normal
 

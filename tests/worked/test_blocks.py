@@ -18,14 +18,17 @@ PAIRS = {
 
 
 def pair_shares(smoothing=1.0):
-    """P(a, b | class) by hand; the row that misses a cell is not counted in the table."""
-    counts = {1: {("x", "u"): 1, ("x", "v"): 1, ("z", "u"): 1}, 2: {("z", "u"): 1, ("x", "u"): 1}}
+    """P(a, b | class) by hand; the row (?, v) is shared out between x and z, which in class 2 are alike."""
+    counts = {
+        1: {("x", "u"): 1, ("x", "v"): 1, ("z", "u"): 1},
+        2: {("z", "u"): 1, ("x", "u"): 1, ("x", "v"): 0.5, ("z", "v"): 0.5},
+    }
     whole = {k: sum(c.values()) + 4 * smoothing for k, c in counts.items()}
     return {k: {(a, b): (counts[k].get((a, b), 0) + smoothing) / whole[k] for a in "xz" for b in "uv"} for k in (1, 2)}
 
 
 def test_a_joint_table_marginalises_missing_coordinates():
-    model = likely.learn(PAIRS, "y", joint=[("a", "b")])
+    model = quietly(likely.learn, PAIRS, "y", joint=[("a", "b")])
     share = pair_shares()
     rows = [{"a": "x", "b": "u"}, {"a": "x", "b": None}, {"a": None, "b": "v"}, {"a": None, "b": None}]
     expected = [[0.5 * math.fsum(p for (a, b), p in share[k].items() if row["a"] in (a, None) and row["b"] in (b, None))
@@ -34,9 +37,9 @@ def test_a_joint_table_marginalises_missing_coordinates():
 
 
 def test_an_unseen_coordinate_has_its_imagined_rows_whichever_column_it_is_in():
-    model = likely.learn(PAIRS, "y", joint=[("a", "b")])
+    model = quietly(likely.learn, PAIRS, "y", joint=[("a", "b")])
     rows = [{"a": "new", "b": "u"}, {"a": "x", "b": "new"}, {"a": "new", "b": None}, {"a": None, "b": "new"}]
-    one, two = 1 / 7, 1 / 6  # a cell that no row shows, in class 1 and class 2
+    one, two = 1 / 7, 1 / 7  # a cell that no row shows, in class 1 and class 2
     expected = 0.5 * np.array([[one, two], [one, two], [2 * one, 2 * two], [2 * one, 2 * two]])
     np.testing.assert_allclose(np.exp(model.posterior(rows).log_joint), expected, rtol=1e-12)
 
@@ -136,11 +139,18 @@ def test_a_value_that_one_class_never_shows_has_that_classs_own_gaussian():
     assert empty["mean"] == pytest.approx([np.mean([3, 5, 6, 9])])
 
 
-def test_a_class_without_a_whole_row_of_a_block_believes_what_all_rows_say():
-    data = {"a": [1.0, 3.0, 2.0, None, 5.0], "b": [2.0, 1.0, 7.0, 4.0, None], "y": ["k", "k", "k", "m", "m"]}
+def test_a_class_without_a_whole_row_of_a_block_is_filled_in_or_believes_what_all_rows_say():
+    """Of class m each column was seen once, of class n only one: nothing says where the other lies."""
+    data = {
+        "a": [1.0, 3.0, 2.0, None, 5.0, None],
+        "b": [2.0, 1.0, 7.0, 4.0, None, 9.0],
+        "y": ["k", "k", "k", "m", "m", "n"],
+    }
     model = quietly(likely.learn, data, "y", families=likely.Joint())
-    lonely = next(r for r in model.parameters["a with b"] if r["class"] == "m")
-    assert lonely["mean"] == pytest.approx([2.0, 10 / 3])
+    rows = {r["class"]: r for r in model.parameters["a with b"]}
+    assert rows["m"]["count"] == pytest.approx(2.0)
+    assert rows["m"]["mean"] == pytest.approx([5.0, 4.0], abs=1e-3)
+    assert rows["n"]["count"] == 0
 
 
 def test_a_block_whose_rows_all_miss_a_cell_says_nothing():
@@ -161,15 +171,16 @@ GAPPY = {
 @pytest.mark.parametrize("block", [("c", "d"), ("x", "z"), ("c", "x"), ("x", "c", "z")])
 @pytest.mark.parametrize("gap", [0, 1])
 def test_a_part_that_misses_a_whole_column_of_a_block_counts_nothing_there(block, gap):
-    """Whichever kind the column turns out to be, and in whichever order the parts are added."""
+    """Whichever kind the column turns out to be, and in whichever order the parts are added; whole rows are counted."""
     lacking = {name: column[6:] for name, column in GAPPY.items()} | {block[gap]: [None] * 6}
     full = {name: column[:6] for name, column in GAPPY.items()}
     both = {name: [*full[name], *lacking[name]] for name in GAPPY}
     settings = {"joint": [block], "families": {n: "categorical" for n in "cd" if n not in block}}
-    whole, part, gone = (quietly(likely.learn, data, "y", **settings) for data in (both, full, lacking))
-    for model in (part + gone, gone + part, part.update(lacking)):
-        same(model.tally, whole.tally)
-    same((whole.tally - gone.tally).pruned(), part.tally)
+    part, gone = (quietly(likely.learn, data, "y", **settings) for data in (full, lacking))
+    whole = quietly(part.count, both)
+    for model in (part + gone, gone + part, quietly(part.update, lacking)):
+        same(model.tally, whole)
+    same((whole - gone.tally).pruned(), part.tally)
     assert np.isfinite(gone.posterior(lacking).log_joint).all()
 
 
@@ -212,12 +223,12 @@ def test_parts_that_each_lack_another_column_of_a_block_add_up_to_the_whole(sett
     parts[1]["c"] = [None, None]
     whole["c"] = ["p", "q", None, None]  # no row shows both: nothing is counted, but the kinds are known
     settings = settings | {"joint": [("c", "x")], "classes": ["a", "b"]}
-    expected = quietly(likely.learn, whole, "y", **settings)
     one, two = (quietly(likely.learn, part, "y", **settings) for part in parts)
+    expected = quietly(one.count, whole)
     one.save(tmp_path / "one.likely")
     for made in (one + two, two + one, likely.load(tmp_path / "one.likely") + two, one.update(parts[1])):
         assert [(c.name, c.kind) for c in made.schema.columns] == [("c", "category"), ("x", "number")]
         assert made.schema == expected.schema
-        np.testing.assert_array_equal(made.tally.classes, expected.tally.classes)
+        np.testing.assert_array_equal(made.tally.classes, expected.classes)
         full = quietly(made.update, {"c": ["p", "q"], "x": [4.0, 5.0], "y": ["a", "b"]})
         assert full.tally.statistics[0].weight().sum() == 2

@@ -13,6 +13,7 @@ from likely.cli.door import MEANINGS, Door
 from likely.cli.learning import forget, learn, merge, update
 from likely.cli.sequencing import sequences
 from likely.cli.showing import completion, examples, inspect
+from likely.cli.stripping import strip
 
 __all__ = ["main"]
 
@@ -38,6 +39,7 @@ for command in (
     update,
     forget,
     merge,
+    strip,
     inspect,
     examples,
     completion,

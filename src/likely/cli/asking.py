@@ -171,15 +171,22 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
 @click.command(short_help="Judge a model on rows with known labels.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
+@click.option(
+    "--folds", type=click.IntRange(min=2), help="Learn from DATA anew as MODEL was, and judge over so many folds."
+)
+@click.option("--groups", metavar="COLUMN", help="Judge over folds that keep the rows of one value of COLUMN together.")
 @missing_option
 @reading_options
 @json_option
 @click.pass_obj
-def evaluate(terminal: Terminal, /, model: str, data: str, **given: Any) -> None:
-    """Judge MODEL on DATA, rows with known labels that it has not learned from.
+def evaluate(
+    terminal: Terminal, /, model: str, data: str, folds: int | None, groups: str | None, **given: Any
+) -> None:
+    """Judge MODEL on DATA, rows with known labels; it says so if they are rows that it has learned from.
 
-    Prints accuracy, log loss, Brier score, calibration error, the figures of each class and who was taken for whom. To
-    judge by cross-validation instead, learn with --folds.
+    Prints accuracy, log loss, Brier score, calibration error and AUC, what the class frequencies alone would reach, the
+    figures of each class and who was taken for whom. With --folds or --groups the settings of MODEL are judged by
+    cross-validation on DATA instead.
     """
     from likely.evaluate import evaluate as judge
     from likely.model import load
@@ -188,6 +195,6 @@ def evaluate(terminal: Terminal, /, model: str, data: str, **given: Any) -> None
         known = load(model_path)
         source, reading = options.opened(path, known.reading, options.how_read(given))
         with terminal.progress("judging") as progress:
-            figures = judge(known, source, progress=progress)
+            figures = judge(source, model=known, folds=folds, groups=groups, progress=progress)
         terminal.list_rejects(reading.rejects)
     terminal.result(figures.to_dict(), lambda: describe.show_evaluation(terminal, figures))

@@ -32,6 +32,8 @@ def model(known: Model) -> dict[str, Any]:
     return {
         "target": known.schema.target.name,
         "rows": known.tally.rows,
+        "rows_inside": known.tally.rows_kept,
+        "can_recalibrate": not known.frozen,
         "classes": known.parameters[known.schema.target.name],
         "columns": columns,
         "taken_as_missing": {c.name: dict(c.taken) for c in (known.schema.target, *known.schema.columns) if c.taken},
@@ -44,6 +46,14 @@ def model(known: Model) -> dict[str, Any]:
             "free_without_independence": counts.free_without_independence,
         },
     }
+
+
+def rows_inside(report: dict[str, Any], remedy: str) -> str:
+    """Whether the model file holds rows of the table, and how not to."""
+    if report["rows_inside"]:
+        return f"It holds {report['rows_inside']:,} different rows as they are, to be calibrated on again: {remedy}"
+    later = "" if report["can_recalibrate"] else "; the calibration cannot be fitted again"
+    return f"It holds counts and no rows of the table{later}"
 
 
 def _calibration(known: Model) -> dict[str, Any]:
@@ -165,13 +175,19 @@ def _cell(key: str, value: Any) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def show_evaluation(terminal: Terminal, figures: Evaluation) -> None:
-    """The figures, the figures of each class, and who was taken for whom."""
+def show_figures(terminal: Terminal, figures: Evaluation) -> None:
+    """The figures, and those of each class."""
     terminal.line(str(figures))
     terminal.line()
-    rows = [[str(row["class"]), row["rows"], row["precision"], row["recall"], row["f1"]] for row in figures.per_class]
-    terminal.table(["class", "rows", "precision", "recall", "F1"], rows)
+    names = ("rows", "precision", "recall", "f1", "auc")
+    rows = [[str(row["class"]), *(row[name] for name in names)] for row in figures.per_class]
+    terminal.table(["class", "rows", "precision", "recall", "F1", "AUC"], rows)
     terminal.line()
+
+
+def show_evaluation(terminal: Terminal, figures: Evaluation) -> None:
+    """The figures, the figures of each class, and who was taken for whom."""
+    show_figures(terminal, figures)
     some = figures.classes[:MOST_CLASSES]
     head = ["true class", *(f"said {label}" for label in some)]
     lines = zip(some, figures.confusion, strict=False)

@@ -99,6 +99,11 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
 @click.option("--engine", default="auto", show_default=True, metavar="NAME", help="What counts: auto or memory.")
 @click.option("--folds", type=click.IntRange(min=2), help="Judge the model by cross-validation over so many folds.")
 @click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="With --folds: a column whose rows of one value stay in one fold; it is not learned.",
+)
+@click.option(
     "--unlabelled",
     default="auto",
     show_default=True,
@@ -107,12 +112,19 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
     "aside, never, refused, or always, each weighing so much of a labelled row (0 to 1).",
 )
 @options.convergence_option
+@click.option(
+    "--no-rows",
+    is_flag=True,
+    help="Write the same model without the sample of rows (up to 40,000) that a default model holds to be calibrated on "
+    "again after updates.",
+)
 @reading_options
 @json_option
 @click.pass_obj
 def learn(
-    terminal: Terminal, /, data: str, output: str | None, folds: int | None, class_prior: Sequence[str], **given: Any
-) -> None:
+    terminal: Terminal, /, data: str, output: str | None, folds: int | None, class_prior: Sequence[str],
+    no_rows: bool, **given: Any,
+) -> None:  # fmt: skip
     """Learn a model of one column of DATA and write it to a file.
 
     DATA is a CSV, TSV, Parquet, JSON, JSON lines or Arrow file, a glob in quotes, or - for standard input; or a folder
@@ -120,12 +132,13 @@ def learn(
     column was taken for and why, and which columns were left out.
     """
     destination = output or default_output(data)
-    to_stdout = _checked(destination, [data], terminal)
+    to_stdout = checked(destination, [data], terminal)
     with options.as_file(data, terminal) as path:
         source, reading = options.opened_with(path, given)
         model, figures = _learned(terminal, source, class_prior, folds, given)
         reading.check_memory()
-        digest = _save(model, destination, to_stdout)
+        model = model.without_rows() if no_rows else model
+        digest = save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
     report = describe.model(model) | {"data": data, "model": destination, "digest": digest}
     if figures:
@@ -142,7 +155,11 @@ def _learned(
 ) -> tuple[Model, Evaluation | None]:
     from likely.learn import learn as learn_from
 
-    target = given.pop("target")
+    target, groups = given.pop("target"), given.pop("groups")
+    if groups is not None:
+        if folds is None:
+            raise UsageError("--groups says how rows are dealt out to folds: name their number with --folds")
+        given["ignore"] = (*given["ignore"], groups)
     settings = options.as_for_learn(given) | {
         "unlabelled": options.unlabelled(given["unlabelled"]),
         "classes": options.names(given["classes"]) if given["classes"] else (),
@@ -158,7 +175,7 @@ def _learned(
 
     with terminal.progress("judging") as progress:
         judged = {name: value for name, value in settings.items() if name in SETTINGS}
-        return model, evaluate(judged, source, target=target, folds=folds, progress=progress)
+        return model, evaluate(source, target=target, folds=folds, groups=groups, progress=progress, **judged)
 
 
 def default_output(data: str) -> str:
@@ -168,7 +185,7 @@ def default_output(data: str) -> str:
     return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
 
 
-def _checked(destination: str, inputs: Sequence[str], terminal: Terminal, replaceable: Sequence[str] = ()) -> bool:
+def checked(destination: str, inputs: Sequence[str], terminal: Terminal, replaceable: Sequence[str] = ()) -> bool:
     """Whether the model goes to standard output; refused if it would replace anything but a model."""
     outputs.check({"-o": destination}, inputs, replaceable=replaceable)
     outputs.check_model("-o", destination)
@@ -178,7 +195,7 @@ def _checked(destination: str, inputs: Sequence[str], terminal: Terminal, replac
 Done = TypeVar("Done")
 
 
-def _until_saved(work: Callable[[], Done]) -> Done:
+def until_saved(work: Callable[[], Done]) -> Done:
     """Read, change and save a model; again from the start when another process has replaced the file meanwhile."""
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(ChangedError):
@@ -186,7 +203,7 @@ def _until_saved(work: Callable[[], Done]) -> Done:
     return work()
 
 
-def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
+def save(model: Model, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
     """The model in its file, or on standard output, and the digest of it."""
     if not to_stdout:
         return model.save(destination, replacing=replacing)
@@ -200,7 +217,8 @@ def _save(model: Model, destination: str, to_stdout: bool, replacing: str | None
     return digest
 
 
-def _called(path: str) -> str:
+def called(path: str) -> str:
+    """What a path is called in a message."""
     return "standard output" if path == "-" else path
 
 
@@ -210,9 +228,9 @@ def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], figu
     describe.show_classes(terminal, report)
     describe.show_columns(terminal, report)
     if figures:
-        terminal.line(str(figures))
-        terminal.line()
-    terminal.line(f"Model written to {_called(report['model'])} (sha256 {report['digest'][:12]}…)")
+        describe.show_figures(terminal, figures)
+    terminal.line(f"Model written to {called(report['model'])} (sha256 {report['digest'][:12]}…)")
+    terminal.line(describe.rows_inside(report, "--no-rows learns the same model without them"))
 
 
 def _change(
@@ -229,7 +247,7 @@ def _change(
     from likely.model import load_with_digest
 
     destination = output or model
-    to_stdout = _checked(destination, [model, data], terminal, replaceable=[model])
+    to_stdout = checked(destination, [model, data], terminal, replaceable=[model])
     in_place, how = outputs.same_place(destination, model), options.how_read(given)
     with options.as_file(model, terminal) as model_path, options.as_file(data, terminal) as path:
 
@@ -239,9 +257,9 @@ def _change(
             after = getattr(before, verb)(source, weights=weights)
             after = after.recalibrate() if recalibrate else after
             reading.check_memory()
-            return before, after, _save(after, destination, to_stdout, digest if in_place else None), reading
+            return before, after, save(after, destination, to_stdout, digest if in_place else None), reading
 
-        before, after, new_digest, reading = _until_saved(changed)
+        before, after, new_digest, reading = until_saved(changed)
         terminal.list_rejects(reading.rejects)
     document = {
         "data": data,
@@ -252,6 +270,7 @@ def _change(
         "classes": list(after.classes),
         "new_classes": [c for c in after.classes if c not in before.classes],
         "stale": after.stale,
+        "can_recalibrate": not after.frozen,
     }
     terminal.result(document, lambda: _show_changed(terminal, document))
 
@@ -259,10 +278,12 @@ def _change(
 def _show_changed(terminal: Terminal, report: dict[str, Any]) -> None:
     before, after = report["rows_before"], report["rows_after"]
     done = f"Counted {after - before:,}" if after >= before else f"Forgot {before - after:,}"
-    terminal.line(f"{done} rows of {report['data']}; {after:,} rows are in {_called(report['model'])} now")
+    terminal.line(f"{done} rows of {report['data']}; {after:,} rows are in {called(report['model'])} now")
     for label in report["new_classes"]:
         terminal.line(f"New class: {label}")
-    if report["stale"]:
+    if report["stale"] and not report["can_recalibrate"]:
+        terminal.line("The calibration is from before these rows, and the model holds no rows to fit it again")
+    elif report["stale"]:
         terminal.line("The calibration is from before these rows: --recalibrate fits it again, without the old data")
 
 
@@ -342,7 +363,7 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
 
     if len(models) < 2:
         raise UsageError("merge needs two models or more")
-    to_stdout = _checked(output, models, terminal, replaceable=models)
+    to_stdout = checked(output, models, terminal, replaceable=models)
     with contextlib.ExitStack() as stack:
         paths = [stack.enter_context(options.as_file(name, terminal)) for name in models]
         own = next((i for i, name in enumerate(models) if outputs.same_place(output, name)), None)
@@ -350,9 +371,9 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
         def merged() -> tuple[Model, str]:
             loaded = [load_with_digest(path) for path in paths]
             whole = _sum(terminal, models, [model for model, _ in loaded])
-            return whole, _save(whole, output, to_stdout, None if own is None else loaded[own][1])
+            return whole, save(whole, output, to_stdout, None if own is None else loaded[own][1])
 
-        whole, digest = _until_saved(merged)
+        whole, digest = until_saved(merged)
     document = {
         "model": output,
         "merged": list(models),
@@ -363,6 +384,6 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
     terminal.result(
         document,
         lambda: terminal.line(
-            f"Merged {len(models)} models into {_called(output)}: {whole.tally.rows:,} rows, {len(whole.classes)} classes"
+            f"Merged {len(models)} models into {called(output)}: {whole.tally.rows:,} rows, {len(whole.classes)} classes"
         ),
     )

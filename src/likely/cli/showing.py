@@ -114,6 +114,7 @@ def _show_model(terminal: Terminal, report: dict[str, Any]) -> None:
     naive = f" ({without:,} if no column were independent)" if without is not None else ""
     terminal.line(f"free parameters  {counts['free']:,}{naive}")
     terminal.line(f"size             {report['bytes']:,} bytes")
+    terminal.line(describe.rows_inside(report, f"`likely strip {report['model']}` removes them"))
     terminal.line(f"sha256           {report['digest']}")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from likely.errors import UsageError
 from likely.families.base import Family, Imagined, Parameters, imagined_rows
+from likely.families.binned import Binned
 from likely.families.categorical import Bernoulli, Categorical
 from likely.families.counting import Binomial, Multinomial, Poisson
 from likely.families.forms import Lookup
@@ -35,6 +36,9 @@ def log_density(
         return _weighed(imagined_rows(prior, (False, True), statistic.seen), form.slope[::-1].T)
     if isinstance(family, Multinomial):
         return _weighed(imagined_rows(prior, [c.name for c in columns], statistic.seen), form.slope.T)
+    if isinstance(family, Binned):  # cut by all rows together, so that the bins stay where they are
+        bins = len(form.table) - 2
+        return _weighed(np.broadcast_to(prior.pseudocounts(range(bins)), (form.table.shape[1], bins)), form.table[:-2].T)
     if isinstance(family, Poisson):
         return _rates(statistic.seen, prior.rows, form)
     if isinstance(family, Gaussian):

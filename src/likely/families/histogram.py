@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from likely.families.statistics import Array, Index, subtract_counts
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
+COARSE = 4096  # cells over the range of the bins, where numbers are not to be told apart
 DENSE = 1 << 16  # places that may always be laid out side by side
 Keys = NDArray[np.int64]
 SIGN = np.int64(-(1 << 63))
@@ -134,7 +135,8 @@ class Histogram:
         first = np.arange(1, len(mass))
         if len(mass) > bins:
             before = np.concatenate([[0.0], np.cumsum(mass)])
-            cuts = np.searchsorted(before, before[-1] * np.arange(1, bins) / bins, side="right") - 1
+            # A weight that was shared out among classes sums to itself only nearly: it is not to move an edge.
+            cuts = np.searchsorted(before - 1e-12 * before[-1], before[-1] * np.arange(1, bins) / bins, side="right") - 1
             first = np.unique(cuts[cuts > 0])
         return self.between(first)
 
@@ -159,14 +161,28 @@ class Histogram:
         return low / 2 + high / 2 if self.level else low
 
     def centres(self, edges: Array) -> Array:
-        """The mean of the numbers between the edges; where there are none, the number half way."""
-        x, mass = self.middles(), self.seen.sum(0)
-        place = np.searchsorted(edges, x, side="right")
+        """The mean of the numbers between the edges; where there are none, the number half way.
+
+        The numbers are rounded as a model without rows holds them, so that both give the same parameters.
+        """
+        place, mass = np.searchsorted(edges, self.middles(), side="right"), self.seen.sum(0)
+        level = max(self.level, _coarse_level(edges))
+        x = Histogram(self.seen, self.keys >> (level - self.level), level).middles()
         weight = np.bincount(place, mass, len(edges) + 1)
         scale = max(float(np.abs(x).max(initial=0.0)), 1e-300)
         mean = np.bincount(place, mass * (x / scale), len(edges) + 1) / np.maximum(weight, 1e-300) * scale
         ends = np.concatenate([edges[:1], edges, edges[-1:]])
         return np.where(weight > 0, mean, ends[:-1] / 2 + ends[1:] / 2) if len(edges) else mean
+
+    def coarse(self, edges: Array) -> Histogram:
+        """The same histogram in cells of about 1/4,096 of its range, finer where the bins between the edges need it."""
+        bins = np.searchsorted(edges, self.middles(), side="right")
+        for level in range(_coarse_level(edges), self.level, -1):
+            keys = self.keys >> (level - self.level)
+            middles = Histogram(self.seen, keys, level).middles()
+            if np.array_equal(np.searchsorted(edges, middles, side="right"), bins):
+                return self._at(level)
+        return self
 
     def cut(self, edges: Array) -> Array:
         """The weight between the edges: bins × classes."""
@@ -174,6 +190,16 @@ class Histogram:
         out = np.zeros((len(edges) + 1, len(self.seen)))
         np.add.at(out, place, self.seen.T)
         return out
+
+
+def _coarse_level(edges: Array) -> int:
+    """The level at which cells are about 1/4,096 of the range of the bins; 0 where there is no range."""
+    if len(edges) < 2:
+        return 0
+    with np.errstate(over="ignore"):
+        span, widest = edges[-1] / 2 - edges[0] / 2, np.spacing(np.abs(edges).max())
+        cells = 2 * span / COARSE / widest
+    return int(np.clip(np.floor(np.log2(cells)), 0, 51)) if cells > 1 else 0
 
 
 def to_keys(x: Array) -> Keys:

@@ -234,6 +234,10 @@ class Words:
         sample = self.sample and self.sample.renamed(names).known_only()
         return Words(self.vocabulary.keep(kept), self.table[kept], self.documents, sample)
 
+    def without_sample(self) -> Words:
+        """The same counts, and no document."""
+        return self if self.sample is None else Words(self.vocabulary, self.table, self.documents)
+
     def weight(self) -> Array:
         """How much weight was counted: documents per class."""
         return self.documents

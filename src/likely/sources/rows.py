@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 MOST_PAIRS = 1_000
 
 
+def told(columns: tuple[Column, ...], source: Source) -> tuple[Column, ...]:
+    """The same columns; those of which no cell was seen yet hold what they hold in the first rows of a source."""
+    first = next(iter(source.batches()), None) if any(column.guessed for column in columns) else None
+    if first is None:
+        return columns
+    kinds = {c.name: first.kind(c.name)[0] for c in columns if c.guessed and c.name in first.names}
+    return tuple(replace(c, kind=kind, guessed=False) if (kind := kinds.get(c.name)) else c for c in columns)
+
+
 def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: str) -> Batch:
     """The batch with every column asked for; those it has not are refused by name, or taken for missing."""
     names = set(batch.names)
