@@ -120,6 +120,12 @@ def log_density(model: Model) -> float:
     return total
 
 
+def value_name(model: Any) -> str:
+    """What EM climbs: penalised where the priors have a say."""
+    penalised = log_density(model) != 0.0
+    return "penalised log likelihood" if penalised else "log likelihood"
+
+
 def share(model: Model, parts: Iterable[Part], unlabelled: float = 1.0, *, entropy: bool = False) -> Shared:
     """One round over all rows: a tally by shares and the log evidence; hidden rows weigh `unlabelled` each."""
     scorer: Scorer = model.scorer

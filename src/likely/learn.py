@@ -21,7 +21,7 @@ from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
 from likely.planning import plan_for, used_as
 from likely.prior import Priors, priors, textbook
-from likely.schema import NUMBER, Column, in_words
+from likely.schema import CATEGORY, NUMBER, Column, in_words, look_alikes, ordered, say_alike
 from likely.schema import plain as plainly
 from likely.selecting import select as select_columns
 from likely.sources import Batch, Gaps, Reading, Source, for_target, missing_of, open_source, require_rows
@@ -110,11 +110,13 @@ def with_taken(tally: Tally, gaps: Gaps) -> Tally:
 
 
 def _doubts(columns: Sequence[Column], rows: int) -> Iterator[str]:
-    """Columns in which a text was often taken for missing while another that says the same is a value."""
+    """Columns in which a text was taken for missing while another like it is a value, or whose values differ by case alone."""
     for column in columns:
         pair = doubtful(dict(column.taken), column.values, rows)
         if pair:
             yield doubt(column.name, *pair, dict(column.taken)[pair[0]], rows)
+        if alike := look_alikes(column.values):
+            yield say_alike(column.name, alike)
 
 
 def check_unlabelled(given: str | float) -> None:
@@ -263,9 +265,11 @@ def inspect(
 def _taken(batch: Batch, name: str, kind: str | None, gaps: Gaps) -> dict[str, Any]:
     """What was taken for missing in a column, and what is doubtful in that."""
     taken = taken_by_column(gaps.taken, [name]).get(name, {})
-    values = batch.coded(name).values if taken and kind != NUMBER else ()
+    values = batch.coded(name).values if kind == CATEGORY or (taken and kind != NUMBER) else ()
     pair = doubtful(taken, values, batch.rows)
-    return {"taken": taken, "doubt": doubt(name, *pair, taken[pair[0]], batch.rows) if pair else ""}
+    said = doubt(name, *pair, taken[pair[0]], batch.rows) if pair else ""
+    alike = look_alikes(ordered(values)) if kind == CATEGORY else []
+    return {"taken": taken, "doubt": said, "look_alikes": say_alike(name, alike) if alike else ""}
 
 
 def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:

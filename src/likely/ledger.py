@@ -38,6 +38,8 @@ STYLE = (
     ".likely-ledger td:nth-child(n+3){font-variant-numeric:tabular-nums}.likely-text{white-space:pre-wrap}"
 )
 MOST_SHOWN = 20_000  # characters of a text that are shown: of a longer one, its beginning and its strongest words
+MOST_IN_KEY = 20
+WORDS_LISTED = 12
 MOST_WORDS = 100
 CALIBRATION = "(calibration)"  # stands where a column would: the bias that calibration gives to each class
 
@@ -117,18 +119,29 @@ class Ledger:
             "notes": list(self.notes),
         }  # fmt: skip
 
-    def lines(self) -> list[list[str]]:
-        """The ledger as rows of text: what, its value, log P per class, and the flags."""
+    def head(self) -> list[str]:
+        """The heading over `lines`: evidence for a class, or log P(·|class) where the model is of the rows themselves."""
+        weighed = self.log_evidence is None
+        return [_shown(self.target), "value", *(_headed(label, weighed) for label in self.classes), "flags"]
+
+    def lines(self, top: int | None = None) -> list[list[str]]:
+        """The ledger as rows of text: what, its value, what it says for each class, and the flags.
+
+        With `top` only so many of the strongest are named; the others stand in one line, so that it still adds up.
+        """
         rows = [["prior", "", *map(_number, self.log_prior), ""]]
         ranked = sorted(self.entries, key=lambda e: -_range(e.evidence))
-        rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), _remarks(e)] for e in ranked]
+        named = ranked if top is None else ranked[:top]
+        rows += [[_shown(e.name), _shown(e.value), *map(_number, e.evidence), _remarks(e)] for e in named]
+        if rest := ranked[len(named) :]:
+            summed = [math.fsum(e.evidence[c] for e in rest) for c in range(len(self.classes))]
+            rows.append([f"({len(rest):,} more)", "", *map(_number, summed), ""])
         rows.append(["sum", "", *map(_number, self.log_joint), ""])
         rows.append(["probability", "", *(f"{p:.4f}" for p in self.probabilities), ""])
         return rows
 
     def __str__(self) -> str:
-        weighed = any(CALIBRATION in e.columns for e in self.entries)  # then it is evidence, and no likelihood any more
-        head = [_shown(self.target), "value", *(_headed(label, weighed) for label in self.classes), "flags"]
+        head = self.head()
         table = [head, *self.lines()]
         widths = [max(len(row[i]) for row in table) for i in range(len(head))]
         numbers = range(2, len(head) - 1)
@@ -157,11 +170,11 @@ class Ledger:
 
     def _html(self, shades: dict[str, str] | None) -> str:
         cell = html.escape
-        head = "".join(f"<th>{cell(_shown(label))}</th>" for label in self.classes)
         body = "".join("<tr>" + "".join(f"<td>{cell(text)}</td>" for text in row) + "</tr>" for row in self.lines())
         notes = "".join(f"<p>{cell(note)}</p>" for note in self.notes)
         texts = "".join(highlighted_html(e, self.classes, shades) for e in self.entries if e.words)
-        top = f"<th>{cell(clean(self.target))}</th><th>value</th>{head}<th>flags</th>"
+        texts = texts and _key_html(self.classes, shades) + texts
+        top = "".join(f"<th>{cell(text)}</th>" for text in self.head())
         table = f'<table class="likely-ledger"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
         return f"{table}{texts}{notes}"
 
@@ -193,12 +206,12 @@ def spoken(word: Word) -> tuple[int, float]:
     return best, word.evidence[best] - (math.fsum(finite) / len(finite) if finite else 0.0)
 
 
-def word_lines(entry: Entry, classes: Sequence[Any], most: int = 12) -> list[str]:
+def word_lines(entry: Entry, classes: Sequence[Any], most: int = WORDS_LISTED) -> list[str]:
     """The strongest words of a text, each with the class it speaks for."""
     lines = []
     for word in entry.words[:most]:
         best, weight = spoken(word)
-        lines.append(f"  {clean(word.word):24} x{word.count:<4g} {weight:8.3f} for {_shown(classes[best])}")
+        lines.append(f"  {clean(word.word):24} x{word.count:<4g} {_number(weight):>9} for {_shown(classes[best])}")
     return [f"{clean(entry.name)}: the words that spoke most", *lines] if lines else []
 
 
@@ -247,14 +260,34 @@ def highlighted_html(entry: Entry, classes: Sequence[Any], shades: dict[str, str
             parts.append(html.escape(clean_text(piece)))
             continue
         best, weight = spoken(word)
-        shade = f"hsla({int(360 * best / max(len(classes), 1))}, 70%, 50%, {0.6 * max(weight, 0.0) / strongest:.2f})"
-        title = html.escape(f"{_shown(classes[best])} +{weight:.2f}", quote=True)
-        look = f'style="background:{shade}"' if shades is None else f'class="{shades.setdefault(shade, f"w{len(shades)}")}"'
+        look = _look(_shade(best, len(classes), max(weight, 0.0) / strongest), shades)
+        title = html.escape(f"{_shown(classes[best])} {_number(weight)}", quote=True)
         parts.append(f'<span {look} title="{title}">{html.escape(clean_text(piece))}</span>')
     wrap = ' style="white-space:pre-wrap"' if shades is None else ""
     note = cut_note(entry)
     cut = f"<p>{html.escape(note)}</p>{_words_html(entry, classes)}" if note else ""
     return f'<p class="likely-text"{wrap}>{"".join(parts)}</p>{cut}'
+
+
+def _shade(best: int, classes: int, strength: float) -> str:
+    """The colour of a class, the darker the stronger."""
+    return f"hsla({int(360 * best / max(classes, 1))}, 70%, 50%, {0.6 * strength:.2f})"
+
+
+def _look(shade: str, shades: dict[str, str] | None) -> str:
+    """A shade as a style, or as a class that is named in `shades`."""
+    return f'style="background:{shade}"' if shades is None else f'class="{shades.setdefault(shade, f"w{len(shades)}")}"'
+
+
+def _key_html(classes: Sequence[Any], shades: dict[str, str] | None) -> str:
+    """Which colour stands for which class."""
+    spans = [
+        f"<span {_look(_shade(c, len(classes), 1.0), shades)}>{html.escape(_shown(label))}</span>"
+        for c, label in enumerate(classes[:MOST_IN_KEY])
+    ]
+    more = f" … and {len(classes) - MOST_IN_KEY:,} more" if len(classes) > MOST_IN_KEY else ""
+    said = "A word is shaded in the colour of the class it speaks for, the darker the stronger:"
+    return f'<p class="likely-key">{said} {" ".join(spans)}{more}</p>'
 
 
 def _words_html(entry: Entry, classes: Sequence[Any]) -> str:
@@ -271,7 +304,7 @@ def _words_html(entry: Entry, classes: Sequence[Any]) -> str:
 
 def _remarks(entry: Entry) -> str:
     """The flags, and where columns are averaged over, how much this one matters."""
-    matters = [] if entry.matters is None else [f"matters {entry.matters:.3f}"]
+    matters = [] if entry.matters is None else [f"matters {entry.matters:.4f}"]
     return ", ".join([*entry.flags, *matters])
 
 
@@ -316,8 +349,19 @@ def _number(value: float) -> str:
     return "-inf" if value == -math.inf else f"{round(value, 4) + 0.0:.4f}"  # no minus before nothing
 
 
+def _plainly(value: Any) -> str:
+    """A value as a person writes it: no quotes, brackets or exponents; nothing for a missing cell."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join("–" if part is None else _plainly(part) for part in value)
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"
+    return clean(str(value)[:41])
+
+
 def _shown(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else clean(str(value)[:41])
+    text = _plainly(value)
     return text if len(text) <= 40 else text[:39] + "…"
 
 

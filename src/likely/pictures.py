@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.charts import FONTS, STYLE, ticks
+from likely.em import value_name
 from likely.errors import UsageError
 from likely.families.forms import Parabola, Quadratic
 from likely.model import Model
@@ -80,7 +81,7 @@ def picture(model: Model, data: Any, columns: Sequence[str] = ()) -> str:
     if names:
         panels.append(_one(model, data, names[0]) if len(names) == 1 else _two(model, data, names))
     if len(trace) > 1:
-        panels.append(_trace(trace, PANEL * len(panels)))
+        panels.append(_trace(trace, value_name(model), PANEL * len(panels)))
     if not panels:
         raise UsageError("there is nothing to draw: no column holds numbers, and EM made no second round")
     height = PANEL * len(panels)
@@ -205,12 +206,12 @@ def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
     return [*parts, *_legend(model)]
 
 
-def _trace(trace: Sequence[float], top: float) -> list[str]:
-    """The penalised log likelihood, round by round."""
+def _trace(trace: Sequence[float], name: str, top: float) -> list[str]:
+    """What EM climbed, round by round."""
     y = np.array([v for v in trace if math.isfinite(v)])
     panel = Panel((1.0, float(max(len(y), 2))), room(y), top)
     rounds = np.arange(1.0, len(y) + 1)
-    parts = panel.frame("EM never falls", "round", "penalised log likelihood")
+    parts = panel.frame("EM never falls", "round", name)
     parts.append(_path(panel, rounds, y, HUES[0], 2.2))
     at: Callable[[float, float], tuple[float, float]] = panel.at
     for i, value in zip(rounds.tolist(), y.tolist(), strict=True):

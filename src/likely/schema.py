@@ -195,3 +195,19 @@ def in_words(counts: Mapping[str, int]) -> str:
 
 def _known(column: Column) -> str:
     return f", {len(column.values)} values" if column.kind == CATEGORY else ""
+
+
+def look_alikes(values: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Texts among the values that differ only by case or blanks, those that do together."""
+    found: dict[str, list[str]] = {}
+    for value in values:
+        if isinstance(value, str):
+            found.setdefault(" ".join(value.split()).casefold(), []).append(value)
+    return [tuple(alike) for alike in found.values() if len(alike) > 1]
+
+
+def say_alike(name: str, alike: Sequence[tuple[str, ...]], most: int = 3) -> str:
+    """What is said of a column with such values."""
+    shown = "; ".join(" and ".join(map(repr, group[:4])) for group in alike[:most])
+    more = f" and {len(alike) - most:,} more such groups" if len(alike) > most else ""
+    return f"column {name!r}: {shown}{more} differ only by case or blanks, and count as different values"

@@ -79,7 +79,7 @@ def test_the_page_says_the_sums_of_the_textbook():
         for j in (0, 1):
             assert shown[i]["shares"][j][-1] == f"{paper[f'round {i + 1}']['means'][j]:.6f}"
             assert shown[i + 1]["cells"][1][j] == shown[i]["shares"][j][-1]
-        assert f"Penalised log likelihood {paper['log likelihood'][i]:.6f}" in shown[i]["said"]
+        assert f" Log likelihood {paper['log likelihood'][i]:.6f}" in shown[i]["said"]
     assert shown[0]["said"].startswith("Step 0, the start.")
     assert shown[-1]["said"].endswith("more rounds would climb on.")
 

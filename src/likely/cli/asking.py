@@ -100,6 +100,9 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
 @click.option(
     "--page", type=FILE, metavar="OUT.html", help="Where the account goes as a page, with a text's words shaded."
 )
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="Name the N strongest columns (and words); the rest in one line."
+)
 @absent_option
 @missing_option
 @reading_options
@@ -113,6 +116,7 @@ def explain(
     row: int | None,
     cells: Sequence[str],
     page: str | None,
+    top: int | None,
     absent: str,
     **given: Any,
 ) -> None:
@@ -142,27 +146,27 @@ def explain(
                 terminal.list_rejects(reading.rejects)
     if page is not None:
         export.write_page(page, ledger.page(_verdict(ledger, of)))
-    terminal.result(ledger.to_dict(), lambda: show_ledger(terminal, ledger, of))
+    terminal.result(ledger.to_dict(), lambda: show_ledger(terminal, ledger, of, top))
 
 
 def _verdict(ledger: Ledger, of: str) -> str:
     return f"{ledger.target} of {of}: {shown(ledger.label)}, with probability {ledger.posterior[ledger.label]:.4f}"
 
 
-def show_ledger(terminal: Terminal, ledger: Ledger, of: str) -> None:
+def show_ledger(terminal: Terminal, ledger: Ledger, of: str, top: int | None = None) -> None:
     """The account of one row, and its verdict."""
-    from likely.ledger import cut_note, marked, word_lines
+    from likely.ledger import WORDS_LISTED, cut_note, marked, word_lines
 
     terminal.line(_verdict(ledger, of))
     terminal.line()
-    head = [ledger.target, "value", *(f"log P(·|{shown(label)})" for label in ledger.classes), "flags"]
-    terminal.table(head, ledger.lines(), right=range(2, len(head) - 1))
+    head = ledger.head()
+    terminal.table(head, ledger.lines(top), right=range(2, len(head) - 1))
     for entry in ledger.entries:
         if entry.words:
             terminal.line()
             if terminal.highlighted(marked(entry), ledger.classes) and (note := cut_note(entry)):
                 terminal.line(note)
-            for line in word_lines(entry, ledger.classes):
+            for line in word_lines(entry, ledger.classes, top or WORDS_LISTED):
                 terminal.line(line)
     for note in ledger.notes:
         terminal.line(f"note: {note}")

@@ -34,6 +34,7 @@ def model(known: Model) -> dict[str, Any]:
         "rows": known.tally.rows,
         "rows_inside": known.tally.rows_kept,
         "can_recalibrate": not known.frozen,
+        "look_alikes": _look_alikes(known),
         "classes": known.parameters[known.schema.target.name],
         "columns": columns,
         "taken_as_missing": {c.name: dict(c.taken) for c in (known.schema.target, *known.schema.columns) if c.taken},
@@ -46,6 +47,13 @@ def model(known: Model) -> dict[str, Any]:
             "free_without_independence": counts.free_without_independence,
         },
     }
+
+
+def _look_alikes(known: Model) -> list[str]:
+    from likely.schema import look_alikes, say_alike
+
+    columns = [known.schema.target, *known.schema.columns]
+    return [say_alike(column.name, alike) for column in columns if (alike := look_alikes(column.values))]
 
 
 def rows_inside(report: dict[str, Any], remedy: str) -> str:

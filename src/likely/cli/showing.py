@@ -114,6 +114,8 @@ def _show_model(terminal: Terminal, report: dict[str, Any]) -> None:
     naive = f" ({without:,} if no column were independent)" if without is not None else ""
     terminal.line(f"free parameters  {counts['free']:,}{naive}")
     terminal.line(f"size             {report['bytes']:,} bytes")
+    for said in report["look_alikes"]:
+        terminal.line(said)
     terminal.line(describe.rows_inside(report, f"`likely strip {report['model']}` removes them"))
     terminal.line(f"sha256           {report['digest']}")
 
@@ -137,8 +139,9 @@ def _inspect_data(terminal: Terminal, opened: tuple[Any, Any], name: str, target
         terminal.line()
         describe.show_missing(terminal, {column["column"]: column["taken"] for column in found if column["taken"]})
         for column in found:
-            if column["doubt"]:
-                terminal.line(column["doubt"])
+            for said in (column["doubt"], column["look_alikes"]):
+                if said:
+                    terminal.line(said)
 
     terminal.result({"data": name, "rows": rows, "columns": found}, show)
 

@@ -189,7 +189,7 @@ def way(lesson: Lesson) -> tuple[str, list[str], list[int]]:
         "{:.1f} {:.1f}".format(*panel.at(i, v if math.isfinite(v) else panel.y[0]))
         for i, v in zip(steps, y, strict=True)
     ]
-    still = panel.frame("", "step", "penalised log likelihood")
+    still = panel.frame("", "step", lesson.climbs)
     still.append(f'<path class="lk-ahead" fill="none" d="M{"L".join(points)}"/>')
     place = {step: i + 1 for i, step in enumerate(steps)}
     return "\n".join(still), points, [place[frame.step] for frame in lesson.frames]

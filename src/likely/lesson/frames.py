@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.clustering import Clusters
+from likely.em import value_name
 from likely.errors import UsageError
 from likely.model import Model
 from likely.pictures import bell_columns, bells, drawn_columns
@@ -26,7 +27,7 @@ class Frame:
     """One step: the components as they stood, and what each gets of every row that is drawn."""
 
     step: int
-    value: float  # the penalised log likelihood
+    value: float  # of what EM climbs
     change: float  # since the step before, be it drawn or not; NaN at the start
     weights: Array
     means: Array  # components × columns
@@ -47,6 +48,7 @@ class Lesson:
     rows: int  # of the table, those with gaps in what is drawn among them
     gaps: int
     others: int  # columns that take part in the sharing but are not drawn
+    climbs: str  # the log likelihood, penalised where there is a prior
 
     @property
     def whole(self) -> bool:
@@ -69,7 +71,7 @@ def lesson(model: Model, data: Any, columns: Sequence[str] = ()) -> Lesson:
         frames.append(Frame(step.at, step.value, change, then.class_prior, means, covariances, np.concatenate(shares)))
     return Lesson(
         tuple(names), tuple(map(str, model.classes)), points, tuple(frames), model.trace, model.converged, seen, gaps,
-        len(model.schema.columns) - len(names),
+        len(model.schema.columns) - len(names), value_name(model),
     )  # fmt: skip
 
 

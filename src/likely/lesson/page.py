@@ -83,7 +83,7 @@ def _section(made: Lesson, title: str, prefix: str, more: str) -> str:
         '<div class="lk-two"><div class="lk-side">',
         _picture(prefix, made, drawn, frames[-1]),
         '</div><div class="lk-side">',
-        _way(prefix, still, walked),
+        _way(prefix, made.climbs, still, walked),
         components if k <= NARROW else "",
         "</div></div>",
         components if k > NARROW else "",
@@ -136,14 +136,14 @@ def _picture(prefix: str, made: Lesson, drawn: drawing.Drawing, last: dict[str, 
     return _svg(f"{prefix}-rows", drawing.WIDTH, drawing.HEIGHT, title, words.described(made), inside)
 
 
-def _way(prefix: str, still: str, walked: Sequence[str]) -> str:
-    """The penalised log likelihood as it grew, with a mark where the step is."""
+def _way(prefix: str, climbs: str, still: str, walked: Sequence[str]) -> str:
+    """What EM climbs as it grew, with a mark where the step is."""
     x, y = walked[-1].split()
     inside = (
         f'{still}<path class="lk-walked lk-line" fill="none" d="M{"L".join(walked)}"/>'
         f'<circle class="lk-mark lk-dot" r="6" style="transform:translate({x}px,{y}px)"/>'
     )
-    said = "The penalised log likelihood of every step; it never falls. A mark shows the present step."
+    said = f"The {climbs} of every step; it never falls. A mark shows the present step."
     return _svg(f"{prefix}-way", drawing.WAY_WIDTH, drawing.WAY_HEIGHT, "The way of EM", said, inside)
 
 

@@ -28,7 +28,7 @@ def said(lesson: Lesson, i: int) -> str:
     """One step in a sentence or two: which it is, what it is worth, what has moved most, and whether it is the end."""
     frame, last = lesson.frames[i], lesson.frames[-1].step
     head = "Step 0, the start." if not frame.step else f"Step {frame.step} of {last}."
-    value = f"Penalised log likelihood {worth(frame.value)}"
+    value = f"{lesson.climbs.capitalize()} {worth(frame.value)}"
     if not frame.step:
         return f"{head} {value}." + ("" if last else " EM made no second step.")
     parts = [head, f"{value}, {_rise(frame.change)}.", _moved(lesson, i)]

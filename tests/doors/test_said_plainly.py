@@ -1,0 +1,129 @@
+"""What is said to people: values that look alike, headings that fit the numbers, plain values, a key to colours."""
+
+import math
+
+import pytest
+
+import likely
+from commands import DAY, LOANS, NEW, TENNIS, document, run
+from likely import lesson
+from likely.errors import LikelyWarning
+from likely.pictures import picture
+from likely.schema import look_alikes
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+WIND = {"Wind": ["Strong", "strong", "Weak", "Weak ", "weak"] * 4, "y": ["yes", "no", "yes", "no", "Yes "] * 4}
+
+
+# ---------------------------------------------------------------- values that differ only by case or blanks
+
+
+def test_values_that_differ_only_by_case_or_blanks_are_found():
+    assert look_alikes(("Strong", "strong", "Weak", "Wea k", 1, True, None)) == [("Strong", "strong")]
+    assert look_alikes((" yes", "YES", "yes  ", "no")) == [(" yes", "YES", "yes  ")]
+
+
+def test_learn_points_them_out_in_columns_and_labels():
+    with pytest.warns(LikelyWarning) as caught:
+        likely.learn(WIND, "y")
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "column 'Wind': 'Strong' and 'strong'" in said
+    assert "differ only by case or blanks, and count as different values" in said
+    assert "column 'y': 'Yes ' and 'yes'" in said
+
+
+def test_inspect_points_them_out_in_data_and_models():
+    with open("wind.csv", "w", encoding="utf-8") as file:
+        file.write(
+            "Wind,n,y\n" + "".join(f"{w},{i},{y}\n" for i, (w, y) in enumerate(zip(*WIND.values(), strict=True)))
+        )
+    assert "'Strong' and 'strong'" in run("inspect", "wind.csv").stdout
+    assert (
+        "'Strong' and 'strong'"
+        in {c["column"]: c for c in document("inspect", "wind.csv")["columns"]}["Wind"]["look_alikes"]
+    )
+    done = run("learn", "wind.csv", "--target", "y", "-o", "m.likely")
+    assert "'Strong' and 'strong'" in done.stderr
+    assert "'Strong' and 'strong'" in run("inspect", "m.likely").stdout
+    assert len(document("inspect", "m.likely")["look_alikes"]) == 2
+
+
+def test_many_groups_are_cut_with_a_count():
+    data = {
+        "c": [f"{'Ab'[i % 2]}{i // 2}" for i in range(20)] + [f"{'aB'[i % 2]}{i // 2}" for i in range(20)],
+        "y": [0, 1] * 20,
+    }
+    with pytest.warns(LikelyWarning, match="and 17 more such groups differ only by case"):
+        likely.learn(data, "y", families={"c": "categorical"})
+
+
+# ---------------------------------------------------------------- accounts
+
+
+def test_the_heading_fits_the_numbers_under_it():
+    run("learn", TENNIS, "--target", "PlayTennis", "-o", "d.likely")
+    said = run("explain", "d.likely", *DAY).stdout
+    assert "for No" in said
+    assert "log P(" not in said
+    run("learn", TENNIS, "--target", "PlayTennis", "--plain", "-o", "p.likely")
+    said = run("explain", "p.likely", *DAY).stdout
+    assert "log P(·|No)" in said
+    numbers = [cell for line in said.splitlines()[4:9] for cell in line.split() if cell[-1].isdigit()]
+    assert all(float(number) <= 0 for number in numbers)
+    page = likely.load("d.likely").explain(dict(pair.split("=") for pair in DAY[1::2]))._repr_html_()
+    assert "<th>for No</th>" in page
+
+
+def test_values_are_printed_plainly_and_numbers_in_one_format():
+    data = {"a": [1234567.0, 0.125, 1e-7, 3.0] * 5, "b": ["it's", "x"] * 10, "y": ["p", "q", "q", "p"] * 5}
+    model = likely.learn(data, "y", joint=[("a", "b")])
+    text = str(model.explain({"a": 1234567.0, "b": "it's"}))
+    assert "1234567, it's" in text
+    assert not set("()'\"") & set(text.split("it's", maxsplit=1)[0].split("a with b")[1])
+    alone = likely.learn({"a": data["a"], "y": data["y"]}, "y", plain=True)
+    assert alone.explain({"a": 1234567.5}).lines()[1][1] == "1234567.5"
+    assert alone.explain({"a": 3.0}).lines()[1][1] == "3"
+    assert alone.explain({"a": None}).lines()[1][1:2] == [""]
+    for line in alone.explain({"a": 0.125}).lines():
+        assert all(len(cell.rpartition(".")[2]) == 4 for cell in line[2:4])
+
+
+def test_only_the_strongest_are_named_and_the_rest_still_adds_up():
+    run("learn", LOANS, "--target", "outcome", "-o", "m.likely")
+    said = run("explain", "m.likely", NEW, "--top", "2").stdout
+    assert "(7 more)" in said
+    ledger = likely.load("m.likely").explain(NEW)
+    lines = ledger.lines(2)
+    assert len(lines) == 1 + 2 + 1 + 2
+    for c in range(2):
+        total = math.fsum(float(line[2 + c]) for line in lines[:-2])
+        assert total == pytest.approx(float(lines[-2][2 + c]), abs=5e-4)
+    assert ledger.lines(100) == ledger.lines()
+
+
+def test_a_page_with_shaded_words_has_a_key_to_its_colours():
+    mails = {"t": ["cheap pills buy now please", "lunch at noon tomorrow then"] * 6, "y": ["spam", "good"] * 6}
+    model = likely.learn(mails, "y", families={"t": "text"})
+    page = model.explain({"t": "buy lunch tomorrow"}).page("a mail")
+    key = page.partition('class="likely-key"')[2].partition("</p>")[0]
+    assert ">good</span>" in key
+    assert ">spam</span>" in key
+    assert "style=" not in page.partition("<body>")[2]  # the page's policy allows no style attribute
+    assert "likely-key" in model.explain({"t": "buy lunch tomorrow"})._repr_html_()
+    assert "likely-key" not in likely.learn(TENNIS, "PlayTennis").explain({"Wind": "Weak"}, absent="missing").page(
+        "a day"
+    )
+
+
+# ---------------------------------------------------------------- EM
+
+
+@pytest.mark.parametrize(("smoothing", "said"), [(1.0, True), (0.0, False)])
+def test_em_says_penalised_only_where_there_is_a_penalty(smoothing, said):
+    data = {"x": [0.1, 0.4, 0.2, 0.9, 5.1, 5.9, 5.3, 4.8] * 3}
+    found = likely.cluster(data, 2, smoothing=smoothing, steps=True)
+    page = lesson.page(found, data)
+    for text in (page, picture(found, data)):
+        assert ("enalised" in text) == said
+        assert "og likelihood" in text
