@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration import Calibration
-from likely.errors import DataError, LikelyWarning
-from likely.families import Bernoulli, Binned, Block, Categorical, Joint, Parameters, Text
+from likely.errors import DataError, LikelyWarning, no_column
+from likely.families import Bernoulli, Binned, Binomial, Block, Categorical, Joint, Parameters, Text
 from likely.families.base import log
 from likely.families.curve import Curve
 from likely.families.forms import Steps
@@ -157,3 +157,18 @@ def warn_of_gaps(tally: Tally) -> None:
         if left > 0.5:
             said = f"{block.name!r}: {left:,.0f} of these rows miss cells of it and change nothing of it; "
             warnings.warn(f"{said}learn anew from all rows to count them by EM", LikelyWarning, stacklevel=4)
+
+
+def refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
+    """Refuse families of columns that the model does not have."""
+    known = {key for block in blocks for key in names_of(block)}
+    odd = [key for key in families if key not in known] if isinstance(families, Mapping) else []
+    if odd:
+        names = [block.name for block in blocks]
+        raise no_column("the model", odd[0], names)
+
+
+def names_of(block: Block) -> tuple[Any, ...]:
+    """What a block may be called: by its columns, by its name, and k of n by the column of k alone."""
+    alone = len(block.columns) == 1 or isinstance(block.family, Binomial)
+    return (block.columns, block.name, *([block.columns[0]] if alone else []))

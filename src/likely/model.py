@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from likely import store
 from likely.averaging import Arc, chance, weigh
 from likely.bayes import Posterior
-from likely.belief import ParameterCount, believed, count_parameters, read_off, warn_of_gaps, why_not_generative
+from likely.belief import (
+    ParameterCount,
+    believed,
+    count_parameters,
+    names_of,
+    read_off,
+    refuse_unknown,
+    warn_of_gaps,
+    why_not_generative,
+)
 from likely.calibration import Calibration, calibrate
 from likely.calibration.copies import effective
 from likely.engines import Plan, Scorer, settled, tally_source
@@ -23,7 +32,7 @@ from likely.engines.score import bernoulli_blocks
 from likely.engines.targets import BinnedTarget, as_name
 from likely.engines.weights import with_weights
 from likely.errors import DataError, LikelyWarning, ModelFileError, UsageError, no_column
-from likely.families import Binomial, Block, Gaussian, Parameters, counted_alike, family
+from likely.families import Block, Gaussian, Parameters, counted_alike, family
 from likely.families.base import log
 from likely.families.curve import Curve, fit_curve
 from likely.families.text import ranked_words
@@ -269,7 +278,7 @@ class Model:
         """The same tally under another prior, tying or averaging: no data needed."""
         tally = self.tally
         if families is not None:
-            _refuse_unknown(families, tally.blocks)
+            refuse_unknown(families, tally.blocks)
             tally = replace(tally, blocks=tuple(self._other_family(block, families) for block in tally.blocks))
         prior = self.prior
         if smoothing is not None:
@@ -288,7 +297,7 @@ class Model:
 
     def _other_family(self, block: Block, families: Any) -> Block:
         named = (
-            [families[key] for key in _keys(block) if key in families] if isinstance(families, Mapping) else [families]
+            [families[key] for key in names_of(block) if key in families] if isinstance(families, Mapping) else [families]
         )
         given = named[0] if named else None
         if given is None:
@@ -382,20 +391,6 @@ def with_room(tally: Tally, prior: Priors) -> Tally:
     """The tally with room for the values that a prior speaks of, though no row has shown them yet."""
     prior.check(tally.blocks)
     return tally.with_values(prior.named(tally.schema, tally.blocks))
-
-
-def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
-    known = {key for block in blocks for key in _keys(block)}
-    odd = [key for key in families if key not in known] if isinstance(families, Mapping) else []
-    if odd:
-        names = [block.name for block in blocks]
-        raise no_column("the model", odd[0], names)
-
-
-def _keys(block: Block) -> tuple[Any, ...]:
-    """What a block may be called: by its columns, by its name, and k of n by the column of k alone."""
-    alone = len(block.columns) == 1 or isinstance(block.family, Binomial)
-    return (block.columns, block.name, *([block.columns[0]] if alone else []))
 
 
 def load(path: str | Path) -> Model:
