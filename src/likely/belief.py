@@ -15,8 +15,10 @@ from likely.calibration import Calibration
 from likely.errors import DataError, LikelyWarning, no_column
 from likely.families import Bernoulli, Binned, Binomial, Block, Categorical, Joint, Parameters, Text
 from likely.families.base import log
-from likely.families.curve import Curve
+from likely.families.curve import Curve, fit_curve
 from likely.families.forms import Steps
+from likely.families.text import ranked_words
+from likely.families.words import Words
 from likely.prior import LeaveOneOut, Priors
 from likely.schema import CATEGORY, Schema
 from likely.tally import Tally
@@ -172,3 +174,19 @@ def names_of(block: Block) -> tuple[Any, ...]:
     """What a block may be called: by its columns, by its name, and k of n by the column of k alone."""
     alone = len(block.columns) == 1 or isinstance(block.family, Binomial)
     return (block.columns, block.name, *([block.columns[0]] if alone else []))
+
+
+def fit_stages(tally: Tally) -> dict[str, Curve]:
+    """What is fitted on the documents that a tally keeps, for each column of text that wants it."""
+    pairs = [(b, s) for b, s in zip(tally.blocks, tally.statistics, strict=True) if isinstance(s, Words) and s.sample]
+    fitted = {block.name: fit_curve(block.family, statistic) for block, statistic in pairs}
+    return {name: curve for name, curve in fitted.items() if curve}
+
+
+def strongest_words(forms: Mapping[str, Any], classes: Sequence[Any], most: int) -> dict[str, dict[str, list[str]]]:
+    """For every column of text and every class, the words that speak most for it."""
+    found = {}
+    for name, form in forms.items():
+        ranked = zip(classes, ranked_words(form, most), strict=True)
+        found[name] = {str(c): [word for word, _ in best] for c, best in ranked}
+    return found

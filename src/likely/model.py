@@ -18,9 +18,11 @@ from likely.belief import (
     ParameterCount,
     believed,
     count_parameters,
+    fit_stages,
     names_of,
     read_off,
     refuse_unknown,
+    strongest_words,
     warn_of_gaps,
     why_not_generative,
 )
@@ -34,9 +36,7 @@ from likely.engines.weights import with_weights
 from likely.errors import DataError, LikelyWarning, ModelFileError, UsageError, no_column
 from likely.families import Block, Gaussian, Parameters, counted_alike, family
 from likely.families.base import log
-from likely.families.curve import Curve, fit_curve
-from likely.families.text import ranked_words
-from likely.families.words import Words
+from likely.families.curve import Curve
 from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
@@ -145,13 +145,7 @@ class Model:
     def top_words(self, most: int = 10) -> dict[str, dict[str, list[str]]]:
         """For every column of text and every class, the words that speak most for it."""
         forms: dict[str, Any] = {self.blocks[i].name: self.block_parameters[i].form for i in self.scorer.texts}
-        return {
-            name: {
-                str(c): [word for word, _ in best]
-                for c, best in zip(self.classes, ranked_words(form, most), strict=True)
-            }
-            for name, form in forms.items()
-        }
+        return strongest_words(forms, self.classes, most)
 
     @cached_property
     def parameter_count(self) -> ParameterCount:
@@ -227,11 +221,7 @@ class Model:
         """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
         if self.frozen:
             raise UsageError(f"the calibration cannot be fitted again: {NO_ROWS}")
-        stages = {}
-        for block, statistic in zip(self.blocks, self.tally.statistics, strict=True):
-            curve = fit_curve(block.family, statistic) if isinstance(statistic, Words) and statistic.sample else None
-            if curve:
-                stages[block.name] = curve
+        stages = fit_stages(self.tally)
         if not self.calibrates:
             return replace(self, stages=stages, calibration=None)
         calibration = calibrate(self.tally, self.plain_parameters, self.dependence)
