@@ -14,6 +14,8 @@ from likely.em import Part, climb, share
 from likely.engines.shares import Held
 from likely.errors import LikelyWarning
 from likely.families import Block, Joint
+from likely.families.gaussian import dust
+from likely.families.statistics import Scatter
 from likely.model import Model
 from likely.prior import Priors, Pseudocount
 from likely.schema import CATEGORY, Column, Schema
@@ -68,8 +70,16 @@ def _filled_block(tally: Tally, block: Block, prior: Priors, parts: Iterable[Par
     rows = _OfClasses(parts, wanted)
     fit = climb(Model(alone, Priors(own)), rows, max_iter=MOST_FILLING, tol=1e-6, unlabelled=0.0)
     (last,) = share(fit.model, rows, 0.0).tally.statistics
+    last = _without_dust(last)
     statistics = (*tally.statistics[:place], last, *tally.statistics[place + 1 :])
     return replace(tally, statistics=statistics)
+
+
+def _without_dust(cloud: Any) -> Scatter:
+    """The same scatter, in which a column that was filled in with one number has no spread, not even a rounding error."""
+    spread = np.einsum("...ii->...i", cloud.scatter)
+    some = spread > cloud.n[..., None] * dust(cloud.mean)
+    return Scatter(cloud.n, cloud.mean, np.where(some[..., :, None] & some[..., None, :], cloud.scatter, 0.0))
 
 
 @dataclass(frozen=True)
