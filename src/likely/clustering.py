@@ -25,7 +25,8 @@ from likely.tally import Tally
 
 Array = NDArray[np.float64]
 MOST_CELLS = 50_000_000  # a table of more is read again in every round
-FEW_ROWS = 20_000  # every start of fewer rows is followed to its end; of more, only the best one after some rounds
+FEW_ROWS = 20_000  # every start of fewer rows is followed until a maximum is near; of more, for some rounds
+NEAR = 0.5  # nats: then the best start is followed to its end
 SHORT = 10
 MOST_CLUSTERS = 12  # k="auto" looks no further
 TARGET = "cluster"
@@ -42,13 +43,14 @@ class Clusters(Model):
     converged: bool = False
     tried: Mapping[int, float] = field(default_factory=dict)  # for k="auto": what each number of clusters cost
     steps: tuple[em.Step, ...] = field(default=(), repr=False)  # the way of EM, where it was asked for
+    distance_left: float = float("inf")  # nats of the penalised log likelihood to its local maximum, as estimated
 
     @staticmethod
     def of(fit: em.Fit, **settings: Any) -> Clusters:
         """The model where a run of EM ended."""
         m = fit.model
-        way = (fit.trace, fit.log_likelihood, fit.entropy, fit.converged, fit.steps)
-        names = ("trace", "log_likelihood", "entropy", "converged", "steps")
+        names = ("trace", "log_likelihood", "entropy", "converged", "steps", "distance_left")
+        way = [getattr(fit, name) for name in names]
         known: dict[str, Any] = dict(zip(names, way, strict=True))
         return Clusters(m.tally, m.prior, m.missing, m.weights, m.declared, m.stages, **known | settings)
 
@@ -56,7 +58,8 @@ class Clusters(Model):
     def fit(self) -> em.Fit:
         """Where the run of EM ended."""
         weight = float(self.tally.classes.sum())
-        return em.Fit(self, self.trace, self.log_likelihood, self.entropy, weight, self.converged, self.steps)
+        way = (self.converged, self.steps, self.distance_left)
+        return em.Fit(self, self.trace, self.log_likelihood, self.entropy, weight, *way)
 
     def as_of(self, step: em.Step) -> Model:
         """The model as it stood at a step of EM."""
@@ -89,8 +92,8 @@ class Mixing:
     smoothing: Any = 1.0
     equal: bool | Sequence[float] = False
     restarts: int = 5
-    max_iter: int = 200
-    tol: float = 1e-4
+    max_iter: int = em.MAX_ITER
+    tol: float = em.TOL
     seed: int = 0
     steps: bool = False  # whether the way of EM is kept
 
@@ -111,12 +114,14 @@ class Mixing:
         models = self._starts(blank)
         if watch or len(models) == 1:
             return em.climb(models[0], self.parts, **settings, watch=watch)
-        if self.whole.rows <= FEW_ROWS:
-            return max((em.climb(model, self.parts, **settings) for model in models), key=_worth)
-        short = settings | {"max_iter": min(SHORT, self.max_iter)}
+        short = settings | short_run(self.whole.rows, self.max_iter, self.tol)
         best = max((em.climb(model, self.parts, **short) for model in models), key=_worth)
-        rest = em.climb(best.model, self.parts, **settings | {"after": best.steps if self.steps else None})
-        return replace(rest, trace=(*best.trace[:-1], *rest.trace))
+        done = len(best.trace) - 1
+        if done + 1 >= self.max_iter:
+            return best
+        rest = settings | {"max_iter": self.max_iter - done, "after": best.steps if self.steps else None, "done": done}
+        end = em.climb(best.model, self.parts, **rest)
+        return replace(end, trace=(*best.trace[:-1], *end.trace))
 
     def _shares(self, classes: Sequence[Any]) -> Mapping[Any, float] | None:
         if self.equal is False:
@@ -146,6 +151,14 @@ class Mixing:
                 batch, replace(self.plan, target=zero.schema.target.name), Coded(first, classes), weights
             )
         return total
+
+
+def short_run(rows: int, max_iter: int, tol: float) -> dict[str, Any]:
+    """How far every start is followed before the best one is chosen."""
+    return {
+        "tol": max(tol, NEAR) if tol >= 0 else tol,
+        "max_iter": max_iter if rows <= FEW_ROWS else min(SHORT, max_iter),
+    }
 
 
 def _worth(fit: em.Fit) -> float:
@@ -186,8 +199,8 @@ def cluster(
     ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None,
     restarts: int = 5,
-    max_iter: int = 200,
-    tol: float = 1e-4,
+    max_iter: int = em.MAX_ITER,
+    tol: float = em.TOL,
     seed: int = 0,
     criterion: str = "bic",
     start: Any = None,

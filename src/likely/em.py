@@ -6,14 +6,16 @@ the next the penalised log likelihood, log evidence plus the log density of the 
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely import acceleration
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.engines.score import Scorer
@@ -44,8 +46,9 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Part = tuple[Held, Labels, Array]  # rows, the place of their class (-1: hidden), their weights
 Watch = Callable[[int, float, Model], None]
-FALL = 1e-9  # relative: a penalised log likelihood that falls by less has only been rounded
 ALL = "all"
+MAX_ITER = 1000
+TOL = 1e-4  # nats in all, whatever the number of rows
 MORE_ROUNDS = "raise max_iter (--max-iter) or tol"
 MOST_STEPS = 60  # what a run keeps of its way, if it is asked to
 FIRST_STEPS = 20  # these are kept one by one: most happens in them
@@ -72,6 +75,7 @@ class Fit:
     weight: float
     converged: bool
     steps: tuple[Step, ...] = ()  # the way itself, where it was asked for
+    distance_left: float = float("inf")  # nats of the penalised log likelihood to its local maximum, as estimated
 
     @property
     def value(self) -> float:
@@ -148,60 +152,70 @@ def climb(
     model: Model,
     parts: Iterable[Part],
     *,
-    max_iter: int = 200,
-    tol: float = 1e-4,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
     unlabelled: float = 1.0,
     watch: Watch | None = None,
     after: tuple[Step, ...] | None = None,
+    done: int = 0,
 ) -> Fit:
-    """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept.
+    """Round after round until the maximum is nearer than `tol` nats; rounds that become slow are extrapolated.
 
-    The steps are kept where `after` is given: those of the run that this one goes on from, () for a run of its own.
+    The steps are kept where `after` is given: those of the run that this one goes on from, () for a run of its own. `done`
+    is the number of rounds of that run. A negative `tol` asks for `max_iter` plain rounds.
     """
     if any(isinstance(block.family, Text) for block in model.blocks):
         # A word that the first rows lack says nothing until it is counted: only from then on are values comparable.
         model = replace(model, tally=share(model, parts, unlabelled).tally)
-    trace: list[float] = []
-    best: tuple[Model, Shared] | None = None
-    steps = Steps(list((after or ())[:-1]))  # the last one is where this run starts
-    converged = False
-    for i in range(max(max_iter, 1)):
-        found = share(model, parts, unlabelled)
-        value = found.log_evidence + log_density(model)
+    steps = Steps.going_on(after or ())
+
+    def look(at: Model) -> tuple[float, Model, Shared]:
+        found = share(at, parts, unlabelled)
+        value = found.log_evidence + log_density(at)
         if watch:
-            watch(i, value, model)
-        if trace and not value >= trace[-1] - FALL * max(abs(trace[-1]), 1.0):
-            break  # without a prior a variance can vanish and is then borrowed: what came before was better
-        gain = value - trace[-1] if trace else np.inf
-        trace.append(value)
-        best = (model, found)
+            watch(next(count), value, at)
+        return value, replace(at, tally=found.tally), found
+
+    def note(value: float, at: Model) -> None:
         if after is not None:
-            steps.note(value, model.tally)
-        if gain <= tol * max(found.tally.classes.sum(), 1e-300):
-            converged = True
-            break
-        model = replace(model, tally=found.tally)
-    assert best is not None
-    weight = float(best[1].tally.classes.sum())
-    return Fit(best[0], tuple(trace), best[1].log_evidence, float("nan"), weight, converged, steps.kept)
+            steps.note(value, at.tally)
+
+    count = itertools.count()
+    rounds = acceleration.Rounds(
+        look, lambda m: acceleration.coordinates(m.tally), lambda m, x: replace(m, tally=acceleration.at(m.tally, x))
+    )
+    end = acceleration.climb(model, rounds, max_iter=max_iter, tol=tol, done=done, note=note)
+    weight = float(end.seen.tally.classes.sum())
+    kept = () if after is None else steps.ending(Step(steps.first + len(end.trace) - 1, end.trace[-1], end.point.tally))
+    return Fit(
+        end.point, end.trace, end.seen.log_evidence, float("nan"), weight, end.converged, kept, end.distance_left
+    )
 
 
 @dataclass
 class Steps:
     """The way of a run, step by step; a long one is thinned while it is walked, so that it never takes much room."""
 
-    _kept: list[Step]
+    first: int = 0  # the number of the step at which this run starts
+    _kept: list[Step] = field(default_factory=list)
     _stride: int = 1
 
     def __post_init__(self) -> None:
-        self._next = len(self._kept)
-        self._last: Step | None = None
+        self._next = self.first
+
+    @staticmethod
+    def going_on(before: tuple[Step, ...]) -> Steps:
+        """The steps of a run that starts where another ended: at its last step."""
+        if not before:
+            return Steps()
+        late = [step.at for step in before[:-1] if step.at >= FIRST_STEPS]
+        return Steps(before[-1].at, list(before[:-1]), late[-1] - late[-2] if len(late) > 1 else 1)
 
     def note(self, value: float, tally: Tally) -> None:
         """One step more; once there are too many, of the later ones every second is let go."""
-        self._last = Step(self._next, value, tally)
-        if self._wanted(self._last):
-            self._kept.append(self._last)
+        step = Step(self._next, value, tally)
+        if self._wanted(step):
+            self._kept.append(step)
         while len(self._kept) >= MOST_STEPS:
             self._stride *= 2
             self._kept = [step for step in self._kept if self._wanted(step)]
@@ -210,12 +224,9 @@ class Steps:
     def _wanted(self, step: Step) -> bool:
         return step.at < FIRST_STEPS or step.at % self._stride == 0
 
-    @property
-    def kept(self) -> tuple[Step, ...]:
+    def ending(self, last: Step) -> tuple[Step, ...]:
         """The first steps one by one, some of the later ones, and the last."""
-        if self._last is None or (self._kept and self._kept[-1] is self._last):
-            return tuple(self._kept)
-        return (*self._kept, self._last)
+        return (*(step for step in self._kept if step.at < last.at), last)
 
 
 def plan_hidden(plan: Plan) -> Plan:

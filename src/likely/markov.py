@@ -32,8 +32,9 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         How many states there are; "auto" tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     families : "auto", name, family, or dict of them, default="auto"
         What the columns are. "auto": numbers are Gaussian, text and true/false categorical; "joint" is a full covariance.
-    max_iter, tol : int and float, default=200 and 1e-4
-        It stops after so many rounds, or when a round gains less than `tol` a row of penalised log likelihood.
+    max_iter, tol : int and float, default=1000 and 1e-4
+        It stops after so many rounds, or when the maximum of the penalised log likelihood is estimated to be at most `tol`
+        nats away, in all. A negative `tol` asks for `max_iter` plain rounds without extrapolation.
     restarts : int, default=5
         Starts that are tried; the best one is kept.
     random_state : int, RandomState or None, default=0
@@ -59,6 +60,8 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         For every column or block, a table of what each state shows.
     tried_ : dict
         For k="auto", the BIC of each number of states.
+    distance_left_ : float
+        Nats of penalised log likelihood between the end and its local maximum, as estimated from the last gains.
     trace_, n_iter_, converged_, lower_bound_
         The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
 
@@ -68,8 +71,8 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         self,
         k: int | str = 2,
         families: Any = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-4,
+        max_iter: int = em.MAX_ITER,
+        tol: float = em.TOL,
         restarts: int = 5,
         random_state: Any = 0,
         joint: Any = (),
@@ -108,6 +111,7 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         self.emission_ = dict(list(chain.tables.items())[2:])
         self.trace_, self.n_iter_ = np.array(chain.trace), len(chain.trace)
         self.converged_, self.lower_bound_ = chain.converged, chain.trace[-1]
+        self.distance_left_ = chain.distance_left
         if not chain.converged and self.max_iter > 1 and self.n_iter_ >= self.max_iter:
             warnings.warn(
                 f"not at its end after {self.n_iter_} rounds: raise max_iter or tol", ConvergenceWarning, stacklevel=2

@@ -49,8 +49,9 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         variances among the components, "joint" is a full covariance, "joint:class" one for all components.
     fixed : dict or None, default=None
         What is known beforehand: {"variance": 1.0, "weights": "equal"}.
-    max_iter, tol : int and float, default=200 and 1e-4
-        EM stops after so many rounds, or when a round gains less than `tol` a row of penalised log likelihood.
+    max_iter, tol : int and float, default=1000 and 1e-4
+        EM stops after so many rounds, or when the maximum of the penalised log likelihood is estimated to be at most `tol`
+        nats away, in all. A negative `tol` asks for `max_iter` plain rounds without extrapolation.
     restarts : int, default=5
         Starts that are tried; the best one is kept.
     random_state : int, RandomState or None, default=0
@@ -72,6 +73,8 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         The components' shares; the means of all columns of numbers; variances, or covariances of one joint block.
     tried_ : dict
         For k="auto", the BIC of each number of components.
+    distance_left_ : float
+        Nats of penalised log likelihood between the end and its local maximum, as estimated from the last gains.
     trace_, n_iter_, converged_, lower_bound_
         The penalised log likelihood of every round, how many there were, whether the end was reached, and the last value.
 
@@ -82,8 +85,8 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         k: int | str = 2,
         families: Any = "auto",
         fixed: Any = None,
-        max_iter: int = 200,
-        tol: float = 1e-4,
+        max_iter: int = em.MAX_ITER,
+        tol: float = em.TOL,
         restarts: int = 5,
         random_state: Any = 0,
         joint: Any = (),
@@ -150,6 +153,7 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         self.means_, self.covariances_ = bells(self.model_.block_parameters)
         self.trace_ = np.array(fit.trace)
         self.n_iter_, self.converged_, self.lower_bound_ = len(fit.trace), fit.converged, fit.value
+        self.distance_left_ = fit.distance_left
         self.labels_ = self.model_.posterior_of(batch).labels
         if not fit.converged and self.tol > 0:
             said = f"EM did not reach its end in {self.max_iter} rounds: raise max_iter, or tol"

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 CHOICES = (0.0, 0.1, 1.0)
 FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # of few labels, fewer are set aside at a time
 TRIAL_ROUNDS, MOST_ROUNDS = 5, 30
+TRIAL_TOL = 0.1  # nats
 FEWEST = 2  # labelled rows of every class, so that some can be set aside
 BACKGROUND = 300.0  # imagined words of a text, drawn as words are drawn overall
 FLOOR = -30.0  # a held-out label that was ruled out costs no more: one row must not decide
@@ -82,7 +83,7 @@ class Partly:
             weight = np.where(known, weights, unlabelled * weights)
             start = start + count_given(batch, blank.scorer, blank.blocks, shares * weight[:, None])
         model = replace(blank, tally=start)
-        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=1e-3)
+        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=TRIAL_TOL)
 
     def learned(self, unlabelled: float | None = None) -> Choice:
         """The model for a given λ, or for the one that did best on labels set aside."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import em, starting
-from likely.clustering import FEW_ROWS, SHORT, cheapest, checked, opened, plan_clusters
+from likely import acceleration, em, starting
+from likely.clustering import cheapest, checked, opened, plan_clusters, short_run
 from likely.engines.along import Look, best_path, look
 from likely.engines.shares import Held, count_given, log_joint
 from likely.errors import DataError, LikelyWarning, UsageError
@@ -121,6 +121,7 @@ class Chain:
     trace: tuple[float, ...] = ()  # penalised log likelihood, round by round
     log_likelihood: float = float("nan")
     converged: bool = False
+    distance_left: float = float("inf")  # nats of the penalised log likelihood to its local maximum, as estimated
     tried: Mapping[int, float] = field(default_factory=dict)  # for k="auto": the BIC of each number of states
 
     @property
@@ -198,32 +199,42 @@ class Chain:
         return sample_classes(self.emission, path, rng), path
 
 
-def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float) -> Chain:
-    """Round after round from a first model until the gain is less than `tol` a row; the best model seen is kept."""
-    weights, trace, converged = steps.weights, list[float](), False
-    first = steps.edges[:-1]
-    best, evidence = chain, float("nan")
+def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float, done: int = 0) -> Chain:
+    """Round after round until the maximum is nearer than `tol` nats; rounds that become slow are extrapolated."""
+    weights, first = steps.weights, steps.edges[:-1]
 
-    def counted(found: Look) -> Chain:
-        emission = replace(chain.emission, tally=steps.count(chain.emission, found.shares))
+    def counted(at: Chain, found: Look) -> Chain:
+        emission = replace(at.emission, tally=steps.count(at.emission, found.shares))
         return Chain(emission, found.shares[first].sum(0), found.moves, imagined)
 
-    if any(isinstance(block.family, Text) for block in chain.emission.blocks):
-        chain = counted(chain.look(steps, weights))  # a word that the first rows lack says nothing until it is counted
-    for _ in range(max(max_iter, 1)):
-        found = chain.look(steps, weights)
+    def look(at: Chain) -> tuple[float, Chain, float]:
+        found = at.look(steps, weights)
         seen = float(weights[first] @ found.log_evidence)
-        unseen = imagined * float(log(chain.start).sum() + log(chain.transition).sum()) if imagined else 0.0
-        value = seen + em.log_density(chain.emission) + unseen  # and the log density of beginnings and moves
-        if trace and not value >= trace[-1] - em.FALL * abs(trace[-1]):
-            break  # without a prior a variance can vanish and is then borrowed: what came before was better
-        gain = value - trace[-1] if trace else np.inf
-        trace.append(value)
-        best, evidence = chain, seen
-        if converged := bool(gain <= tol * weights.sum()):
-            break
-        chain = counted(found)
-    return replace(best, trace=tuple(trace), log_likelihood=evidence, converged=converged)
+        unseen = imagined * float(log(at.start).sum() + log(at.transition).sum()) if imagined else 0.0
+        return seen + em.log_density(at.emission) + unseen, counted(at, found), seen
+
+    if any(isinstance(block.family, Text) for block in chain.emission.blocks):
+        chain = counted(chain, chain.look(steps, weights))  # a word that the first rows lack says nothing until counted
+    rounds = acceleration.Rounds(look, _coordinates, _at)
+    end = acceleration.climb(chain, rounds, max_iter=max_iter, tol=tol, done=done)
+    return replace(end.point, trace=end.trace, log_likelihood=end.seen, converged=end.converged,
+                   distance_left=end.distance_left)  # fmt: skip
+
+
+def _coordinates(chain: Chain) -> acceleration.Coordinates | None:
+    shown = acceleration.coordinates(chain.emission.tally)
+    if shown is None:
+        return None
+    own = np.concatenate([chain.starts, chain.moves.ravel()])
+    logs = [acceleration.log_counts(chain.starts), acceleration.log_counts(chain.moves).ravel(), shown[0]]
+    return np.concatenate(logs), np.concatenate([np.sqrt(own), shown[1]])
+
+
+def _at(chain: Chain, point: Array) -> Chain:
+    reader = acceleration.Reader(point)
+    starts, moves = reader.widths(chain.starts), reader.widths(chain.moves)
+    return Chain(replace(chain.emission, tally=acceleration.at(chain.emission.tally, reader.rest)), starts, moves,
+                 chain.imagined)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -236,8 +247,8 @@ class Learning:
     smoothing: Any = 1.0
     imagined: float = 1.0
     restarts: int = 5
-    max_iter: int = 200
-    tol: float = 1e-4
+    max_iter: int = em.MAX_ITER
+    tol: float = em.TOL
     seed: int = 0
     given: Mapping[str, Any] = field(default_factory=dict)  # where to begin: "start", "transition", "emission"
 
@@ -250,12 +261,12 @@ class Learning:
         zero = em.empty_tally(self.whole, tuple(states))
         prior = em.imagined(self.smoothing, zero, self.spread, None, k)
         starts = list(self._starts(Model(with_room(zero, prior), prior)))
-        if len(starts) > 1 and self.steps.rows > FEW_ROWS:
-            short = max((self._climb(s, min(SHORT, self.max_iter)) for s in starts), key=lambda chain: chain.trace[-1])
-            rest = self._climb(short, self.max_iter)
-            best = replace(rest, trace=(*short.trace[:-1], *rest.trace))
-        else:
-            best = max((self._climb(s, self.max_iter) for s in starts), key=lambda chain: chain.trace[-1])
+        short = short_run(self.steps.rows, self.max_iter, self.tol) if len(starts) > 1 else {}
+        best = max((self._climb(s, **short) for s in starts), key=lambda chain: chain.trace[-1])
+        done = len(best.trace) - 1
+        if short and done + 1 < self.max_iter:
+            rest = self._climb(best, self.max_iter - done, done=done)
+            best = replace(rest, trace=(*best.trace[:-1], *rest.trace))
         return best if own else ranked(best)
 
     def fit_any(self, first: int = 0) -> Chain:
@@ -265,8 +276,9 @@ class Learning:
         best, tried = cheapest(lambda k: self.fit(range(first, first + k)), lambda c: c.bic, self.steps.rows)
         return replace(best, tried=tried)
 
-    def _climb(self, chain: Chain, most: int) -> Chain:
-        return climb(chain, self.steps, self.imagined, most, self.tol)
+    def _climb(self, chain: Chain, max_iter: int | None = None, tol: float | None = None, done: int = 0) -> Chain:
+        most, near = self.max_iter if max_iter is None else max_iter, self.tol if tol is None else tol
+        return climb(chain, self.steps, self.imagined, most, near, done)
 
     def _starts(self, blank: Model) -> Iterable[Chain]:
         """First models: rows with the nearest of seeds far apart, any state after any other, drawn anew for each."""
@@ -365,8 +377,8 @@ def sequences(
     ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None,
     restarts: int = 5,
-    max_iter: int = 200,
-    tol: float = 1e-4,
+    max_iter: int = em.MAX_ITER,
+    tol: float = em.TOL,
     seed: int = 0,
     start: Mapping[str, Any] | None = None,
     reading: Reading | None = None,

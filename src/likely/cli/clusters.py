@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,12 @@ if TYPE_CHECKING:
     "--criterion", type=click.Choice(["bic", "icl"]), default="bic", show_default=True, help="What -k auto judges by."
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
+@click.option(
+    "--start",
+    multiple=True,
+    metavar="A,B,…",
+    help="The first mean of a cluster, column by column; once for each of -k.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
 @ignore_option()
 @weights_option
@@ -95,11 +102,16 @@ def _check(data: str, output: str | None, labels: str | None, picture: str | Non
 def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
     from likely.clustering import cluster as find
 
-    return find(source, options.how_many(k, "clusters"), **options.as_for_learn(given, 1.0))
+    means = [[options.number(cell, "--start") for cell in mean.split(",")] for mean in given.pop("start")]
+    if means and ((k != "auto" and k != str(len(means))) or len({len(mean) for mean in means}) > 1):
+        raise UsageError(f"--start gives {len(means)} means for -k {k}: give one for each cluster, all of equal length")
+    wanted = len(means) if means else options.how_many(k, "clusters")
+    return find(source, wanted, **options.as_for_learn(given, 1.0), start=means or None)
 
 
 def _report(found: Clusters) -> dict[str, Any]:
     way = {"rounds": len(found.trace), "converged": found.converged, "log_likelihood": found.log_likelihood}
+    way["distance_left"] = found.distance_left
     judged = {"bic": found.bic, "icl": found.icl, "aic": found.aic, "trace": list(found.trace)}
     tables = {
         name: list(rows)
@@ -145,6 +157,7 @@ def _show(terminal: Terminal, found: Clusters, report: dict[str, Any]) -> None:
         terminal.table(["clusters", "cost"], [[k, value] for k, value in found.tried.items()])
         terminal.line()
     end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
+    end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""
     terminal.line(f"log likelihood {found.log_likelihood:,.2f} after {len(found.trace)} rounds{end}")
     terminal.line(f"BIC {found.bic:,.2f}, ICL {found.icl:,.2f}, AIC {found.aic:,.2f}: the lower the better")
     for what, key in (("Model", "model"), ("Rows with their clusters", "labels"), ("Picture", "picture"),

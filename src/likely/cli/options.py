@@ -75,7 +75,16 @@ def shares_options(command: Command) -> Command:
     said = "Imagined rows for each value and for each width; 1 if nothing is said."
     for option in (
         convergence_option,
-        click.option("--max-iter", type=click.IntRange(min=1), default=200, show_default=True, help="The most rounds."),
+        click.option(
+            "--max-iter", type=click.IntRange(min=1), default=1000, show_default=True, help="The most rounds."
+        ),
+        click.option(
+            "--tol",
+            type=float,
+            default=1e-4,
+            show_default=True,
+            help="How near the maximum must be, in nats of log likelihood in all; below 0: --max-iter plain rounds.",
+        ),
         click.option("--smoothing", multiple=True, metavar="N|COL=N", help=said),
         click.option(
             "--joint",

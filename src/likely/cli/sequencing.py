@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,6 +91,7 @@ def _report(found: Chain, steps: Steps, states: Any) -> dict[str, Any]:
         "left_out": [{"column": name, "reason": reason} for name, reason in found.emission.schema.ignored],
         "rounds": len(found.trace),
         "converged": found.converged,
+        "distance_left": found.distance_left,
         "log_likelihood": found.log_likelihood,
         "bic": found.bic,
         "trace": list(found.trace),
@@ -138,6 +140,7 @@ def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
     terminal.table(["round", "penalised log likelihood"], [[str(i), trace[i - 1]] for i in _some(len(trace))])
     terminal.line()
     end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
+    end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""
     terminal.line(f"log likelihood {found.log_likelihood:,.2f}, BIC {found.bic:,.2f} after {len(trace)} rounds{end}")
     if report.get("output", "-") != "-":
         terminal.line(f"Rows with their states written to {report['output']}")
