@@ -217,7 +217,8 @@ def at(tally: Tally, point: Array) -> Tally:
     reader = Reader(point)
     classes = reader.counts(tally.classes)
     statistics: list[Any] = []
-    for statistic in tally.statistics:
+    parts: tuple[Any, ...] = tally.statistics
+    for statistic in parts:
         if isinstance(statistic, Counts):
             statistics.append(Counts(reader.counts(statistic.seen)))
         elif isinstance(statistic, Moments):

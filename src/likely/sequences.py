@@ -215,26 +215,17 @@ def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float
 
     if any(isinstance(block.family, Text) for block in chain.emission.blocks):
         chain = counted(chain, chain.look(steps, weights))  # a word that the first rows lack says nothing until counted
-    rounds = acceleration.Rounds(look, _coordinates, _at)
+    rounds = acceleration.Rounds(look, lambda c: acceleration.coordinates(c.emission.tally, c.starts, c.moves), _at)
     end = acceleration.climb(chain, rounds, max_iter=max_iter, tol=tol, done=done)
-    return replace(end.point, trace=end.trace, log_likelihood=end.seen, converged=end.converged,
-                   distance_left=end.distance_left)  # fmt: skip
-
-
-def _coordinates(chain: Chain) -> acceleration.Coordinates | None:
-    shown = acceleration.coordinates(chain.emission.tally)
-    if shown is None:
-        return None
-    own = np.concatenate([chain.starts, chain.moves.ravel()])
-    logs = [acceleration.log_counts(chain.starts), acceleration.log_counts(chain.moves).ravel(), shown[0]]
-    return np.concatenate(logs), np.concatenate([np.sqrt(own), shown[1]])
+    own: dict[str, Any] = {"trace": end.trace, "log_likelihood": end.seen, "converged": end.converged}
+    return replace(end.point, **own, distance_left=end.distance_left)
 
 
 def _at(chain: Chain, point: Array) -> Chain:
     reader = acceleration.Reader(point)
     starts, moves = reader.widths(chain.starts), reader.widths(chain.moves)
-    return Chain(replace(chain.emission, tally=acceleration.at(chain.emission.tally, reader.rest)), starts, moves,
-                 chain.imagined)  # fmt: skip
+    tally = acceleration.at(chain.emission.tally, reader.rest)
+    return Chain(replace(chain.emission, tally=tally), starts, moves, chain.imagined)
 
 
 @dataclass(frozen=True)
@@ -287,7 +278,9 @@ class Learning:
         fixed = "emission" in given or k == 1 or (steps.known is not None and (steps.known >= 0).all())
         for i in range(1 if fixed else max(self.restarts, 1)):
             rng = np.random.default_rng(self.seed + 7919 * i)
-            move = np.ones((k, k)) if i == 0 else 0.5 / k + 0.5 * rng.dirichlet(np.ones(k), k)
+            # In every other start states last, as they mostly do.
+            move = 0.2 / k + 0.8 * np.eye(k) if i % 2 else 0.5 / k + 0.5 * rng.dirichlet(np.ones(k), k)
+            move = move if i else np.ones((k, k))
             if "emission" in given:
                 tally = _as_given(blank, given["emission"])
             else:
@@ -299,14 +292,8 @@ class Learning:
             )
 
     def _first_shares(self, points: starting.Points, k: int, i: int, rng: np.random.Generator) -> Array:
-        """A first state for the rows that were looked at; where there are fewer kinds than states, each is dealt out."""
-        try:
-            labels = starting.nearest_seeds(points, k, self.seed + 7919 * i, 0 if i % 2 else starting.STEPS)
-            some = np.eye(k)[labels]
-        except DataError:
-            some = rng.dirichlet(np.ones(k), len(points.x))[points.place]
-            known = points.known[points.place]
-            some[known >= 0] = np.eye(k)[known[known >= 0]]
+        """First shares of the states in the rows that were looked at."""
+        some = starting.soft_shares(points, k, self.seed + 7919 * i, 0 if i % 2 else starting.STEPS, rng)
         shares, at, before = np.zeros((self.steps.rows, k)), 0, 0
         for (batch, _, w), chosen in zip(self.steps.parts, points.rows, strict=True):
             shares[before + chosen] = some[at : at + len(chosen)] * w[chosen, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ MOST_VALUES = 64  # a column of more values has its values mixed into so many nu
 TEXT_WIDTH = 64
 FAR = 8.0  # deviations: a wild number must not be a cluster of its own for its wildness alone
 STEPS = 10
+FIRM = 0.6  # what the nearest seed has of a row in a soft start
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,20 @@ def nearest_seeds(points: Points, k: int, seed: int, steps: int = STEPS) -> NDAr
         if np.array_equal(before, labels):
             break
     return labels[points.place]
+
+
+def soft_shares(points: Points, k: int, seed: int, steps: int, rng: np.random.Generator) -> Array:
+    """First shares of k classes in every row: most of it falls to the nearest seed, the rest is random.
+
+    With zero shares a class would give some value no probability, and no round of EM could change that. Where there are
+    fewer kinds of rows than classes, all shares are random.
+    """
+    shares: Array = rng.dirichlet(np.ones(k), len(points.x))[points.place]
+    with contextlib.suppress(DataError):
+        shares = FIRM * np.eye(k)[nearest_seeds(points, k, seed, steps)] + (1 - FIRM) * shares
+    known = points.known[points.place]
+    shares[known >= 0] = np.eye(k)[known[known >= 0]]
+    return shares
 
 
 def _seeds(x: Array, w: Array, k: int, rng: np.random.Generator, known: Mapping[int, Array]) -> Array:

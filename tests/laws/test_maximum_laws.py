@@ -1,0 +1,86 @@
+"""EM reaches the maximum: it ends no lower than scikit-learn and hmmlearn, and says how far it may still be."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import likely
+from likely import acceleration
+from strategies import quietly
+
+
+def casino(seed, rows=2000):
+    """Rolls of a die that is loaded now and then."""
+    rng = np.random.default_rng(seed)
+    z = np.zeros(rows, int)
+    for t in range(1, rows):
+        z[t] = rng.random() < (0.05 if z[t - 1] == 0 else 0.9)
+    loaded = np.where(rng.random(rows) < 0.5, 5, rng.integers(0, 5, rows))
+    return np.where(z == 1, loaded, rng.integers(0, 6, rows))[:, None]
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_dishonest_casino_ends_no_lower_than_hmmlearn(seed):
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
+    X = casino(seed)
+    made = likely.HiddenMarkov(2, "categorical", smoothing=0).fit(X)
+    rivals = [
+        hmm.CategoricalHMM(2, n_iter=1000, tol=1e-6, random_state=r, implementation="scaling").fit(X).score(X)
+        for r in range(3)
+    ]
+    assert made.converged_
+    assert made.chain_.log_likelihood > max(rivals) - 0.01
+    assert made.distance_left_ <= made.tol
+    assert np.diag(made.transition_).min() > 0.8
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["diag", "full"])
+def test_from_the_same_start_a_mixture_ends_no_lower_than_scikit_learn(kind, seed):
+    from sklearn.mixture import GaussianMixture
+
+    rng = np.random.default_rng(seed)
+    k, rows = 2, 400
+    x = (rng.normal(size=(k, 2)) * 2.0)[rng.integers(0, k, rows)] + rng.normal(size=(rows, 2))
+    start, precision = x[rng.choice(rows, k, replace=False)], 1 / x.var(0)
+    precisions = np.tile(precision, (k, 1)) if kind == "diag" else np.tile(np.diag(precision), (k, 1, 1))
+    rival = GaussianMixture(
+        k, covariance_type=kind, reg_covar=0.0, tol=1e-9 / rows, max_iter=20_000, init_params="random",
+        weights_init=np.full(k, 1 / k), means_init=start, precisions_init=precisions,
+    )  # fmt: skip
+    theirs = quietly(rival.fit, x).score(x) * rows
+    families = "joint" if kind == "full" else "gaussian"
+    made = quietly(likely.Mixture(k, families=families, smoothing=0, start=start).fit, x)
+    assert made.model_.log_likelihood > theirs - 0.01
+    assert made.converged_
+    assert (np.diff(made.trace_) >= -1e-9 * np.abs(made.trace_[1:])).all()
+
+
+def test_the_stop_does_not_depend_on_the_number_of_rows():
+    x = np.random.default_rng(0).normal(size=(300, 1)) + np.repeat([0.0, 2.0], 150)[:, None]
+    once = likely.Mixture(2, smoothing=0).fit(x)
+    weighted = likely.Mixture(2, smoothing=0).fit(x, sample_weight=np.full(len(x), 50.0))
+    assert weighted.distance_left_ <= weighted.tol
+    np.testing.assert_allclose(weighted.means_, once.means_, atol=0.01)
+
+
+def test_the_distance_left_is_what_gains_in_proportion_add_up_to():
+    gains = [0.5**i for i in range(6)]
+    assert acceleration.distance_left(gains, 0.0) == pytest.approx(gains[-1])
+    assert acceleration.distance_left([1.0, 1.0, 1.0], 0.0) == np.inf
+    assert acceleration.distance_left([1.0, 1e-16], 1e-12) == 1e-16
+
+
+def test_the_coordinates_of_a_tally_lead_back_to_it():
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=90), "b": rng.normal(size=90), "c": rng.choice(list("xyz"), 90), "d": rng.normal(size=90)}
+    made = likely.cluster(table, 2, joint=[("a", "b")], max_iter=5, tol=-1.0)
+    point, weights = acceleration.coordinates(made.tally)
+    assert point.shape == weights.shape
+    back = acceleration.at(made.tally, point)
+    np.testing.assert_allclose(back.classes, made.tally.classes)
+    for one, other in zip(back.statistics, made.tally.statistics, strict=True):
+        for name, array in one.arrays().items():
+            np.testing.assert_allclose(array, other.arrays()[name], rtol=1e-9, atol=1e-9)
