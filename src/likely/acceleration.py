@@ -101,9 +101,11 @@ class _Way(Generic[Point, Seen]):
     def __init__(self, rounds: Rounds[Point, Seen], tol: float, done: int) -> None:
         self.rounds, self.tol, self.done = rounds, tol, done
         self.trace: list[float] = []
+        self.best: tuple[Point, Point, Seen] | None = None  # a point, the next one, what was seen
+        # The last point that was not extrapolated, and how many rounds led to it.
+        self.counted: tuple[int, tuple[Point, Point, Seen] | None] = (0, None)
         self.gains: list[float] = []  # of consecutive plain rounds
         self.left = float("inf")
-        self.jump_gain = float("inf")  # of the last extrapolation that was kept
         self.memory = Anderson()
         self.accelerated = tol >= 0  # a negative tol asks for so many plain rounds
         self.jumped = False
@@ -111,18 +113,50 @@ class _Way(Generic[Point, Seen]):
         self.slow = False  # whether the last round gained so little that a maximum is near
         self.checks = 0  # plain rounds to go before the distance left can be judged
 
-    def taken(self, value: float) -> None:
-        """Note the objective of a point that is kept."""
+    def refused(self, value: float) -> bool:
+        """Whether an extrapolated point is worse than the point before."""
+        return self.jumped and not value >= self.trace[-1]
+
+    def fell(self, value: float) -> bool:
+        """Whether a plain round made the objective smaller, by more than rounding does."""
+        return bool(self.trace) and not value >= self.trace[-1] - FALL * max(abs(self.trace[-1]), 1.0)
+
+    @property
+    def led_astray(self) -> bool:
+        """Whether extrapolation came between the last counted point and the last one."""
+        return self.accelerated and self.counted[0] < len(self.trace)
+
+    def plain_again(self) -> Point:
+        """Where the plain round leads instead of a refused extrapolation, the next of which is shorter."""
+        assert self.best is not None
+        self.reach *= 0.25
+        self.jumped, self.gains = False, []
+        self.trace.append(self.trace[-1])
+        return self.best[1]
+
+    def back(self) -> Point:
+        """The round after the last counted point, from which plain rounds go on."""
+        length, self.best = self.counted
+        assert self.best is not None
+        del self.trace[length:]
+        self.accelerated, self.gains = False, []
+        return self.best[1]
+
+    def taken(self, value: float, best: tuple[Point, Point, Seen]) -> None:
+        """Note a point that is kept, and its objective."""
         gain = value - self.trace[-1] if self.trace else np.inf
         self.slow = gain < SLOW
         if self.jumped:
             self.reach = min(1.5 * self.reach, FARTHEST)
-            self.gains, self.jump_gain = [], gain
+            self.gains = []
             if gain <= max(self.tol, ROUNDED * abs(value)):
                 self.checks = FEWEST
         elif self.trace:
             self.gains.append(gain)
         self.trace.append(value)
+        self.best = best
+        if not self.jumped:
+            self.counted = len(self.trace), best
         self.left = distance_left(self.gains, ROUNDED * abs(value))
 
     def next_point(self, point: Point, after: Point, last: bool) -> Point:
@@ -159,40 +193,25 @@ def climb(
     `done` says how many rounds came before. A round whose extrapolation is refused has gained nothing, and is noted so.
     """
     way = _Way(rounds, tol, done)
-    best: tuple[Point, Point, Seen] | None = None
-    counted = 0, best  # the last point that is not extrapolated, and how many rounds led to it
-    point, most = first, max(max_iter, 1)
-    converged = False
+    point, most, converged = first, max(max_iter, 1), False
     for i in range(most):
         value, after, seen = rounds.look(point)
-        fell = bool(way.trace) and not value >= way.trace[-1] - FALL * max(abs(way.trace[-1]), 1.0)
-        if best is not None and way.jumped and not value >= way.trace[-1]:
-            way.reach *= 0.25
-            way.jumped, value = False, way.trace[-1]
-            way.trace.append(value)
-            way.gains = []
-            point = best[1]
-        elif fell and counted[0] < len(way.trace) and way.accelerated:
-            # An extrapolation led to where plain rounds do not: back to the last point that was counted.
-            assert counted[1] is not None
-            way.accelerated, best = False, counted[1]
-            del way.trace[counted[0] :]
-            way.gains, point, value = [], best[1], way.trace[-1]
+        if way.refused(value):
+            point = way.plain_again()
+        elif way.fell(value):
+            if not way.led_astray:
+                break  # without a prior a variance can vanish and is then borrowed: what came before was better
+            point = way.back()
             continue
-        elif fell:
-            break  # without a prior a variance can vanish and is then borrowed: what came before was better
         else:
-            way.taken(value)
-            best = (point, after, seen)
-            if not way.jumped:
-                counted = len(way.trace), best
+            way.taken(value, (point, after, seen))
             converged = bool(way.left <= tol)
-            point = best[0] if converged else way.next_point(point, after, i + 2 >= most)
-        if note:
-            note(value, best[0])
+            point = point if converged else way.next_point(point, after, i + 2 >= most)
+        if note and way.best is not None:
+            note(way.trace[-1], way.best[0])
         if converged:
             break
-    length, kept = counted
+    length, kept = way.counted
     assert kept is not None
     return Climb(kept[0], kept[2], tuple(way.trace[:length]), converged, way.left)
 

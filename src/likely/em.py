@@ -168,27 +168,27 @@ def climb(
         # A word that the first rows lack says nothing until it is counted: only from then on are values comparable.
         model = replace(model, tally=share(model, parts, unlabelled).tally)
     steps = Steps.going_on(after or ())
-
-    def look(at: Model) -> tuple[float, Model, Shared]:
-        found = share(at, parts, unlabelled)
-        value = found.log_evidence + log_density(at)
-        if watch:
-            watch(next(count), value, at)
-        return value, replace(at, tally=found.tally), found
-
-    def note(value: float, at: Model) -> None:
-        if after is not None:
-            steps.note(value, at.tally)
-
-    count = itertools.count()
-    rounds = acceleration.Rounds(
-        look, lambda m: acceleration.coordinates(m.tally), lambda m, x: replace(m, tally=acceleration.at(m.tally, x))
-    )
+    note = None if after is None else lambda value, at: steps.note(value, at.tally)
+    rounds = _rounds(parts, unlabelled, watch)
     end = acceleration.climb(model, rounds, max_iter=max_iter, tol=tol, done=done, note=note)
     weight = float(end.seen.tally.classes.sum())
     kept = () if after is None else steps.ending(Step(steps.first + len(end.trace) - 1, end.trace[-1], end.point.tally))
-    return Fit(
-        end.point, end.trace, end.seen.log_evidence, float("nan"), weight, end.converged, kept, end.distance_left
+    return Fit(end.point, end.trace, end.seen.log_evidence, float("nan"), weight, end.converged, kept, end.distance_left)
+
+
+def _rounds(parts: Iterable[Part], unlabelled: float, watch: Watch | None) -> acceleration.Rounds[Model, Shared]:
+    """How a round is made of these rows: the penalised log likelihood of a model, and the model counted by its shares."""
+    count = itertools.count()
+
+    def look(model: Model) -> tuple[float, Model, Shared]:
+        found = share(model, parts, unlabelled)
+        value = found.log_evidence + log_density(model)
+        if watch:
+            watch(next(count), value, model)
+        return value, replace(model, tally=found.tally), found
+
+    return acceleration.Rounds(
+        look, lambda m: acceleration.coordinates(m.tally), lambda m, x: replace(m, tally=acceleration.at(m.tally, x))
     )
 
 
