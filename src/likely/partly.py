@@ -30,8 +30,8 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 CHOICES = (0.0, 0.1, 1.0)
 FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # of few labels, fewer are set aside at a time
-TRIAL_ROUNDS, MOST_ROUNDS = 5, 30
-TRIAL_TOL = 0.1  # nats
+TRIAL_ROUNDS, MOST_ROUNDS = 5, 200
+TRIAL_TOL, ROW_TOL = 0.1, 1e-4  # nats in all, and a row: a trial need not end at the maximum
 FEWEST = 2  # labelled rows of every class, so that some can be set aside
 BACKGROUND = 300.0  # imagined words of a text, drawn as words are drawn overall
 FLOOR = -30.0  # a held-out label that was ruled out costs no more: one row must not decide
@@ -76,14 +76,15 @@ class Partly:
         zero = em.empty_tally(self.whole, self.classes)
         prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
         blank = Model(with_room(zero, prior), prior)
-        start = blank.tally
+        start, total = blank.tally, 0.0
         for (batch, labels, weights), logs in zip(parts, first, strict=True):
             known = labels >= 0
             shares = np.where(known[:, None], np.eye(len(self.classes))[labels], np.exp(logs))
             weight = np.where(known, weights, unlabelled * weights)
             start = start + count_given(batch, blank.scorer, blank.blocks, shares * weight[:, None])
+            total += float(weight.sum())
         model = replace(blank, tally=start)
-        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=TRIAL_TOL)
+        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=max(TRIAL_TOL, ROW_TOL * total))
 
     def learned(self, unlabelled: float | None = None) -> Choice:
         """The model for a given λ, or for the one that did best on labels set aside."""

@@ -370,7 +370,7 @@ def test_the_account_of_a_text_is_a_page_with_its_words_shaded() -> None:
     assert page.startswith("<!DOCTYPE html>")
     assert f"<h1>{told.splitlines()[0]}</h1>" in page
     for word, label in (("lunch", "good"), ("pills", "spam")):
-        assert re.search(rf'<span class="w[0-9]+" title="{label} [+][0-9.]+">{word}</span>', page)
+        assert re.search(rf'<span class="w[0-9]+" title="{label} [0-9.]+">{word}</span>', page)
     assert " &amp; &lt;i&gt;" in page
     assert "<i>" not in page
     assert "ends in .html" in run("explain", "m.likely", "one.csv", "--page", "one.txt", expect=2).stderr

@@ -17,7 +17,7 @@ def model():
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
     x = np.where(rng.random(300) < 0.2, np.nan, rng.normal(a, 1.0))
-    data = {"a": a.astype(str).tolist(), "b": b.astype(str).tolist(), "x": x, "y": (a ^ b).tolist()}
+    data = {"a": np.array(["p", "q"])[a].tolist(), "b": np.array(["u", "v"])[b].tolist(), "x": x, "y": (a ^ b).tolist()}
     found = quietly(likely.learn, data, "y")
     assert found.calibration.interactions
     assert found.calibration.absent

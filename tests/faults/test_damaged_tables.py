@@ -15,7 +15,7 @@ import pytest
 
 import likely
 from likely.errors import DataError
-from likely.sources import files, open_source
+from likely.sources import files, limits, open_source
 from processes import environment, refused
 from tables import learn
 
@@ -188,9 +188,11 @@ def test_a_parquet_file_of_few_bytes_and_many_rows_is_read_in_bounded_memory(tmp
             writer.write_table(some, row_group_size=1_000_000)
     assert path.stat().st_size < 10_000_000
     code = (
-        "import likely, resource, sys, warnings; warnings.simplefilter('ignore');"
-        "m = likely.learn(sys.argv[1], 'y', plain=True, families={'n': 'gaussian'});"
-        "print(m.tally.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "import likely, sys, warnings; warnings.simplefilter('ignore')\n"
+        "m = likely.learn(sys.argv[1], 'y', plain=True, families={'n': 'gaussian'})\n"
+        # The kernel's own high-water mark: getrusage would count what this process held when it forked.
+        "peak = [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')]\n"
+        "print(m.tally.rows, *peak)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
@@ -208,10 +210,10 @@ def test_a_parquet_file_of_few_bytes_and_many_rows_is_read_in_bounded_memory(tmp
 def test_wide_or_long_rows_of_parquet_come_in_smaller_batches(tmp_path, monkeypatch):
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table({"t": ["x" * 1_000 + str(i) for i in range(2_000)], "y": ["p", "q"] * 1_000}), path)
-    monkeypatch.setattr(files, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(limits, "BATCH_BYTES", 100_000)
     sizes = [batch.rows for batch in open_source(str(path)).batches()]
     assert sum(sizes) == 2_000
-    assert max(sizes) <= 100
+    assert max(sizes) <= 200  # a batch of Parquet may take twice the bytes of other files
 
 
 # ------------------------------------------------------------------ any source may yield several chunks

@@ -88,7 +88,7 @@ def test_of_noise_the_default_knows_no_more_than_the_class_frequencies(rows, col
         own = probabilities(quietly(likely.learn, train, "y"), test)[np.arange(500), y[rows:]]
         excess.append(float(-np.log(own).mean() + np.log(share[y[rows:]]).mean()))
     assert np.median(excess) <= NOISE
-    assert np.mean(excess) <= 2.5 * NOISE  # noise that looks like a signal by chance cannot be told from one
+    assert np.mean(excess) <= 4 * NOISE  # noise that looks like a signal by chance cannot be told from one
 
 
 def test_one_signal_is_found_among_many_columns_of_noise():

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.reservoir import Reservoir
+from likely.reservoir import Reservoir, hashes, number_hashes, to_keys
+from likely.schema import Schema
 
 Array = NDArray[np.float64]
 HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
@@ -34,6 +35,17 @@ class Effective:
         if rows >= len(self.sample):
             return self
         return Effective(self.sample.take(slice(rows)), self.left[:rows], self.copies)
+
+
+def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
+    """The rows in a random order that depends on their cells alone, not on the names or the order of columns."""
+    total = np.zeros(len(sample), np.uint64)
+    for name, x in sample.columns.items():
+        if x.dtype.kind == "f":
+            total += number_hashes(x, "")
+        else:
+            total += np.append(hashes(schema.by_name[name].values, ""), np.uint64(0))[x]
+    return sample.take(np.lexsort((sample.labels, to_keys(total))))
 
 
 def effective(sample: Reservoir, classes: Array) -> Effective:

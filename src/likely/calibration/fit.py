@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likely.bayes.rule import share_out
 from likely.calibration import tempered
 from likely.calibration.classical import Pair, chosen_pairs
-from likely.calibration.copies import effective
+from likely.calibration.copies import effective, shuffled
 from likely.calibration.directions import Direction, make_direction
 from likely.calibration.parts import Calibration, Interaction
 from likely.calibration.search import Searched, best_sets
@@ -62,7 +62,7 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None
-    whole = effective(sample, tally.classes)
+    whole = effective(shuffled(sample, tally.schema), tally.classes)
     if classes > tempered.MANY_CLASSES:
         return _tempered(Data(tally, whole.first(tempered.rows_for(classes)), 0), believed)
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))

@@ -25,6 +25,7 @@ from likely.families.statistics import Array
 BANDWIDTHS = (0.004, 0.008, 0.016, 0.03, 0.06, 0.12, 0.25)
 PSEUDOCOUNTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # rows a value, divided among the classes by their priors
 REACH = 3.5  # bandwidths: beyond, the kernel is zero
+SINGLE = 1e30  # rows: beyond, single precision overflows
 HEAVIEST = 1e100  # rows: beyond, products of rows and densities overflow
 FEWEST = 4  # different numbers for which a Gaussian density is tried
 NARROWEST = 1e-3  # of the overall deviation: the least deviation of a class
@@ -106,13 +107,14 @@ def _choices(sets: Array, centres: Array | None) -> tuple[list[tuple[int, int, f
     rest = (np.maximum(classes - 1.0, 0.0) + 0.5) / whole
     alone = (classes * np.log(rest)).sum(1)
     full = list(shapes(sets, centres))
-    mass, pseudo = sets.sum(2), np.array(PSEUDOCOUNTS, np.float32)[:, None]
+    kind: Any = np.float32 if classes.sum() < SINGLE else np.float64
+    mass, pseudo = sets.sum(2), np.array(PSEUDOCOUNTS, kind)[:, None]
     scores = np.empty((len(full), len(sets), len(PSEUDOCOUNTS)))
     some = sets.any(0)  # values × classes: where no set has a row, nothing is added
-    count, share = sets[:, some], np.broadcast_to(rest[:, None], sets.shape)[:, some].astype(np.float32)
+    count, share = sets[:, some], np.broadcast_to(rest[:, None], sets.shape)[:, some].astype(kind)
     for s, shape in enumerate(full):  # single precision: the choice needs no more, and logs are most of the time
-        own = np.log(shape.own[:, some].astype(np.float32)[:, None] + pseudo * share[:, None])
-        others = np.log(shape.whole.astype(np.float32)[:, None] + pseudo)
+        own = np.log(shape.own[:, some].astype(kind)[:, None] + pseudo * share[:, None])
+        others = np.log(shape.whole.astype(kind)[:, None] + pseudo)
         scores[s] = (np.matmul(own, count[..., None]) - np.matmul(others, mass[..., None]))[..., 0]
     scores = scores.swapaxes(1, 2)
     best = scores.reshape(-1, len(sets)).argmax(0)

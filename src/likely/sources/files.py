@@ -156,17 +156,18 @@ class Several:
                     raise DataError(
                         f"{part.label} differs from {self.parts[0].label} in column {odd[0]!r}", column=odd[0]
                     )
-                _check_numbers(batch, numbers, part.label)
                 rows = before + batch.start + batch.rows
                 assert isinstance(batch, Frame)
                 forms = forms or dict(batch.forms)  # all files are read as the first one is
-                yield replace(batch, start=before + batch.start, forms={**batch.forms, **forms})
+                read = replace(batch, forms={**batch.forms, **forms})
+                _check_numbers(read, numbers, part.label)
+                yield replace(read, start=before + batch.start)
 
 
 def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
     """A column that another file made a column of numbers must be one here; text is read, and kept for the count."""
     for name in names:
-        if name in batch.names and batch.kind(name)[0] != NUMBER:
+        if name in batch.names:
             try:
                 batch.numbers([name], 0, batch.rows)
             except DataError as error:
