@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from likely.engines.weights import with_weights
 from likely.errors import DataError, LikelyWarning, UsageError, no_column
 from likely.schema import NUMBER
-from likely.sources import Batch, Coded, Frame, InMemory, Matrix, Reading, Source, for_target, missing_of, open_source
+from likely.sources import Batch, Coded, Frame, InMemory, Matrix, Reading, Source, for_target, open_source
+from likely.sources.around import Around
 from likely.sources.arrays import arrow_array
 from likely.sources.batch import to_arrow
-from likely.sources.gaps import Gaps
 
 Array = NDArray[np.float64]
 MOST_VALUES = 1 << 22  # of which quantiles are taken: of more, every second one, every fourth one, ...
@@ -102,36 +102,16 @@ def _columns(batch: Batch) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class BinnedTarget:
+class BinnedTarget(Around):
     """A source whose target, a column of numbers, is replaced by the bins that the numbers are in."""
 
-    source: Source
     target: str
     edges: tuple[float, ...]
-
-    @property
-    def label(self) -> str:
-        """What to call it in messages."""
-        return self.source.label
-
-    @property
-    def partial(self) -> bool:
-        """Whether a row may leave out columns."""
-        return self.source.partial
-
-    @property
-    def missing(self) -> Gaps:
-        """What stands for missing in it."""
-        return missing_of(self.source)
-
-    def aimed(self, target: str) -> BinnedTarget:
-        """The same source with a target, which may have a list of its own of what stands for missing."""
-        return replace(self, source=for_target(self.source, target))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         wanted = None if kinds is None else {**kinds, self.target: NUMBER} if self.target in kinds else kinds
-        for batch in self.source.batches(wanted):
+        for batch in self.inner.batches(wanted):
             yield self._binned(batch) if self.target in batch.names else batch
 
     def _binned(self, batch: Batch) -> Batch:

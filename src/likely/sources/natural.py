@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from likely.errors import LikelyWarning
 from likely.schema import CATEGORY
+from likely.sources.around import Around
 from likely.sources.batch import Batch, Frame
 from likely.sources.cells import DECIMAL, NOTHING, TEXT, nature
 from likely.sources.forms import PLAIN, Form, Found, Resolver, Survey, all_alike, are_times, candidates, promising
 from likely.threads import cached_property
 
 if TYPE_CHECKING:
-    from likely.sources import Reading, Source
-    from likely.sources.gaps import Gaps
+    from likely.sources import Reading
 
 Parts = Iterable[tuple[Frame, Mapping[str, Any]]]  # batches, and their columns as text
 
@@ -115,31 +115,10 @@ class TextAsNumbers:
 
 
 @dataclass(frozen=True)
-class TypedFile:
+class TypedFile(Around):
     """A file whose cells have types; its columns of text follow the rule of text files."""
 
-    inner: Source
     reading: Reading
-
-    @property
-    def label(self) -> str:
-        """What to call it in messages."""
-        return self.inner.label
-
-    @property
-    def partial(self) -> bool:
-        """Whether a row may leave out columns, as a dict may."""
-        return self.inner.partial
-
-    @property
-    def missing(self) -> Gaps:
-        """What stands for missing in it."""
-        return self.inner.missing
-
-    def aimed(self, target: str) -> TypedFile:
-        """The same file with a target, which may have a list of its own of what stands for missing."""
-        other = self.inner.aimed(target)
-        return self if other is self.inner else replace(self, inner=other)
 
     @cached_property
     def text(self) -> TextAsNumbers:
