@@ -126,7 +126,11 @@ def chance(known: Any, i: int) -> float | None:
 
 def _chance_of_bins(counted: Any) -> float:
     """The same of a column of numbers, cut into a few bins of equal weight with one imagined row each."""
-    seen = counted.cut(counted.edges(BINS)).T
+    return dependence(counted.cut(counted.edges(BINS)).T)
+
+
+def dependence(seen: Array) -> float:
+    """How probable it is that counts, classes × values, are of shares that differ by class: one imagined row a value."""
     imagined = np.ones(seen.shape[1])
     on, off = _urn(seen, imagined), _urn(seen.sum(0, keepdims=True), imagined)
     return float(1.0 / (1.0 + np.exp(np.clip(off - on, -700.0, 700.0))))

@@ -20,7 +20,11 @@ from likely.families.forms import Steps
 from likely.families.text import ranked_words
 from likely.families.words import Words
 from likely.prior import LeaveOneOut, Priors
-from likely.schema import CATEGORY, Schema
+from likely.schema import CATEGORY, NUMBER, Schema
+from likely.sources import Gaps, Reading
+from likely.sources.dateparts import parts_of
+from likely.sources.forms import Form
+from likely.sources.gaps import taken_by_column
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -150,6 +154,37 @@ def count_parameters(schema: Schema, parameters: Sequence[Parameters]) -> Parame
     if all(column.kind == CATEGORY for column in schema.columns):
         joint = k * (math.prod(len(c.values) for c in schema.columns) - 1) + k - 1
     return ParameterCount(entries, free, joint)
+
+
+def with_taken(tally: Tally, gaps: Gaps) -> Tally:
+    """The tally with a note at each column of what was taken for missing in it."""
+    schema = tally.schema
+    found = taken_by_column(gaps.taken, [schema.target.name, *schema.by_name])
+    if not found:
+        return tally
+    target, *columns = (
+        replace(c, taken=tuple(found[c.name].items())) if c.name in found else c
+        for c in (schema.target, *schema.columns)
+    )
+    return replace(tally, schema=replace(schema, target=target, columns=tuple(columns)))
+
+
+def say_other_gaps(one: Gaps, other: Gaps) -> None:
+    """Two models that are added up may have been learned with other lists of what is missing: the first list stays."""
+    if (one.tokens, one.labels) != (other.tokens, other.labels):
+        lists = [(list(g.tokens), list(g.tokens if g.labels is None else g.labels)) for g in (one, other)]
+        said = " and ".join(f"{tokens} (target: {labels})" for tokens, labels in lists)
+        said = f"the models take different texts for missing, {said}: the sum reads rows by the first list"
+        warnings.warn(said, LikelyWarning, stacklevel=4)
+
+
+def reading_of(schema: Schema, missing: tuple[str, ...], labels: tuple[str, ...] | None) -> Reading:
+    """How rows are read for a model: as those that it was learned from."""
+    parts = parts_of(schema.columns)
+    forms = {part.origin: Form(part.form) for part in parts.values()}
+    for c in (c for c in schema.columns if c.kind == NUMBER and c.name not in parts):
+        forms[c.name] = Form(c.form, tuple(token for token, _ in c.taken if token not in missing))
+    return Reading(missing, missing_labels=labels, forms=forms, parts=parts)
 
 
 def warn_of_gaps(tally: Tally) -> None:

@@ -35,7 +35,8 @@ from likely.threads import held_at_fork
 Array = NDArray[np.float64]
 CONTINUOUS = (
     "Unknown label type: continuous. A classifier expects discrete classes, and y looks like a regression target: "
-    "bin it, or turn it into text"
+    "bin it (sklearn.preprocessing.KBinsDiscretizer(encode='ordinal') on y, or likely.learn(X, y, target_bins=4)), "
+    "or turn it into text"
 )
 
 

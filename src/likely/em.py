@@ -124,9 +124,9 @@ def log_density(model: Model) -> float:
     return total
 
 
-def value_name(model: Any) -> str:
-    """What EM climbs: penalised where the priors have a say."""
-    penalised = log_density(model) != 0.0
+def value_name(model: Any, moves: float = 0.0) -> str:
+    """What EM climbs: penalised where the priors have a say, or imagined `moves` of a hidden Markov model."""
+    penalised = moves > 0.0 or log_density(model) != 0.0
     return "penalised log likelihood" if penalised else "log likelihood"
 
 

@@ -253,7 +253,8 @@ def _common(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 def _plan_of(model: Model) -> Plan:
     keep = model.tally.sample is not None
-    return Plan(model.schema.target.name, model.blocks, model.schema.columns, sample=keep)
+    target = model.schema.target
+    return Plan(target.name, model.blocks, model.schema.columns, target_form=target.form, sample=keep)
 
 
 def _warn(model: Model) -> None:

@@ -25,11 +25,12 @@ from likely.families import Text
 from likely.figures import Evaluation, Figures, Overlap, figures
 from likely.filling import filled, has_gaps
 from likely.model import Model, with_room
-from likely.planning import plan_for
+from likely.planning import AUTO, plan_for
 from likely.prior import priors, textbook
 from likely.schema import CATEGORY, Schema
-from likely.selecting import select
+from likely.selecting import select, without_idle_parts
 from likely.sources import HOW, Batch, Coded, Reading, Source, open_source
+from likely.sources.dateparts import parts_of, with_parts
 from likely.sources.rows import complete, take
 from likely.splitting import Groups, Split, deal, deal_groups, scrambled
 from likely.tally import Tally
@@ -44,6 +45,7 @@ MOSTLY = 0.9  # of the rows have a copy among those learned from: then a row tha
 SETTINGS = (
     "target_bins",
     "families",
+    "date_parts",
     "joint",
     "smoothing",
     "class_prior",
@@ -122,7 +124,7 @@ def _try_model(
 def _counted_alike(model: Model, rows: Batch, target: str) -> Tally:
     """The rows as the model would have counted them."""
     sample = model.tally.sample is not None
-    plan = Plan(target, model.blocks, model.schema.columns, sample=sample)
+    plan = Plan(target, model.blocks, model.schema.columns, target_form=model.schema.target.form, sample=sample)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LikelyWarning)
         return tally_batch(rows, plan)
@@ -162,7 +164,14 @@ def _settings_of(model: Model) -> dict[str, Any]:
         "dependence": model.dependence,
         "average": model.average,
         "target_bins": model.target_edges or EACH,
+        "date_parts": _date_parts(model),
     }
+
+
+def _date_parts(model: Model) -> Any:
+    """The derived columns that were asked for; otherwise those that tell the class are found anew in every fold."""
+    names = list(parts_of(model.schema.columns))
+    return names if all(_asked_for(model, [name]) for name in names) else AUTO
 
 
 def _asked_for(model: Model, columns: Sequence[str]) -> bool:
@@ -181,7 +190,8 @@ def prepare(data: Any, target: Any, given: Mapping[str, Any]) -> tuple[Source, P
     families, joint, ignore = given.get("families"), given.get("joint", ()), given.get("ignore", ())
     plain = any(given.get(name, False) is not False for name in ("plain", "average", "select"))
     plain = plain or textbook(given.get("smoothing", "auto"))
-    return table.source, plan_for(table, families, joint, ignore, plain, bins is None)
+    plan = plan_for(table, families, joint, ignore, plain, bins is None, given.get("date_parts", AUTO))
+    return with_parts(table.source, plan.parts), plan
 
 
 def _cross_validate(
@@ -292,7 +302,7 @@ def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> 
     """The model of what was counted, under the settings that are tried."""
     plain = tally.sample is None
     prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain, tally.blocks)
-    tally = with_room(in_order(tally.pruned()), prior)
+    tally = with_room(without_idle_parts(in_order(tally.pruned())), prior)
     average, dependence = given.get("average", False), given.get("dependence", "auto")
     return Model(tally, prior, average=average, dependence=dependence).recalibrate()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.belief import with_taken
 from likely.calibration import DEPENDENCE
 from likely.em import Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
@@ -19,12 +20,14 @@ from likely.errors import DataError, LikelyWarning, UsageError
 from likely.filling import filled, has_gaps, say_what_was_filled
 from likely.model import Model, with_room
 from likely.partly import MOST_ROUNDS, Choice, partly
-from likely.planning import plan_for, used_as
+from likely.planning import AUTO, derived, plan_for, used_as
 from likely.prior import Priors, priors, textbook
 from likely.schema import CATEGORY, NUMBER, Column, in_words, look_alikes, ordered, say_alike
 from likely.schema import plain as plainly
 from likely.selecting import select as select_columns
-from likely.sources import Batch, Gaps, Reading, Source, for_target, missing_of, open_source, require_rows
+from likely.selecting import without_idle_parts
+from likely.sources import Batch, Frame, Gaps, Reading, Source, for_target, missing_of, open_source, require_rows
+from likely.sources.dateparts import with_parts
 from likely.sources.gaps import doubt, doubtful, taken_by_column
 from likely.tally import Tally
 
@@ -37,18 +40,19 @@ def learn(
     data: Any,
     target: Any = None,
     *,
-    target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), smoothing: Any = "auto",
-    class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (), missing: Sequence[str] | None = None,
-    classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto", average: bool = False,
-    select: bool | int | str = False, engine: str = "auto", unlabelled: str | float = "auto", keep_rows: bool = True,
-    progress: Callable[[int], None] | None = None, **how: Any,
+    target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), date_parts: Any = AUTO,
+    smoothing: Any = "auto", class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (),
+    missing: Sequence[str] | None = None, classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto",
+    average: bool = False, select: bool | int | str = False, engine: str = "auto", unlabelled: str | float = "auto",
+    keep_rows: bool = True, progress: Callable[[int], None] | None = None, **how: Any,
 ) -> Model:  # fmt: skip
     """Count a table into a model of one of its columns.
 
     `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
-    `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. `plain`
-    is the textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows
-    are shared out if it helps. A default model holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same
+    `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. Weekday,
+    month and hour of dates are used where they tell the class something, or as `date_parts` names them. `plain` is the
+    textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are
+    shared out if it helps. A default model holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same
     without them. `how` a file is read: `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
@@ -56,9 +60,10 @@ def learn(
     reading = Reading.of(missing, how)
     table = opened(data, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(table, families, joint, ignore, plain, target_bins is None)
-    counted = Counted(table.source, plan, unlabelled)
-    tally = with_taken(tally_source(counted.batches(), plan, progress), gaps := missing_of(table.source))
+    plan = plan_for(table, families, joint, ignore, plain, target_bins is None, date_parts)
+    counted = Counted(with_parts(table.source, plan.parts), plan, unlabelled)
+    tally = without_idle_parts(tally_source(counted.batches(), plan, progress))
+    tally = with_taken(tally, gaps := missing_of(table.source))
     require_rows(counted.rows, table.source.label)
     known = table.known | {"average": bool(average), "dependence": dependence, **gaps.remembered()}
     model = _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
@@ -94,19 +99,6 @@ def _modelled(
     finished = _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
     reading.check_memory()
     return finished
-
-
-def with_taken(tally: Tally, gaps: Gaps) -> Tally:
-    """The tally with a note at each column of what was taken for missing in it."""
-    schema = tally.schema
-    found = taken_by_column(gaps.taken, [schema.target.name, *schema.by_name])
-    if not found:
-        return tally
-    target, *columns = (
-        replace(c, taken=tuple(found[c.name].items())) if c.name in found else c
-        for c in (schema.target, *schema.columns)
-    )
-    return replace(tally, schema=replace(schema, target=target, columns=tuple(columns)))
 
 
 def _doubts(columns: Sequence[Column], rows: int) -> Iterator[str]:
@@ -251,9 +243,12 @@ def inspect(
     """What Likely sees in a table: each column with its kind, the reason, missing cells and different values."""
     source = for_target(open_source(data, Reading.of(missing, how)), target)
     found: list[dict[str, Any]] = []
-    for batch in source.batches():
+    for first in source.batches():
+        batch = replace(first, parts=derived(first, AUTO, None, ())) if isinstance(first, Frame) else first
         for name in batch.names:
             kind, reason, used = (*batch.kind(name), True) if name == target else used_as(batch, name)
+            if isinstance(batch, Frame) and name in batch.parts:
+                reason += ", used where it tells the class something"
             said = {"column": name, "kind": kind or "none", "reason": reason, "used": used}
             found.append(said | _summary(batch, name, kind))
             found[-1] |= _taken(batch, name, kind, missing_of(source))
@@ -292,7 +287,7 @@ def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:
     return {
         "rows": batch.rows,
         "missing": batch.rows - len(seen_codes),
-        "different": len(coded.values),
+        "different": len(np.unique(seen_codes)),
         "from": None,
         "to": None,
     }

@@ -21,10 +21,13 @@ from likely.belief import (
     fit_stages,
     names_of,
     read_off,
+    reading_of,
     refuse_unknown,
+    say_other_gaps,
     strongest_words,
     warn_of_gaps,
     why_not_generative,
+    with_taken,
 )
 from likely.calibration import Calibration, calibrate
 from likely.calibration.copies import effective
@@ -40,9 +43,8 @@ from likely.families.curve import Curve
 from likely.filing import from_file, to_file
 from likely.ledger import Ledger
 from likely.prior import Priors, priors
-from likely.schema import NUMBER, Schema, ordered
-from likely.sources import Batch, Reading, Source, for_target, open_source
-from likely.sources.forms import Form
+from likely.schema import Schema, ordered
+from likely.sources import Batch, Reading, Source, for_target, missing_of, open_source
 from likely.sources.rows import complete, one_row, told
 from likely.tally import Tally
 from likely.threads import cached_property
@@ -85,12 +87,7 @@ class Model:
     @property
     def reading(self) -> Reading:
         """How rows are read for this model: as those that it was learned from."""
-        forms = {
-            c.name: Form(c.form, tuple(token for token, _ in c.taken if token not in self.missing))
-            for c in self.schema.columns
-            if c.kind == NUMBER
-        }
-        return Reading(self.missing, missing_labels=self.missing_labels, forms=forms)
+        return reading_of(self.schema, self.missing, self.missing_labels)
 
     def read_as(self, how: Mapping[str, Any]) -> Reading:
         """The same, but for what keywords say: `missing`, `encoding` and the like."""
@@ -308,6 +305,7 @@ class Model:
         if self.target_edges != other.target_edges:
             both = f"{list(self.target_edges)} and {list(other.target_edges)}"
             raise DataError(f"the targets are cut into bins at {both}: learn both with the same target_bins=[...]")
+        say_other_gaps(self.reading.gaps(False), other.reading.gaps(False))
         declared = ordered({*self.declared, *other.declared})
         whole = replace(self, tally=self.tally + other.tally, declared=declared)
         return _with_older_stage(whole, self, other) if self.frozen or other.frozen else whole.recalibrate()
@@ -318,7 +316,8 @@ class Model:
         source, weight_name = with_weights(open_source(rows, reading or self.read_as(how)), weights)
         source = self.aimed(source, self.schema.target.name)
         keep = self.tally.sample is not None
-        plan = Plan(self.schema.target.name, self.blocks, told(self.schema.columns, source), weight_name, sample=keep)
+        target, columns = self.schema.target, told(self.schema.columns, source)
+        plan = Plan(target.name, self.blocks, columns, weight_name, target_form=target.form, sample=keep)
 
         def batches() -> Iterator[Batch]:
             for batch in source.batches(plan.kinds()):
@@ -336,7 +335,7 @@ class Model:
         if any(unlabelled):
             said = f"{sum(unlabelled):,} rows have no {plan.target!r}: they were not counted"
             warnings.warn(said, LikelyWarning, stacklevel=3)
-        return tally
+        return with_taken(tally, missing_of(source))
 
     def aimed(self, source: Source, name: str) -> Source:
         """The source read with `name` as the target, which is cut into bins where bins are this model's classes."""

@@ -27,14 +27,16 @@ from likely.families import (
     Text,
     family,
 )
-from likely.schema import CATEGORY, NUMBER, TEXT, Column
-from likely.sources import EMPTY, Batch, Coded, Frame, require_rows
+from likely.schema import BINS, CATEGORY, NUMBER, TEXT, Column
+from likely.sources import EMPTY, Batch, Coded, Frame, Source, require_rows
+from likely.sources.dateparts import PARTS, Part, possible_parts
 from likely.threads import side_by_side
 
 ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNORECASE)
 INDEX_NAME = re.compile(r"__index_level_\d+__")
 FEWEST_ROWS_FOR_ID = 8
 FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
+AUTO, NONE = "auto", "none"  # parts of dates: those that tell the class something, and none
 NUMERIC = (Gaussian, Binned, Poisson, Bernoulli, Binomial, Multinomial)
 
 
@@ -45,6 +47,7 @@ def plan_for(
     ignore: Sequence[str],
     plain: bool = False,
     few_classes: bool = True,
+    date_parts: Any = AUTO,
 ) -> Plan:
     """What is to be counted: every column with its family, chosen from the first rows where nothing was said.
 
@@ -52,14 +55,15 @@ def plan_for(
     """
     source, target, weights = table.source, table.target, table.weights
     ignore = (*as_names(ignore), *([weights] if weights is not None else []))
-    first = next(iter(source.batches()), None)
-    if first is None or first.rows == 0:
-        require_rows(0, source.label)
-    assert first is not None
+    first = _first_rows(source)
     names = list(first.names)
     target = getattr(source, "target", None) if target is None else target  # folders of texts bring their own
     if target is None:
         raise UsageError(f"target= (--target) is missing: name the column to predict; {source.label} has {names[:20]}")
+    if isinstance(first, Frame):
+        asked = NONE if plain and date_parts == AUTO else date_parts
+        first = replace(first, parts=derived(first, asked, families, (target, *ignore)))
+    names = list(first.names)
     aside = [name for name in getattr(source, "shown", ()) if name not in (target, *ignore)]
     for wanted in (target, *ignore):
         if wanted not in names:
@@ -69,12 +73,45 @@ def plan_for(
     plan = plan_columns(
         first, [n for n in names if n not in (target, *ignore, *aside)], target, families, joint, plain=plain
     )
-    asked = [(name, "asked for") for name in ignore if name != weights]
-    named = [(name, first.kind(name)[1]) for name in aside]
-    plan = replace(plan, weights=weights, ignored=(*asked, *named, *plan.ignored))
+    left_out = [(name, "asked for") for name in ignore if name != weights]
+    left_out += [(name, first.kind(name)[1]) for name in aside]
+    ignored = (*left_out, *plan.ignored)
+    plan = replace(plan, weights=weights, ignored=ignored, target_form=BINS if table.edges else "")
     if not plan.blocks:
         raise DataError(f"{source.label} has no column to learn from besides {target!r}: {dict(plan.ignored)}")
     return plan
+
+
+def _first_rows(source: Source) -> Batch:
+    first = next(iter(source.batches()), None)
+    if first is None or first.rows == 0:
+        require_rows(0, source.label)
+    assert first is not None
+    return first
+
+
+def derived(batch: Frame, date_parts: Any, families: Any, aside: Sequence[str]) -> dict[str, Part]:
+    """Columns derived from dates: those asked for; with "auto", all that the dates have, if nothing is said of the dates."""
+    auto = date_parts == AUTO
+    named = {name for key in families for name in as_names(key)} if isinstance(families, Mapping) else set()
+    if auto and not (families is None or isinstance(families, Mapping) or families == AUTO):
+        return {}
+    wanted = () if auto or date_parts is None or date_parts == NONE else as_names(date_parts)
+    if not (auto or wanted):
+        return {}
+    found: dict[str, Part] = {}
+    for name in batch.columns:
+        for part in possible_parts(batch, name) if name not in aside or not auto else ():
+            made = Part(name, part, batch.form(name), not auto)
+            offered = name not in named or made.name in named if auto else part in wanted or made.name in wanted
+            if offered and made.name not in batch.columns:
+                found[made.name] = made
+    odd = [name for name in wanted if name not in (*PARTS, *found)]
+    if odd or (wanted and not found):
+        known = [name for column in batch.columns for name in (f"{column}.{p}" for p in possible_parts(batch, column))]
+        what = f"there is no {odd[0]!r} of a date{did_you_mean(odd[0], [*PARTS, *known])}" if odd else "there are no dates"
+        raise UsageError(f"date_parts={date_parts!r}: {what}; choose from auto, none, {', '.join([*PARTS, *known][:20])}")
+    return found
 
 
 def plan_columns(
@@ -98,13 +135,14 @@ def plan_columns(
         if column is None:
             ignored.append((name, reason))
         else:
-            form = batch.form(name) if isinstance(batch, Frame) and column.kind == NUMBER else ""
+            form = batch.form(name) if isinstance(batch, Frame) and (column.kind == NUMBER or name in batch.parts) else ""
             columns.append(replace(column, form=form) if form else column)
     droppable = frozenset() if keep_all else frozenset(c.name for c in columns if c.name not in given)
     # What was asked for in every column is taken at its word: nothing is fitted on top of it.
     sample = not plain and any(c.name not in given and c.kind in (CATEGORY, NUMBER) for c in columns)
     blocks = _blocks(columns, given, plain)
-    return Plan(target, blocks, tuple(columns), None, tuple(ignored), droppable, sample)
+    plan = Plan(target, blocks, tuple(columns), None, tuple(ignored), droppable, sample=sample)
+    return replace(plan, parts=batch.parts) if isinstance(batch, Frame) else plan
 
 
 def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
@@ -187,6 +225,8 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
 
 def name_like(batch: Batch, name: str, kind: str) -> str:
     """Why a column names its rows rather than describing them; empty if it does not."""
+    if isinstance(batch, Frame) and name in batch.parts:
+        return ""
     if INDEX_NAME.fullmatch(name):
         return "the index that pandas wrote beside the columns"
     if kind == TEXT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -12,6 +13,12 @@ from likely.errors import DataError
 from likely.threads import cached_property
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
+BINS = "bins"  # the form of a target whose classes are bins of a column of numbers
+CALENDAR = {
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "month": ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+              "December"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,9 @@ class Column:
     guessed: bool = field(default=False, compare=False)  # no cell was seen: the kind stands until somebody knows it
     # Texts that were taken for missing when the model was learned, and how often each was found.
     taken: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    form: str = field(default="", compare=False)  # how numbers or dates are written in text: see likely.sources.forms
+    # How numbers or dates are written in text (see likely.sources.forms); "weekday/" and the form of the dates for a part
+    # of dates, "bins" for bins of a column of numbers.
+    form: str = field(default="", compare=False)
 
     @cached_property
     def code(self) -> dict[Any, int]:
@@ -52,6 +61,13 @@ class Column:
     def _whole(self) -> bool:
         return any(type(value) is int for value in self.values)
 
+    def in_order(self, values: Iterable[Any]) -> tuple[Any, ...]:
+        """Values in the order of this column: bins by their edges, weekdays and months as in the calendar, others sorted."""
+        named = CALENDAR.get(self.form.partition("/")[0])
+        if named:
+            return tuple(sorted(ordered(values), key=lambda value: named.index(value) if value in named else len(named)))
+        return tuple(sorted(ordered(values), key=_lower_edge)) if self.form == BINS else ordered(values)
+
     def union(self, other: Column) -> Column:
         """The column that knows every value which either of the two knows."""
         if self.kind != other.kind:
@@ -61,9 +77,17 @@ class Column:
                 column=self.name,
             )
         known = replace(self, guessed=self.guessed and other.guessed) if self.guessed else self
+        if other.taken:
+            known = replace(known, taken=_summed(self.taken, other.taken))
         if self.values == other.values and all(map(_same_type, self.values, other.values)):
             return known
-        return replace(known, values=ordered(one_of_alike([*self.values, *other.values])))
+        return replace(known, values=self.in_order(one_of_alike([*self.values, *other.values])))
+
+
+def _summed(one: Iterable[tuple[str, int]], other: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    counts = Counter(dict(one))
+    counts.update(dict(other))
+    return tuple((token, n) for token, n in counts.most_common() if n > 0)
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,13 @@ class Schema:
     def by_name(self) -> dict[str, Column]:
         """Each column under its name."""
         return {column.name: column for column in self.columns}
+
+    def taken_back(self) -> Schema:
+        """The schema of rows that are to be forgotten: what was taken for missing in them counts against the rest."""
+        target, *columns = (
+            replace(c, taken=tuple((token, -n) for token, n in c.taken)) for c in (self.target, *self.columns)
+        )
+        return replace(self, target=target, columns=tuple(columns))
 
     def union(self, other: Schema) -> Schema:
         """The schema of both: every class and every value that either of the two knows."""
@@ -111,6 +142,15 @@ def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(distinct))
     except TypeError:
         return tuple(sorted(distinct, key=_rank))
+
+
+def _lower_edge(label: Any) -> float:
+    """Where a bin begins, by its name; what is no name of a bin stands last."""
+    first = str(label).removeprefix("above ").partition(" to ")[0]
+    try:
+        return -math.inf if first == "up" else float(first)
+    except ValueError:
+        return math.inf
 
 
 def _rank(value: Any) -> tuple[Any, ...]:

@@ -13,18 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.averaging import dependence
+from likely.calibration.copies import effective
 from likely.errors import UsageError
 from likely.families import Bernoulli, Gaussian, Poisson
 from likely.families.base import log
 from likely.families.categorical import yes_or_no
+from likely.families.histogram import Histogram
 from likely.families.leaving import Row, bell_without, can_leave_out, events_without, table_without
+from likely.families.statistics import Counts
 from likely.model import Model
 from likely.sources import Batch
+from likely.sources.dateparts import PERIODS, Part, parts_of
 from likely.sources.rows import take
+from likely.tally import Tally
 
 Array = NDArray[np.float64]
 MOST_CELLS = 20_000_000  # rows × columns × classes that are held; of a larger table an even sample is looked at
 LOWEST = -700.0  # what a count of zero says where nothing is imagined: as good as impossible, but a number
+MATTERS = 0.95  # the probability from which on a part of dates is kept
 NOT_SELECTED = "not selected: with it the leave-one-out log loss does not fall"
 
 
@@ -100,6 +107,42 @@ def select(model: Model, batches: Iterable[Batch], how: Any = True, weights: str
                 tally = tally.without(name, NOT_SELECTED)
     own = {name: prior for name, prior in model.prior.columns.items() if name not in dropped}
     return replace(model, tally=tally, prior=replace(model.prior, columns=own))
+
+
+def without_idle_parts(tally: Tally) -> Tally:
+    """The tally without the parts of dates that were offered and do not tell the class.
+
+    Kept are parts that depend on the class with a probability above `MATTERS`, by the marginal likelihood of their counts.
+    Where the dates are counted in bins, they must come round twice: until then a part cannot be told from a trend, and the
+    date itself says it. What was asked for is kept.
+    """
+    kept: dict[str, str] = {}
+    idle: dict[str, list[Part]] = {}
+    statistics = {b.columns[0]: s for b, s in zip(tally.blocks, tally.statistics, strict=True) if len(b.columns) == 1}
+    for name, part in parts_of(tally.schema.columns).items():
+        counted: Any = statistics.get(name)
+        if isinstance(counted, Counts) and not tally.schema.by_name[name].reason.endswith("as asked for"):
+            copies = np.ones(1) if tally.sample is None else effective(tally.sample, tally.classes).copies
+            matters = dependence(counted.seen / copies[:, None])
+            if matters > MATTERS and _comes_round(statistics.get(part.origin), part.part):
+                kept[name] = f"{part.words}, depends on the class with probability {matters:.3f}"
+            else:
+                idle.setdefault(part.origin, []).append(part)
+    if not (kept or idle):
+        return tally
+    ignored = tally.schema.ignored
+    for part in (part for parts in idle.values() for part in parts):
+        tally = tally.without(part.name, "")
+    said = {name: f"; {' and '.join(part.part for part in parts)} do not tell the class" for name, parts in idle.items()}
+    columns = tuple(replace(c, reason=kept.get(c.name, c.reason + said.get(c.name, ""))) for c in tally.schema.columns)
+    return replace(tally, schema=replace(tally.schema, columns=columns, ignored=ignored))
+
+
+def _comes_round(dates: Any, part: str) -> bool:
+    if not isinstance(dates, Histogram):
+        return True
+    low, high = dates.range()
+    return high - low >= 2 * PERIODS[part]
 
 
 def _most(how: Any) -> int | None:

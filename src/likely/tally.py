@@ -57,7 +57,7 @@ class Tally:
         """Taking back what was counted; refused where it was never counted or digits would be lost."""
         if not isinstance(other, Tally):
             return NotImplemented
-        a, b = self._aligned(other)
+        a, b = self._aligned(replace(other, schema=other.schema.taken_back()))
         # Moments subtract only nearly. Where all rows are kept, those that are left are counted again instead.
         kept = a.sample is not None and b.sample is not None and a.sample.complete and b.sample.complete
         statistics: dict[Block, Statistic] = {}
@@ -252,10 +252,12 @@ class Tally:
                 found = "nothing" if at is None else self.blocks[at].family
                 raise UsageError(
                     f"column {block.name!r} is {block.family} in one model and {found} in the other: "
-                    f"learn both with the same families and columns"
+                    f"learn both with the same families and columns{_and_parts(first.schema, block.columns)}"
                 )
         if len(order) != len(self.blocks):
-            raise UsageError("one model has columns that the other has not: learn both from the same columns")
+            odd = [name for block in self.blocks for name in block.columns if name not in first.schema.by_name]
+            same = f"learn both from the same columns{_and_parts(self.schema, odd)}"
+            raise UsageError(f"one model has columns that the other has not, such as {odd[:1]}: {same}")
         pairs = zip(first.blocks, order, strict=True)
         statistics = tuple(self._turned(i, block.columns) for block, i in pairs if i is not None)
         return replace(self, blocks=first.blocks, statistics=statistics)
@@ -278,6 +280,11 @@ class Tally:
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
+
+
+def _and_parts(schema: Schema, names: Sequence[str]) -> str:
+    """What else is to be the same where columns are derived from dates."""
+    return " and the same date_parts=" if any("/" in schema.by_name[name].form for name in names) else ""
 
 
 def _close(x: Statistic, y: Statistic) -> bool:

@@ -118,6 +118,14 @@ def test_every_row_is_written_with_its_state() -> None:
     assert pq.read_table("out.parquet")["state"].to_pylist() == table["state"].to_pylist()
 
 
+def test_penalised_is_said_only_where_there_is_a_penalty() -> None:
+    asked = ("sequences", "days.csv", "-k", "2", "--by", "who", "--ignore", "steps", "--smoothing", "0")
+    bare = run(*asked).stdout
+    assert "log likelihood" in bare
+    assert "penalised" not in bare
+    assert "penalised log likelihood" in run(*asked, "--transition-smoothing", "1").stdout
+
+
 def test_the_json_document_holds_trace_and_tables() -> None:
     report = json.loads(run("sequences", "days.csv", "-k", "3", "--by", "who", "--json").stdout)
     assert report["sequences"] == 3

@@ -74,7 +74,7 @@ class TestQuantities:
 
     def test_edges_of_ones_own_and_gaps(self, houses):
         model = likely.learn(houses, "price", target_bins=[90, 110])
-        assert model.classes == ("90 to 110", "above 110", "up to 90")
+        assert model.classes == ("up to 90", "90 to 110", "above 110")
         frame = pd.read_csv(houses)
         frame.loc[:9, "price"] = np.nan
         with pytest.warns(LikelyWarning, match="10 of 300 rows have no 'price'"):
@@ -83,10 +83,35 @@ class TestQuantities:
             with pytest.raises(UsageError, match="target_bins="):
                 likely.learn(houses, "price", target_bins=bad)
 
+    def test_bins_stand_in_the_order_of_their_edges_everywhere(self, houses, tmp_path):
+        edges = [-5, 5, 90, 110, 1e6]
+        labels = ("up to -5", "-5 to 5", "5 to 90", "90 to 110", "110 to 1000000", "above 1000000")
+        wide = pd.read_csv(houses)
+        wide.loc[:5, "price"] = [-7, -6, 0, 1, 2e6, 3e6]
+        model = likely.learn(wide, "price", target_bins=edges, keep_rows=False)
+        assert model.classes == labels
+        assert (model + likely.learn(wide[::-1], "price", target_bins=edges, keep_rows=False)).classes == labels
+        assert model.update(wide).classes == labels
+        path = str(tmp_path / "m.likely")
+        model.save(path)
+        assert likely.load(path).classes == labels
+        found = likely.evaluate(wide, model=likely.load(path))
+        assert found.total.classes == labels
+        frame = tmp_path / "wide.csv"
+        wide.to_csv(frame, index=False)
+        head = run("predict", path, str(frame), "--probabilities").stdout.splitlines()[0]
+        assert head.split(",")[-6:] == [f"p_{label}" for label in labels]
+        judged = likely.evaluate(wide, target="price", target_bins=[90, 110])
+        assert judged.total.classes == ("up to 90", "90 to 110", "above 110")
+
+    def test_the_estimator_says_how_to_bin(self):
+        with pytest.raises(ValueError, match=r"KBinsDiscretizer.*likely\.learn\(X, y, target_bins=4\)"):
+            likely.NaiveBayes().fit(X, PRICE)
+
     def test_few_different_numbers_make_fewer_bins(self):
         with pytest.warns(LikelyWarning, match="is cut into 2 bins, not 4"):
             model = likely.learn(X, [1.0] * 200 + [2.0] * 100, target_bins=4)
-        assert model.classes == ("above 1", "up to 1")
+        assert model.classes == ("up to 1", "above 1")
         with pytest.raises(DataError, match="nothing to bin"):
             likely.learn(X, [1.0] * 300, target_bins=4)
 
@@ -96,7 +121,7 @@ class TestQuantities:
         assert document("evaluate", model, houses)["accuracy"] > 0.6
         assert document("update", model, houses)["rows_after"] == 600
         edged = document("learn", houses, "--target", "price", "--target-bins", "90,110", "-o", model, "--folds", "3")
-        assert [row["class"] for row in edged["classes"]] == ["90 to 110", "above 110", "up to 90"]
+        assert [row["class"] for row in edged["classes"]] == ["up to 90", "90 to 110", "above 110"]
         assert "is no number" in run("learn", houses, "--target", "price", "--target-bins", "four", expect=2).stderr
 
     def test_edges_that_do_not_increase_are_no_model(self, houses, tmp_path):

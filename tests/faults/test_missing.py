@@ -162,3 +162,36 @@ def test_the_command_line_takes_another_list_for_a_question(file, tmp_path, monk
     file("t\nNA\n")
     assert "missing" not in run("explain", "m.likely", "data.csv").stdout
     assert "missing" in run("explain", "m.likely", "data.csv", "--missing", "NA").stdout
+
+
+def test_what_was_taken_for_missing_is_counted_on_forgotten_and_added_up(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = file("t,x,y\n" + "NA,1.5,p\n,2,q\nu,NA,p\nv,3,q\n" * 10)
+    more = file("t,x,y\n" + "NA,1.5,p\nnull,?,q\nu,3,q\nv,2,p\n" * 5, "more.csv")
+    model = learn(path)
+    both = {"t": {"NA": 15, "": 10, "null": 5}, "x": {"NA": 10, "?": 5}}
+
+    def taken(known):
+        return {c.name: dict(c.taken) for c in known.schema.columns}
+
+    assert taken(model.update(more)) == both
+    assert taken(model + learn(more, classes=["p", "q"])) == both
+    assert taken(model.update(more).forget(more)) == taken(model) == {"t": {"NA": 10, "": 10}, "x": {"NA": 10}}
+    run("learn", path, "--target", "y", "-o", "m.likely")
+    run("update", "m.likely", more)
+    assert json.loads(run("inspect", "m.likely", "--json").stdout)["taken_as_missing"] == both
+
+
+def test_models_with_other_lists_of_what_is_missing_are_added_up_with_a_word(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = file("t,y\n" + "NA,p\nu,q\nv,p\n" * 10)
+    text, own = learn(path), learn(path, missing=["-"])
+    said = r"different texts for missing, .*'NA'.* and \['-'\].*the sum reads rows by the first list"
+    with pytest.warns(LikelyWarning, match=said):
+        assert (text + own).missing == text.missing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LikelyWarning)
+        assert (own + own).missing == ("-",)
+    text.save("a.likely")
+    own.save("b.likely")
+    assert "different texts for missing" in run("merge", "a.likely", "b.likely", "-o", "c.likely").stderr

@@ -15,6 +15,7 @@ from likely.errors import UsageError
 
 if TYPE_CHECKING:
     from likely.ledger import Ledger
+    from likely.model import Model
 
 
 @click.command(short_help="Predict the label of every row.")
@@ -85,6 +86,12 @@ def _say_predicted(terminal: Terminal, output: str, target: str, labels: dict[st
     terminal.result({"output": output, "rows": rows, "labels": labels}, show)
 
 
+def _names_to_type(known: Model) -> list[str]:
+    """The columns of a model, and the dates that some of them are derived from."""
+    dates = [part.origin for part in known.reading.parts.values()]
+    return list(dict.fromkeys([*(column.name for column in known.schema.columns), *dates]))
+
+
 @click.command(short_help="Show the sum behind one prediction.")
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE, required=False)
@@ -137,7 +144,7 @@ def explain(
     with options.as_file(model, terminal) as model_path:
         known = load(model_path)
         if data is None:
-            typed = options.assignments(cells, [column.name for column in known.schema.columns])
+            typed = options.assignments(cells, _names_to_type(known))
             ledger, of = known.explain(typed), "the row typed in"
         else:
             with options.as_file(data, terminal) as path:

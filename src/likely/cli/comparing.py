@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import export, options, outputs
-from likely.cli.options import FILE, bins_option, ignore_option, json_option, reading_options, target_option
+from likely.cli.options import (
+    FILE,
+    bins_option,
+    date_parts_option,
+    ignore_option,
+    json_option,
+    reading_options,
+    target_option,
+)
 from likely.cli.terminal import Terminal, is_terminal
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("data", type=FILE)
 @target_option
 @bins_option
+@date_parts_option
 @click.option(
     "--rival",
     "rivals",

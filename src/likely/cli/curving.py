@@ -11,6 +11,7 @@ from likely.cli import export, options, outputs
 from likely.cli.options import (
     FILE,
     bins_option,
+    date_parts_option,
     ignore_option,
     json_option,
     reading_options,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.argument("data", type=FILE)
 @target_option
 @bins_option
+@date_parts_option
 @click.option(
     "--sizes", metavar="N,N", help="How many rows to learn from; by default twice as many each time, up to all."
 )

@@ -17,6 +17,7 @@ from likely.cli.completing import complete_column
 from likely.cli.options import (
     FILE,
     bins_option,
+    date_parts_option,
     ignore_option,
     json_option,
     reading_options,
@@ -38,6 +39,7 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
 @click.argument("data", type=FILE)
 @target_option
 @bins_option
+@date_parts_option
 @click.option(
     "-o",
     "--output",

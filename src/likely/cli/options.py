@@ -226,6 +226,15 @@ bins_option = click.option(
     callback=_bins,
     help="Cut a target of numbers into N bins of about equally many rows, or at the edges (10,20); none: a class a number.",
 )
+date_parts_option = click.option(
+    "--date-parts",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|A,B",
+    callback=lambda _, __, text: text if text in ("auto", "none") else names(text),
+    help="Weekday, month and hour of dates as columns of their own: those that tell the class something, none, or those "
+    "named (weekday,hour, or ordered.weekday for one column).",
+)
 
 
 absent_option = click.option(

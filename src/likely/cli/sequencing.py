@@ -119,6 +119,8 @@ def _answered(found: Chain, steps: Steps, states: Any, source: Any, prefix: str,
 
 
 def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
+    from likely.em import value_name
+
     many = f"{report['sequences']:,} sequences" if report["sequences"] > 1 else "one sequence"
     terminal.line(f"{len(found.states)} states in {report['rows']:,} rows of {report['data']}, {many}")
     terminal.line()
@@ -137,7 +139,7 @@ def _show(terminal: Terminal, found: Chain, report: dict[str, Any]) -> None:
         terminal.table(["states", "cost"], [[k, value] for k, value in found.tried.items()])
         terminal.line()
     trace = report["trace"]
-    terminal.table(["round", "penalised log likelihood"], [[str(i), trace[i - 1]] for i in _some(len(trace))])
+    terminal.table(["round", value_name(found.emission, found.imagined)], [[str(i), trace[i - 1]] for i in _some(len(trace))])
     terminal.line()
     end = "" if found.converged else " (the end was not reached: more rounds would climb on)"
     end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""

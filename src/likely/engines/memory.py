@@ -8,9 +8,9 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from likely.families import Binned, Block, Categorical, Encoded, Gaussian, Text
 from likely.families.categorical import count_tables
 from likely.families.statistics import Counts, Statistic, finite, totals
 from likely.families.words import Words
-from likely.schema import CATEGORY, Column, Schema, ordered
+from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
+from likely.sources.dateparts import Part
 from likely.tally import Tally
 from likely.threads import FEW_ROWS, in_parallel, one_of_several, slabs
 
@@ -50,6 +51,8 @@ class Plan:
     weights: str | None = None
     ignored: tuple[tuple[str, str], ...] = ()
     droppable: frozenset[str] = frozenset()  # columns that may be left out if they turn out to be names
+    target_form: str = ""  # BINS where the classes are bins of numbers: they keep the order of their edges
+    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that are derived from dates
     sample: bool = False  # whether some of the rows themselves are kept, for what is fitted on top of the counts
 
     def kinds(self) -> dict[str, str]:
@@ -155,7 +158,7 @@ def tally_batch(
     limit: Limit | None = None,
 ) -> Tally:
     """One batch counted, in a schema that knows the batch's own values; in a `part` unseen ones are left to be pruned."""
-    coded = sorted_labels(labels or batch.coded(plan.target))
+    coded = sorted_labels(labels or batch.coded(plan.target), plan.target_form)
     classes = len(coded.values)
     y = coded.codes.astype(np.int64, copy=False)
     y = y - coded.low if coded.low else y
@@ -174,9 +177,9 @@ def tally_batch(
     return in_order(counted if part else counted.pruned())
 
 
-def sorted_labels(coded: Coded) -> Coded:
+def sorted_labels(coded: Coded, form: str = "") -> Coded:
     """The same labels with their classes in order, so that no table need be turned round once it is counted."""
-    classes = ordered(coded.values)
+    classes = Column("", CATEGORY, form=form).in_order(coded.values)
     if classes == tuple(coded.values):
         return coded
     place = {label: i for i, label in enumerate(classes)}
@@ -187,10 +190,9 @@ def sorted_labels(coded: Coded) -> Coded:
 def in_order(tally: Tally) -> Tally:
     """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
     schema = tally.schema
-    columns = tuple(c if len(c.values) < 2 else replace(c, values=ordered(c.values)) for c in schema.columns)
-    return tally.with_schema(
-        replace(schema, target=replace(schema.target, values=ordered(schema.classes)), columns=columns)
-    )
+    columns = tuple(c if len(c.values) < 2 else replace(c, values=c.in_order(c.values)) for c in schema.columns)
+    target = replace(schema.target, values=schema.target.in_order(schema.classes))
+    return tally.with_schema(replace(schema, target=target, columns=columns))
 
 
 def _count_group(
@@ -341,7 +343,7 @@ def _refuse_heaviest(batch: Batch, names: list[str], w: Array) -> None:
 def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Schema:
     known = {name: tuple(coded.values) for name, coded in found.items()}
     columns = tuple(replace(c, values=known.get(c.name, ())) if c.kind == CATEGORY else c for c in plan.columns)
-    return Schema(Column(plan.target, CATEGORY, tuple(classes)), columns, plan.ignored)
+    return Schema(Column(plan.target, CATEGORY, tuple(classes), form=plan.target_form), columns, plan.ignored)
 
 
 def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:

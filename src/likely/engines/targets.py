@@ -126,8 +126,9 @@ class BinnedTarget(Around):
             if codes is None:
                 raise
         column = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), arrow_array(labels))
-        spelled = batch.spelled - {self.target} if isinstance(batch, Frame) else frozenset()
-        return Frame(_columns(batch) | {self.target: column}, batch.rows, batch.start, self.missing, spelled)
+        if isinstance(batch, Frame):
+            return batch.with_column(self.target, column)
+        return Frame(_columns(batch) | {self.target: column}, batch.rows, batch.start, self.missing)
 
 
 def _places(coded: Coded, labels: Sequence[str]) -> Any:

@@ -9,7 +9,8 @@ from likely.families import FAMILIES
 from likely.filing.checks import each, entries, fields, flag, listing, need, number, text, whole
 from likely.filing.values import check_values
 from likely.prior import PRIORS
-from likely.schema import CATEGORY, NUMBER, TEXT
+from likely.schema import BINS, CATEGORY, NUMBER, TEXT
+from likely.sources.dateparts import PARTS
 from likely.sources.forms import FORMS
 
 SHAPES = {"Counts": ("seen",), "Moments": ("n", "mean", "spread"), "Scatter": ("n", "mean", "scatter")}
@@ -29,7 +30,10 @@ def _column(given: Any, where: str) -> None:
     later = {"guessed": flag, "taken": listing(_taken), "form": text}
     fields(given, where, {"name": text, "kind": text, "values": _value_list, "reason": text}, later)
     need(given["kind"] in (CATEGORY, NUMBER, TEXT), where, f"is of kind {given['kind']!r:.40}")
-    need(given.get("form", "") in FORMS, where, f"is written in a form that is not known: {given.get('form')!r:.40}")
+    part, sign, form = given.get("form", "").partition("/")
+    need(not sign or given["name"].endswith(f".{part}"), where, f"is no {part!r:.40} of another column")
+    known = part in PARTS and form in FORMS if sign else part in (*FORMS, BINS)
+    need(known, where, f"is written in a form that is not known: {given.get('form')!r:.40}")
     need(given["kind"] == CATEGORY or given["values"] == [], where, "has values, but holds no categories")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cells import EMPTY
+from likely.sources.dateparts import Part, with_parts
 from likely.sources.forms import ORDERS, Form, are_times
 from likely.sources.gaps import LABELS, MISSING, Gaps
 from likely.sources.limits import batch_bytes, check_limit, check_memory
@@ -65,6 +66,7 @@ class Reading:
     thousands: str | None = None
     dates: str | None = None  # the order of day, month and year
     forms: Mapping[str, Form] = field(default_factory=dict)  # how a model reads its columns of numbers
+    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that a model derives from dates
     taken: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict, compare=False)  # for missing, by batch
     _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
@@ -175,7 +177,7 @@ def open_source(data: Any, reading: Reading | None = None) -> Source:
     if isinstance(data, (str, PathLike)):
         from likely.sources.files import open_files
 
-        return open_files(fspath(data), reading)
+        return with_parts(open_files(fspath(data), reading), reading.parts)
     return replace(from_memory(data, reading.gaps(False)), reading=reading)
 
 

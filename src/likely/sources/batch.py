@@ -21,6 +21,7 @@ from likely.sources.cells import (
     stands_for_missing,
     tokens,
 )
+from likely.sources.dateparts import Part
 from likely.sources.documents import Documents, Strings, arrow_documents
 from likely.sources.forms import PLAIN, TYPED_TIMES, Form, Resolver
 from likely.sources.gaps import Gaps
@@ -151,16 +152,23 @@ class Frame:
     spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
     forms: Mapping[str, Form] = field(default_factory=dict)  # columns of text that are read as numbers
     resolve: Resolver | None = field(default=None, compare=False, repr=False)
+    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that are derived from dates
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> Sequence[str]:
         """The columns."""
-        return tuple(self.columns)
+        return (*self.columns, *filter(self._derived, self.parts)) if self.parts else tuple(self.columns)
+
+    def _derived(self, name: str) -> bool:
+        """Whether a column is to be derived from another one: the table does not hold it, and holds the other."""
+        return name in self.parts and name not in self.columns and self.parts[name].origin in self.columns
 
     def kind(self, name: str) -> tuple[str | None, str]:
         """What the type of the column says."""
+        if self._derived(name):
+            return CATEGORY, self.parts[name].words
         column = self.columns[name]
         if isinstance(column, list):
             if all(isinstance(v, Real) and not isinstance(v, bool) for v in column if not is_missing(v)):
@@ -171,6 +179,8 @@ class Frame:
 
     def form(self, name: str) -> str:
         """How numbers, dates or times are written in a column, for a model to remember."""
+        if self._derived(name):
+            return f"{self.parts[name].part}/{self.form(self.parts[name].origin)}"
         column = self.columns[name]
         if name in self.forms:
             return self.forms[name].form
@@ -186,6 +196,8 @@ class Frame:
 
     def column(self, name: str) -> Array:
         """One column as numbers, read once."""
+        if self._derived(name):
+            return self.parts[name].numbers(self.column(self.parts[name].origin))
         if name not in self._numbers:
             column = self.columns[name]
             read = list_numbers if isinstance(column, list) else arrow_numbers
@@ -202,6 +214,9 @@ class Frame:
         return self._coded[name]
 
     def _code(self, name: str) -> Coded:
+        if self._derived(name):
+            part = self.parts[name]
+            return Coded(part.codes(self.column(part.origin)), part.values)
         column = self.columns[name]
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
@@ -220,9 +235,18 @@ class Frame:
 
     def documents(self, name: str) -> Documents | Strings:
         """The texts where they are: as Arrow holds them, or as a list of strings."""
+        if self._derived(name):
+            raise DataError(f"is the {self.parts[name].words}, not text", column=name, remedy="choose another family")
         column = self.columns[name]
         missing = self.missing.of(name)
         return Strings.of(column, missing) if isinstance(column, list) else arrow_documents(column, missing)
+
+    def with_column(self, name: str, column: Any) -> Frame:
+        """The same rows with another column under a name."""
+        held = ({k: v for k, v in each.items() if k != name} for each in (self.forms, self._numbers, self._coded))
+        forms, numbers, coded = (dict[str, Any](each) for each in held)
+        columns, spelled = self.columns | {name: column}, self.spelled - {name}
+        return replace(self, columns=columns, spelled=spelled, forms=forms, _numbers=numbers, _coded=coded)
 
 
 def with_missing(batch: Batch, gaps: Gaps) -> Batch:

@@ -1,9 +1,10 @@
 """How numbers, dates and durations are written in text: which form a column is in, and its cells as float64.
 
 A form is a short text that a model remembers: "" for plain numbers, "n" and the decimal sign and the thousands sign for other
-numbers ("n,." reads 1.520,5), "d" and the order of day, month and year for dates ("dmy" reads 31.12.2024 17:05), "t" for
-times and durations (1:30:00), "u" for durations with a unit (90 min). Dates are seconds since 1970-01-01, durations are
-seconds: what typed dates, times and durations give, too.
+numbers ("n,." reads 1.520,5), "d" and the order of day, month and year for dates ("ddmy" reads 31.12.2024 17:05), "dnamed"
+for dates with the English name of the month in any order (31 Dec 2024, December 31, 2024), "t" for times and durations
+(1:30:00), "u" for durations with a unit (90 min). Dates are seconds since 1970-01-01, durations are seconds: what typed
+dates, times and durations give, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Array = NDArray[np.float64]
 PLAIN, TYPED_TIMES = "", "times"
 NUMBERS = ("n.", "n,", "n.,", "n,.", "n. ", "n, ", "n.'", "n,'")
 ORDERS = ("ymd", "dmy", "mdy")
-TIMES = (*(f"d{order}" for order in ORDERS), "t", "u")
+NAMED = "named"
+TIMES = (*(f"d{order}" for order in ORDERS), f"d{NAMED}", "t", "u")
 FORMS = (PLAIN, TYPED_TIMES, *NUMBERS, *TIMES)
 SIGNS = {",": "commas", ".": "points", " ": "blanks", "'": "apostrophes"}
 SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0,
@@ -32,14 +34,27 @@ SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0
 UNIT = r"(?P<amount>[-+]?\d+(?:[.,]\d+)?)\s?(?P<unit>ms|secs?|s|mins?|m|hrs?|hours?|h|days?|d|weeks?|w)"
 CURRENCY = r"(?:[$€£¥₹₽₩₺฿]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|Fr\.|kr|zł))"
 CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:[.,]\d{1,9})?))?"
-TIME = rf"(?:[T ]\s?{CLOCK}\s?(?P<half>[AaPp]\.?[Mm]\.?)?\s?(?P<zone>Z|UTC|[-+]\d{{2}}:?\d{{2}})?)?"
+TIME = rf"(?:,?[T ]\s?{CLOCK}\s?(?P<half>[AaPp]\.?[Mm]\.?)?\s?(?P<zone>Z|UTC|GMT|[-+]\d{{2}}:?\d{{2}})?)?"
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH = rf"(?i:({'|'.join(MONTHS)})(?:uary|ruary|ch|il|e|y|ust|t|tember|ober|ember)?\.?)"
+DAY_NAME = r"(?i:(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:day)?[.,]?\s)?"
+NTH = r"(\d{1,2})(?i:st|nd|rd|th)?"
+YEAR = r"(\d{4}|\d{2})\b"
+# What is turned into year, name of the month and day: 3 Mar 2024 and 03-Mar-24; March 3, 2024; 2024-Mar-03.
+TURNED = (
+    (rf"^{DAY_NAME}{NTH}[-/. ]\s?{MONTH}[-/., ]\s?{YEAR}", r"\3-\2-\1"),
+    (rf"^{DAY_NAME}{MONTH}[-/. ]\s?{NTH}(?:,\s?|[-/ ]){YEAR}", r"\3-\1-\2"),
+    (rf"^(\d{{4}})[-/. ]{MONTH}[-/. ]{NTH}", r"\1-\2-\3"),
+)
 DATES = {
+    NAMED: rf"(?P<year>\d{{4}}|\d{{2}})-(?P<month>[A-Za-z]{{3}})-(?P<day>\d{{1,2}}){TIME}",
     "ymd": rf"(?P<year>\d{{4}})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}}){TIME}",
     "dmy": rf"(?P<day>\d{{1,2}})[-/.](?P<month>\d{{1,2}})[-/.](?P<year>\d{{4}}|\d{{2}}){TIME}",
     "mdy": rf"(?P<month>\d{{1,2}})[-/](?P<day>\d{{1,2}})[-/](?P<year>\d{{4}}|\d{{2}}){TIME}",
 }
 SPAN = r"(?P<sign>-)?(?P<hour>\d{1,6}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:[.,]\d{1,9})?))?"
-LIKELY = re.compile(rf"{CURRENCY}?\s?[-+−]?\s?{CURRENCY}?\s?\d[\d.,:'’/\s\u00a0\u202f-]*.{{0,24}}", re.DOTALL)
+AMOUNT = rf"{CURRENCY}?\s?[-+−]?\s?{CURRENCY}?\s?\d[\d.,:'’/\s\u00a0\u202f-]*"
+LIKELY = re.compile(rf"{DAY_NAME}(?:{MONTH}\W*\d|{AMOUNT}).{{0,24}}", re.DOTALL)
 
 CODE = re.compile(r"0\d+")  # 01234 is a code, and no number that was written oddly
 ODD_SHARE = 0.01  # of the cells: so many may be no numbers in a column of numbers
@@ -54,7 +69,8 @@ def in_words(form: str) -> str:
         signs = " and ".join(part for part in (decimal, thousands) if part)
         return f"numbers with {signs}" if signs else "numbers with a currency or percent sign"
     if form[:1] == "d":
-        order = {"ymd": "year, month, day", "dmy": "day, month, year", "mdy": "month, day, year"}[form[1:]]
+        named = {NAMED: "month by name", "ymd": "year, month, day", "dmy": "day, month, year", "mdy": "month, day, year"}
+        order = named[form[1:]]
         return f"dates ({order}), as seconds since 1970"
     return {"t": "times or durations (h:mm:ss), as seconds", "u": "durations with a unit, as seconds"}.get(
         form, "numbers"
@@ -144,8 +160,12 @@ def _part(found: Any, name: str, default: float = 0.0) -> Array:
 def _dates(column: Any, order: str) -> Array:
     import pyarrow.compute as pc
 
+    if order == NAMED:
+        for pattern, turned in TURNED:
+            column = pc.replace_substring_regex(column, pattern, turned)
     found = _matching(column, DATES[order])
-    year, month, day = (_part(found, name) for name in ("year", "month", "day"))
+    year, day = _part(found, "year"), _part(found, "day")
+    month = _named_months(found) if order == NAMED else _part(found, "month")
     year = np.where(year < 100, year + np.where(year < 70, 2000, 1900), year)
     hour, minute, second = (_part(found, name) for name in ("hour", "minute", "second"))
     half = numpy_array(pc.cast(pc.starts_with(pc.utf8_lower(pc.struct_field(found, "half")), "p"), "int8")) * 1.0
@@ -156,6 +176,14 @@ def _dates(column: Any, order: str) -> Array:
     days = _days_since_1970(year, month, day)
     seconds = days * 86400.0 + hour * 3600.0 + minute * 60.0 + second - _offset(pc.struct_field(found, "zone"))
     return np.where(good, seconds, np.nan)
+
+
+def _named_months(found: Any) -> Array:
+    import pyarrow.compute as pc
+
+    encoded = pc.fill_null(pc.utf8_lower(pc.struct_field(found, "month")), "").dictionary_encode()
+    number = [MONTHS.index(name) + 1.0 if name in MONTHS else np.nan for name in encoded.dictionary.to_pylist()]
+    return np.asarray(np.array(number)[numpy_array(encoded.indices)])
 
 
 def _days_in(year: Array, month: Array) -> Array:
@@ -331,7 +359,7 @@ def candidates(decimal: str | None, thousands: str | None, dates: str | None, ki
         form for form, (point, group) in signs.items()
         if decimal in (None, point) and (thousands is None or (point != thousands and group in ("", thousands)))
     ]  # fmt: skip
-    times = [form for form in TIMES if form[0] != "d" or dates is None or form[1:] in (dates, "ymd")]
+    times = [form for form in TIMES if form[0] != "d" or dates is None or form[1:] in (dates, "ymd", NAMED)]
     return [*(numbers if kind != "times" else ()), *(times if kind != "numbers" else ())]
 
 

@@ -43,7 +43,8 @@ class InMemory:
         if self.reading is None or not isinstance(self.batch, Frame):
             yield self.batch
         else:
-            yield from self._text.batches(kinds, self._declared)
+            for batch in self._text.batches(kinds, self._declared):
+                yield replace(batch, parts=self.reading.parts) if self.reading.parts else batch
 
     @cached_property
     def _text(self) -> Any:

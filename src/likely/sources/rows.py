@@ -15,6 +15,7 @@ from likely.errors import LikelyWarning, SchemaError
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
 from likely.sources.arrays import arrow_array
 from likely.sources.batch import Batch, Frame, Matrix
+from likely.sources.dateparts import part_of
 
 if TYPE_CHECKING:
     from likely.sources import Source
@@ -44,11 +45,12 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
             remedy="pass header=False (--no-header) if its first line is a row" if unnamed else None,
         )
     if absent == "error" and not source.partial:
+        names_lacking = list(dict.fromkeys(part.origin if (part := part_of(c)) else c.name for c in lacking))
         raise SchemaError(
-            f"{source.label} has no column {', '.join(repr(c.name) for c in lacking[:10])}",
-            column=lacking[0].name, remedy="add it, or pass absent='missing' (--absent missing) to take it for missing",
+            f"{source.label} has no column {', '.join(map(repr, names_lacking[:10]))}",
+            column=names_lacking[0], remedy="add it, or pass absent='missing' (--absent missing) to take it for missing",
         )  # fmt: skip
-    _warn_of_slips([c.name for c in lacking], sorted(names - {c.name for c in columns}))
+    _warn_of_slips([c.name for c in lacking if not part_of(c)], sorted(names - {c.name for c in columns}))
     empty = {column.name: _nothing(column, batch.rows) for column in lacking}
     if isinstance(batch, Matrix):
         present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}
@@ -101,9 +103,10 @@ def cell(batch: Batch, column: Column) -> Any:
 
 
 def take_columns(batch: Batch, names: Sequence[str]) -> Frame:
-    """The same rows with some of their columns."""
+    """The same rows with some of their columns; those that are derived from dates are none of the table's."""
     assert isinstance(batch, Frame)
-    return replace(batch, columns={name: batch.columns[name] for name in names})
+    held = [name for name in names if name in batch.columns or name not in batch.parts]
+    return replace(batch, columns={name: batch.columns[name] for name in held})
 
 
 def take(batch: Batch, places: Any) -> Batch:
