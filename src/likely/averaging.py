@@ -174,7 +174,7 @@ def _dirichlet(case: _Case, seen: Array, imagined: Array) -> tuple[float, float]
 
 def _urn(seen: Array, imagined: Array) -> float:
     """log ∏ Γ(A) / Γ(A + n) ∏ Γ(α + nᵥ) / Γ(α), over the rows of a table of counts."""
-    whole = imagined.sum()
+    whole = imagined.sum(keepdims=True)
     terms = log_gamma(seen + imagined) - log_gamma(imagined)
     return float(terms.sum() + (log_gamma(whole) - log_gamma(whole + seen.sum(1))).sum())
 

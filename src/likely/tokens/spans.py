@@ -87,8 +87,8 @@ def zeros(size: int, dtype: Any = np.int64, whole: bool = False, paged: bool = F
     width = np.dtype(dtype).itemsize
     if size * width < LARGE:
         return np.zeros(size, dtype)
-    own = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    memory = mmap.mmap(-1, size * width, **own)
+    private = hasattr(mmap, "MAP_PRIVATE")  # not on Windows
+    memory = mmap.mmap(-1, size * width, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) if private else mmap.mmap(-1, size * width)
     if (whole or paged) and size * width >= HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)  # a page costs the system two microseconds, whether it is large or not
     array = np.frombuffer(memory, dtype)
