@@ -53,6 +53,10 @@ class Kernel:
         """More work is coming than the first call will show: do not interpret any of it."""
         self._fast()
 
+    def fast(self, *arrays: Any) -> Any:
+        """Run the compiled function, however small the arrays: there are many of them, always of the same types."""
+        return self._fast()(*arrays)
+
     def _fast(self) -> Callable[..., Any]:
         if self._compiled is None:
             with COMPILING:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -108,6 +109,49 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
             return self
         kept: dict[str, Made] = instance.__dict__
         return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
+
+
+class _BlasThreads:
+    """Linear algebra with one thread, counted: the first to enter sets it, the last to leave restores what was set.
+
+    The threads of a BLAS library spin while they wait for each other: beside threads of our own, or another busy process,
+    they cost many times the work itself.
+    """
+
+    def __init__(self) -> None:
+        self._lock = held_at_fork(threading.Lock(), 6)
+        self._inside = 0
+        self._libraries: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._libraries = [(each, each.num_threads) for each in _blas()]
+                for library, _ in self._libraries:
+                    library.set_num_threads(1)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                for library, threads in self._libraries:
+                    library.set_num_threads(threads)
+
+
+@cache
+def _blas() -> list[Any]:
+    from threadpoolctl import ThreadpoolController
+
+    return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
+
+
+_one_blas_thread = _BlasThreads()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """A context in which linear algebra uses one thread."""
+    return _one_blas_thread
 
 
 def slabs(rows: int, width: int) -> list[tuple[int, int]]:

@@ -274,11 +274,11 @@ def test_the_weights_found_are_a_minimum_within_their_walls(seed, classes, terms
     weights, bias = problem.solve(np.full(terms, 0.5), np.zeros(classes))
     assert (weights >= 0).all()
     at = np.concatenate([weights, bias])
-    best = problem.look(at).loss
+    best = problem.evaluate(at).loss
     for _ in range(20):
         near = at + rng.normal(size=len(at)) * 10.0 ** rng.uniform(-4, 0)
         near[:terms] = np.maximum(near[:terms], 0.0)
-        assert problem.look(near).loss >= best - 1e-6
+        assert problem.evaluate(near).loss >= best - 1e-6
 
 
 def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():

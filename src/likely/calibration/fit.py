@@ -16,7 +16,7 @@ from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.copies import effective, shuffled
 from likely.calibration.directions import Direction, make_direction
 from likely.calibration.parts import Calibration, Interaction
-from likely.calibration.search import Searched, best_sets
+from likely.calibration.search import Search, Searched
 from likely.calibration.tables import Rows, Table, make_table
 from likely.calibration.terms import (
     Absent,
@@ -36,7 +36,7 @@ from likely.families.forms import Steps
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
-from likely.threads import in_parallel, side_by_side, slabs
+from likely.threads import in_parallel, one_blas_thread, side_by_side, slabs
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -53,12 +53,19 @@ ROUNDS = 6
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DIRECTION_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
 CROWDED = 10.0  # rows a weight: with fewer, weights are pulled the more
 NEGLIGIBLE = 1e-3  # a weight
+COMPILED = 300_000  # rows times classes times tables, from which on compiled loops pay
+NEAR = 2e-2  # of a step in the weights: near enough while tables are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which all weights are pulled
 RISE_ROWS = 5_000  # by which is told what each column is worth
 
 
 def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "auto") -> Calibration | None:
     """The second stage of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps."""
+    with one_blas_thread():  # the work is shared out among threads of our own
+        return _calibrate(tally, believed, dependence)
+
+
+def _calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str) -> Calibration | None:
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None
@@ -76,9 +83,11 @@ def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "a
         fit.add_direction()
     if dependence in ("tree", "one-dependence"):
         fit.classical(dependence == "tree")
+    search = Search(fit.searched, len(terms), DEPENDENCE[dependence])
     for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
-        if not fit.grow(DEPENDENCE[dependence]):
+        if not fit.grow(search):
             break
+    fit.solve(fit.weights)
     return fit.result(believed)
 
 
@@ -141,7 +150,7 @@ class Fit:
         if len(evidence) > OWN_WEIGHTS:
             order = np.argsort([-fit._worth(said) for said in evidence], kind="stable")
             fit.rest = frozenset(order[OWN_WEIGHTS:].tolist())
-        fit._solve(np.full(len(evidence), fit.temperature))
+        fit.solve(np.full(len(evidence), fit.temperature), near=True)
         return fit
 
     @property
@@ -162,8 +171,11 @@ class Fit:
             [each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH
         )
 
-    def _solve(self, start: Array) -> None:
-        """A weight for every term, or for all of the rest together, pulled to the temperature; tables are pulled to zero."""
+    def solve(self, start: Array, near: bool = False) -> None:
+        """A weight for every term, or for all of the rest together, pulled to the temperature; tables are pulled to zero.
+
+        While terms are still being added, a rough solution is enough.
+        """
         own = np.array([i for i in range(len(self.evidence)) if i not in self.rest])
         rest = sorted(self.rest)
         said = [self.evidence[i] for i in own]
@@ -175,7 +187,7 @@ class Fit:
             said.append(sum(self.evidence[i] for i in rest))
             centre, strength = np.append(centre, self.temperature), np.append(strength, pull)
             begun = np.append(begun, start[rest[0]])
-        found, self.bias = self._problem(said, centre, strength).solve(begun, self.bias)
+        found, self.bias = self._problem(said, centre, strength).solve(begun, self.bias, NEAR if near else None)
         self.weights = np.zeros(len(self.evidence))
         self.weights[own] = found[: len(own)]
         self.weights[rest] = found[len(own) :]
@@ -201,7 +213,7 @@ class Fit:
         if self.direction is None:
             return
         self.evidence.append(self.direction.evidence)
-        self._solve(np.append(self.weights, 0.1))
+        self.solve(np.append(self.weights, 0.1), near=True)
         if self.weights[-1] <= NEGLIGIBLE:
             self.evidence.pop()
             self.weights = self.weights[:-1]
@@ -211,35 +223,41 @@ class Fit:
     def _first_table(self) -> int:
         return self.alone + (self.direction is not None)
 
-    def grow(self, order: int) -> bool:
-        """The tables that surprise most are made and believed as far as they deserve; whether there were any."""
+    @property
+    def searched(self) -> dict[int, Searched]:
+        """The terms that can enter interactions."""
+        return {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
+
+    def grow(self, search: Search) -> bool:
+        """Add the interaction tables that gain most, and fit all weights again; whether there were any."""
         rows = Rows(self.sample.labels, self.sample.weights, self.data.rows.left, self.shares())
-        searched = {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
-        new = 0
-        best, sureness = best_sets(searched, self.tables, rows, order, len(self.terms))
-        for columns in best:
-            axes, cells = Searched.together([searched[i] for i in columns])
-            table = make_table(axes, cells, rows, sureness)
-            if table is not None:
-                self.tables[columns] = table
-                self.evidence.append(table.left_out(cells, rows))
-                new += 1
+        best, sureness = search.best(self.tables, rows)
+        compiled = rows.shares.size * len(best) >= COMPILED
+
+        def make(columns: tuple[int, ...]) -> tuple[Table, Single] | None:
+            axes, cells = Searched.together([search.columns[i] for i in columns])
+            table = make_table(axes, cells, rows, sureness, compiled)
+            return None if table is None else (table, table.left_out(cells, rows))
+
+        made = in_parallel(make, best) if compiled else [make(columns) for columns in best]
+        new = {columns: found for columns, found in zip(best, made, strict=True) if found is not None}
+        self.tables |= {columns: table for columns, (table, _) in new.items()}
+        self.evidence += [said for _, said in new.values()]
         if new:
-            self._solve(np.concatenate([self.weights, np.full(new, 0.1)]))
+            self.solve(np.concatenate([self.weights, np.full(len(new), 0.1)]), near=True)
         return bool(new)
 
     def classical(self, tree: bool) -> None:
         """Pairs of columns as the textbooks choose them: a tree with a weight for each, or all with one in common."""
         rows = Rows(self.sample.labels, self.sample.weights, self.data.rows.left, self.shares())
-        searched = {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
-        pairs = chosen_pairs(searched, [term.name for term in self.terms], rows, tree)
+        pairs = chosen_pairs(self.searched, [term.name for term in self.terms], rows, tree)
         if not pairs:
             return
         self.tables = {pair: table for pair, (table, _) in pairs.items()}
         said = [table.left_out(cells, rows) for table, cells in pairs.values()]
         self.shared = not tree
         self.evidence += said if tree else [np.sum(said, axis=0)]
-        self._solve(np.concatenate([self.weights, np.full(len(said) if tree else 1, 1.0 / len(said))]))
+        self.solve(np.concatenate([self.weights, np.full(len(said) if tree else 1, 1.0 / len(said))]), near=True)
 
     def rises(self) -> dict[str, float]:
         """By how much the left-out log loss rises, in nats a row, if a block and all tables it is in fall silent."""

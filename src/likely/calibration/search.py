@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -31,7 +32,11 @@ MANY_ROWS = 600  # with so many, one table may pass by chance among all candidat
 # From so many entries of a set on, or in all with so many more for each set, the compiled loop pays for its import.
 COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
 STRETCH = 2048  # rows
-PORTION = 1 << 15  # entries of the tables that a thread fills at a time
+PORTION = 1 << 17  # entries of the tables that a thread fills at a time
+SCREENED = 100_000_000  # entries of surprise, over all sets, that are added up in a round
+FEWEST_ROWS = 1_000  # by which sets are judged
+KEPT = 600  # sets that are judged again
+AGAIN = 4  # times as many as are wanted are judged by all rows
 Set = tuple[int, ...]
 
 
@@ -100,72 +105,101 @@ def _cells(codes: Sequence[Groups], sizes: Sequence[int]) -> Cells:
     return cell
 
 
-def best_sets(
-    columns: Mapping[int, Searched], have: Iterable[Set], rows: Rows, order: int, terms: int
-) -> tuple[list[Set], float]:
-    """The sets of columns whose table would gain most, the best first, and the standard errors that each must gain.
+class Search:
+    """The search for interactions, round after round of one fit.
 
-    The best of many candidates gains something by chance: the more there are, the more is asked for (Bonferroni).
+    The first round judges all pairs of columns. Later ones judge again what came near before, and each table that was made
+    last with one column more.
     """
+
+    def __init__(self, columns: Mapping[int, Searched], terms: int, order: int) -> None:
+        self.columns, self._order = columns, order
+        self._near = list(columns)[:COLUMNS]
+        self._wanted = max(2, -(-min(terms, COLUMNS) // 2))
+        self._gains: dict[Set, float] = {}  # a row, when last judged
+        self._grown: set[Set] = set()
+
+    def best(self, have: Iterable[Set], rows: Rows) -> tuple[list[Set], float]:
+        """The sets of columns whose table would gain most, the best first, and the standard errors that each must gain.
+
+        The best of many candidates gains something by chance: the more there are, the more is asked for (Bonferroni).
+        """
+        surprise = _surprise(rows)
+        candidates = self._candidates(set(have), min(CELLS, max(256, ENTRIES // rows.shares.shape[1])))
+        some = max(FEWEST_ROWS, SCREENED // max(1, len(candidates) * surprise.shape[1]))
+        gains = np.array(search_gains(self.columns, candidates, surprise[:some])) / max(min(some, len(surprise)), 1)
+        self._gains |= dict(zip(candidates, gains.tolist(), strict=True))
+        ranked = sorted(candidates, key=lambda each: (-self._gains[each], each))
+        if some < len(surprise):  # the best of them are judged again by all rows
+            ranked = ranked[: AGAIN * self._wanted]
+            judged = dict(zip(ranked, search_gains(self.columns, ranked, surprise), strict=True))
+            ranked.sort(key=lambda each: (-judged[each], each))
+        n = float(rows.weights.sum())
+        level = min(LEVEL, LEVEL * (n / FEW_ROWS) ** 2, (n / MANY_ROWS) ** 2 / max(len(self._gains), 1))
+        sureness = NormalDist().inv_cdf(1.0 - max(level, 1e-9))
+        return [each for each in ranked[: self._wanted] if self._gains[each] > 0], sureness
+
+    def _candidates(self, have: set[Set], limit: int) -> list[Set]:
+        """Sets that are judged in this round, as far as their tables are small enough."""
+        of_two, of_more = ({i: float(self.columns[i].size(n)) for i in self._near} for n in (2, 3))
+        if not self._gains:
+            return [p for p in combinations(self._near, 2) if p not in have and of_two[p[0]] * of_two[p[1]] <= limit]
+        for each in have:
+            self._gains.pop(each, None)
+        before = heapq.nlargest(KEPT, self._gains, key=lambda each: (self._gains[each], each))
+        last = [each for each in have - self._grown if len(each) < self._order]
+        self._grown |= have
+        grown = {tuple(sorted((*each, more))) for each in last for more in self._near if more not in each}
+        new = sorted(grown - have - self._gains.keys())
+        return before + [each for each in new if prod(of_more[i] for i in each) <= limit]
+
+
+def _surprise(rows: Rows) -> Single:
+    """The truth less the probability, class by class, and then the square of it."""
     wrong = -rows.shares
     wrong[np.arange(len(wrong)), rows.labels] += 1.0
     squared = wrong * wrong * rows.weights[:, None]
     wrong *= rows.weights[:, None]
     if wrong.shape[1] == 2:  # the two classes mirror each other
         wrong, squared = wrong[:, 1:], squared[:, 1:]
-    limit = min(CELLS, max(256, ENTRIES // rows.shares.shape[1]))
-    candidates = _candidates(columns, set(have), order, limit)
-    gains = search_gains(columns, candidates, np.concatenate([wrong, squared], axis=1, dtype=np.float32))
-    ranked = sorted(zip(gains, candidates, strict=True), key=lambda pair: (-pair[0], pair[1]))
-    wanted = max(2, -(-min(terms, COLUMNS) // 2))
-    n = float(rows.weights.sum())
-    level = min(LEVEL, LEVEL * (n / FEW_ROWS) ** 2, (n / MANY_ROWS) ** 2 / max(len(candidates), 1))
-    sureness = NormalDist().inv_cdf(1.0 - max(level, 1e-9))
-    return [candidate for gained, candidate in ranked[:wanted] if gained > 0], sureness
+    return np.concatenate([wrong, squared], axis=1, dtype=np.float32)
 
 
 def search_gains(columns: Mapping[int, Searched], sets: Sequence[Set], surprise: Single) -> list[float]:
     """What the table of each set would gain, by one careful step from nothing: surprises that add up in its cells.
 
-    A row's surprise is the truth less the probability, class by class, and then the square of it. Each cell's step is
-    judged with the row's own surprise left out.
+    Each cell's step is judged with the row's own surprise left out.
     """
-    names = list(columns)
-    codes = np.stack([columns[i].in_search for i in names])
-    sizes = np.array([int(columns[i].of_search[-1]) + 1 for i in names])
-    places = [[names.index(i) for i in each] for each in sets]
-    compiled = surprise.size >= COMPILED or len(sets) * (EACH + surprise.size) >= IN_ALL
-    if compiled:
-        add_up.prepare()
-        judge.prepare()
+    if not sets:
+        return []
+    names = {i: place for place, i in enumerate(columns)}
+    codes = np.stack([each.in_search[: len(surprise)] for each in columns.values()])
+    sizes = np.array([*(int(each.of_search[-1]) + 1 for each in columns.values()), 1])  # the last: no column
+    most = max(map(len, sets))
+    which = np.array([[names[i] for i in each] + [-1] * (most - len(each)) for each in sets])
+    cells = np.prod(sizes[which], axis=1)
+    if surprise.size < COMPILED and len(sets) * (EACH + surprise.size) < IN_ALL:
+        return [_gain(np.ravel_multi_index(tuple(codes[w[:k]]), tuple(sizes[w[:k]])), surprise)
+                for w, k in zip(which, map(len, sets), strict=True)]  # fmt: skip
+    add_up.prepare()
+    judge.prepare()
 
-    def work(part: Sequence[list[int]]) -> list[float]:
-        if not compiled:
-            return [_gain(np.ravel_multi_index(tuple(codes[each]), tuple(sizes[each])), surprise) for each in part]
-        most = max(map(len, part))
-        which = np.array([each + [-1] * (most - len(each)) for each in part])
-        ends = np.cumsum([0, *(int(np.prod(sizes[each])) for each in part)])
-        gains, sums = np.zeros(len(part)), np.zeros((ends[-1], surprise.shape[1]))
-        add_up(surprise, codes, which, sizes, ends, sums)
-        judge(sums, ends, gains)
-        return gains.tolist()
+    def work(part: tuple[int, int]) -> Array:
+        a, b = part
+        ends = np.concatenate([[0], np.cumsum(cells[a:b])])
+        gains, sums = np.zeros(b - a), np.zeros((ends[-1], surprise.shape[1]))
+        add_up.fast(surprise, codes, which[a:b], sizes, ends, sums)
+        judge.fast(sums, ends, gains)
+        return gains
 
-    parts = _portions(places, [int(np.prod(sizes[each])) * surprise.shape[1] for each in places])
-    found = in_parallel(work, parts) if compiled else map(work, parts)
-    return [gained for part in found for gained in part]
+    found: list[float] = np.concatenate(in_parallel(work, _portions(cells * surprise.shape[1]))).tolist()
+    return found
 
 
-def _portions(sets: Sequence[list[int]], entries: Sequence[int]) -> list[list[list[int]]]:
+def _portions(entries: NDArray[np.int64]) -> list[tuple[int, int]]:
     """The sets in portions whose tables fit the cache together; one is never too large to be one."""
-    parts: list[list[list[int]]] = []
-    held = PORTION
-    for each, more in zip(sets, entries, strict=True):
-        if held + more > PORTION:
-            parts.append([])
-            held = 0
-        parts[-1].append(each)
-        held += more
-    return parts
+    starts = np.flatnonzero(np.diff((np.cumsum(entries) - entries) // PORTION, prepend=-1))
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(entries)], strict=True))
 
 
 def _gain(cells: NDArray[np.int64], surprise: Single) -> float:
@@ -216,12 +250,3 @@ def judge(sums, starts, gains):  # type: ignore[no-untyped-def]
                 if v > 0.0:
                     d = sums[cell, c] ** 2
                     gains[s] += (d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2
-
-
-def _candidates(columns: Mapping[int, Searched], have: set[Set], order: int, limit: int) -> list[Set]:
-    """All pairs, and every set that there is with one column more, as far as their tables are small enough."""
-    near = list(columns)[:COLUMNS]
-    of_two, of_more = ({i: float(columns[i].size(n)) for i in near} for n in (2, 3))
-    found = [pair for pair in combinations(near, 2) if pair not in have and of_two[pair[0]] * of_two[pair[1]] <= limit]
-    grown = {tuple(sorted((*each, more))) for each in have if len(each) < order for more in near if more not in each}
-    return found + sorted(each for each in grown - have if prod(of_more[i] for i in each) <= limit)

@@ -1,11 +1,11 @@
-"""Weights by conditional likelihood: Newton's method, with walls at zero.
+"""Weights by penalised conditional likelihood: projected Newton's method with weights >= 0.
 
 The loss of row r is -log softmax(base + bias + sum of weight times evidence)[label], the evidence being that of the row left
-out of the counts. Weights are pulled to where they are expected and never fall below zero: evidence may be believed less, but
-never turned round. Written out here because the walls and the few dozen weights make one small linear system a step, which is
-many times faster than a general optimiser.
+out of the counts. A ridge penalty pulls weights to a centre, and they never fall below zero: evidence may be discounted, but
+not reversed. Written out here because of the bounds and because the few dozen to few hundred weights make one small linear
+system a step, which is many times faster than a general optimiser.
 
-Rows are worked on in blocks so small that a product of two is not worth a second thread to the linear algebra beneath, whose
+Rows are worked on in blocks so small that no product of two is given to several threads by the linear algebra beneath, whose
 threads wait for each other on a busy machine; our own threads take many blocks at a time. So the same sums are made in the
 same order everywhere, too.
 """
@@ -46,16 +46,17 @@ class Problem:
     strength: Array  # with which they are pulled there
     bias_strength: float
 
-    def solve(self, weight: Array, bias: Array) -> tuple[Array, Array]:
+    def solve(self, weight: Array, bias: Array, trusted: float | None = None) -> tuple[Array, Array]:
         """The best weights and biases, from a start; where there are many rows, some of them bring it near."""
         many = len(self.base) > 4 * FIRST_ROWS
         if many:
-            weight, bias = self._first(FIRST_ROWS).solve(weight, bias)
+            weight, bias = self._first(FIRST_ROWS).solve(weight, bias, trusted)
+        enough = trusted or (TRUSTED_OF_MANY if many else TRUSTED)
         at = np.concatenate([weight, bias])
-        now = self.look(at)
+        now = self.evaluate(at)
         for _ in range(STEPS):
-            step = _step(now.bend, now.slope, at, len(weight))
-            if np.abs(step).max() <= (TRUSTED_OF_MANY if many else TRUSTED):
+            step = _step(now.hessian, now.gradient, at, len(weight))
+            if np.abs(step).max() <= enough:
                 at = self._within(at + step)
                 break
             tried, new = self._walk(at, step, now)
@@ -74,17 +75,17 @@ class Problem:
         return replace(self, evidence=said, base=self.base[:rows], labels=self.labels[:rows], weights=some * more)
 
     def _within(self, at: Array) -> Array:
-        """The place itself, or that on the walls which is nearest to it."""
+        """Project onto weight >= 0."""
         terms = len(self.evidence)
         return np.concatenate([np.maximum(at[:terms], 0.0), at[terms:]])
 
-    def _walk(self, at: Array, step: Array, now: Look) -> tuple[Array, Look]:
-        """As far along the step as the loss truly falls."""
+    def _walk(self, at: Array, step: Array, now: Evaluated) -> tuple[Array, Evaluated]:
+        """Backtracking line search (Armijo)."""
         length = 1.0
         while True:
             tried = self._within(at + length * step)
-            new = self.look(tried)
-            if new.loss <= now.loss + 1e-4 * min(0.0, float(now.slope @ (tried - at))) or length < SMALLEST_STEP:
+            new = self.evaluate(tried)
+            if new.loss <= now.loss + 1e-4 * min(0.0, float(now.gradient @ (tried - at))) or length < SMALLEST_STEP:
                 return tried, new
             length /= 2
 
@@ -115,18 +116,18 @@ class Problem:
         most = max(8, min(max(small, terms), len(self.base)))  # or the products would hold more than what they are of
         return 1 << (most.bit_length() - 1)
 
-    def look(self, at: Array) -> Look:
-        """The loss here, its slope and its bend."""
+    def evaluate(self, at: Array) -> Evaluated:
+        """Loss, gradient and Hessian, with the penalty."""
         rows, terms, block = self.laid_out, len(self.evidence), self._block
         step = max(1, TAKEN // (rows.said[:, :, 0].size * block)) * block
         stretches = [rows.some(a, a + step) for a in range(0, len(rows.labels), step)]
         add_up = _two if self.base.shape[1] == 2 else _many
         parts = in_parallel(lambda part: add_up(part, at[:terms], at[terms:], block), stretches)
-        loss, slope, bend = (sum(each) for each in zip(*parts, strict=True))
+        loss, gradient, hessian = (sum(each) for each in zip(*parts, strict=True))
         pull = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
         apart = at - np.concatenate([self.centre, np.zeros(len(at) - terms)])
         loss += 0.5 * float((pull * apart * apart).sum())
-        return Look(loss, slope + pull * apart, bend + np.diag(pull + 1e-9))
+        return Evaluated(loss, gradient + pull * apart, hessian + np.diag(pull + 1e-9))
 
 
 @dataclass(frozen=True)
@@ -145,16 +146,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Look:
-    """The loss at one place, its slope and its bend there."""
+class Evaluated:
+    """Loss, gradient and Hessian."""
 
     loss: float
-    slope: Array
-    bend: Array
+    gradient: Array
+    hessian: Array
 
 
 def _two(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
-    """Loss, slope and bend of some rows of two classes: the difference of the two says it all."""
+    """Loss, gradient and Hessian of some rows of two classes, from the difference of their scores."""
     terms, y, w = len(weight), rows.labels, rows.weights
     rough = rows.said[:, 0]
     said = _blocks(rough.astype(np.float64), block)
@@ -163,17 +164,17 @@ def _two(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Arr
     lost = np.maximum(score, 0.0) + np.log1p(shrunk) - y * score
     share = np.where(score >= 0, 1.0, shrunk) / (1.0 + shrunk)
     wrong, spread = (share - y) * w, share * (1.0 - share) * w
-    bend = np.zeros((terms + 2, terms + 2))
-    bend[:terms, :terms] = _product(_blocks(rough * spread.astype(np.float32), block), _blocks(rough, block))
-    slope, bend[:terms, terms + 1] = _product(said, _blocks(np.stack([wrong, spread]), block)).T
-    bend[:terms, terms] = -bend[:terms, terms + 1]
-    bend[terms:, terms:] = spread.sum() * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    hessian = np.zeros((terms + 2, terms + 2))
+    hessian[:terms, :terms] = _product(_blocks(rough * spread.astype(np.float32), block), _blocks(rough, block))
+    gradient, hessian[:terms, terms + 1] = _product(said, _blocks(np.stack([wrong, spread]), block)).T
+    hessian[:terms, terms] = -hessian[:terms, terms + 1]
+    hessian[terms:, terms:] = spread.sum() * np.array([[1.0, -1.0], [-1.0, 1.0]])
     up = wrong.sum()
-    return float(lost @ w), np.concatenate([slope, [-up, up]]), _mirrored(bend)
+    return float(lost @ w), np.concatenate([gradient, [-up, up]]), _mirrored(hessian)
 
 
 def _many(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Array, Array]:
-    """Loss, slope and bend of some rows; the bend is the covariance of the evidence under the present probabilities."""
+    """Loss, gradient and Hessian of some rows; the Hessian is the covariance of the evidence under the probabilities."""
     terms, classes, y, w = len(weight), len(bias), rows.labels, rows.weights
     rough = np.array(rows.said, order="C")  # which is worked on in place below
     said = _blocks(rough.astype(np.float64), block)
@@ -189,12 +190,12 @@ def _many(rows: Rows, weight: Array, bias: Array, block: int) -> tuple[float, Ar
     root = np.sqrt(heavy).astype(np.float32)
     rough -= (rough * share.astype(np.float32)).sum(1, keepdims=True)
     rough *= root
-    bend = np.zeros((terms + classes, terms + classes))
-    bend[:terms, terms:] = np.einsum("tcr,cr->tc", rough, root)
-    bend[:terms, :terms] = _product(_blocks(rough, block), _blocks(rough, block))
-    bend[terms:, terms:] = np.diag(heavy.sum(1)) - _product(_blocks(heavy, block), _blocks(share, block))
-    slope = _product(said, _blocks(wrong.reshape(1, -1), block))[:, 0]
-    return float(lost @ w), np.concatenate([slope, wrong.sum(1)]), _mirrored(bend)
+    hessian = np.zeros((terms + classes, terms + classes))
+    hessian[:terms, terms:] = np.einsum("tcr,cr->tc", rough, root)
+    hessian[:terms, :terms] = _product(_blocks(rough, block), _blocks(rough, block))
+    hessian[terms:, terms:] = np.diag(heavy.sum(1)) - _product(_blocks(heavy, block), _blocks(share, block))
+    gradient = _product(said, _blocks(wrong.reshape(1, -1), block))[:, 0]
+    return float(lost @ w), np.concatenate([gradient, wrong.sum(1)]), _mirrored(hessian)
 
 
 def _blocks(x: NDArray[Any], size: int) -> NDArray[Any]:
@@ -208,21 +209,21 @@ def _product(a: NDArray[Any], b: NDArray[Any]) -> Array:
     return summed
 
 
-def _mirrored(bend: Array) -> Array:
+def _mirrored(hessian: Array) -> Array:
     """The whole of a symmetric matrix of which the upper half is filled in."""
-    upper: Array = np.triu(bend)
-    return upper + np.triu(bend, 1).T
+    upper: Array = np.triu(hessian)
+    return upper + np.triu(hessian, 1).T
 
 
-def _step(bend: Array, slope: Array, at: Array, terms: int) -> Array:
-    """Newton's step, of the weights that are not pressed against their wall at zero."""
+def _step(hessian: Array, gradient: Array, at: Array, terms: int) -> Array:
+    """Newton's step of the weights that are not held at their bound by the gradient."""
     walled = np.arange(len(at)) < terms
-    free = ~(walled & (at <= 0) & (slope > 0))
+    free = ~(walled & (at <= 0) & (gradient > 0))
     step = np.zeros(len(at))
     for _ in range(8):
         step[:] = 0.0
         moving = np.flatnonzero(free)
-        step[moving] = -np.linalg.solve(bend[np.ix_(moving, moving)], slope[moving])
+        step[moving] = -np.linalg.solve(hessian[np.ix_(moving, moving)], gradient[moving])
         out = free & walled & (at <= 0) & (step < 0)
         if not out.any():
             break
