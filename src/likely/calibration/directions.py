@@ -73,7 +73,9 @@ class _Moments:
         within = (self.squares - (mean.T * self.n) @ mean) / max(total - len(self.n), 1.0)
         deviation = np.sqrt(np.maximum(np.diag(within), 1e-6))
         correlation = _shrunk(within / np.outer(deviation, deviation), total)
-        mean = overall + (mean - overall) * (self.n / (self.n + 1.0))[:, None]  # a class of few rows has an uncertain mean
+        mean = (
+            overall + (mean - overall) * (self.n / (self.n + 1.0))[:, None]
+        )  # a class of few rows has an uncertain mean
         solved = np.linalg.solve(correlation, ((mean - overall) / deviation).T)
         coefficients: Array = solved / deviation[:, None]
         return coefficients, -0.5 * ((mean + overall) * coefficients.T).sum(1)

@@ -74,7 +74,7 @@ def _calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str) ->
         return _tempered(Data(tally, whole.first(tempered.rows_for(classes)), 0), believed)
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
     most = MOST_ENTRIES // (classes * max(len(believed), 1))
-    data = Data.of(tally, whole.first(min(rows, max(tempered.FEWEST_ROWS, most))), len(believed))
+    data = Data.of(tally, whole.first(min(rows, max(tempered.FEWEST_ROWS, most))), believed)
     terms = make_terms(data, believed)
     if not terms:
         return None
@@ -181,7 +181,9 @@ class Fit:
         said = [self.evidence[i] for i in own]
         centre = np.where(own < self.alone, self.temperature, 0.0)
         pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.alone / max(float(self.sample.weights.sum()), 1.0))
-        strength = np.where(own < self.alone, pull, np.where(own < self._first_table, DIRECTION_STRENGTH, TABLE_STRENGTH))
+        strength = np.where(
+            own < self.alone, pull, np.where(own < self._first_table, DIRECTION_STRENGTH, TABLE_STRENGTH)
+        )
         begun = start[own]
         if rest:
             said.append(sum(self.evidence[i] for i in rest))
@@ -305,7 +307,11 @@ class Fit:
             self.temperature,
             tuple(interactions),
             {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)},
-            {c.name: c.values for c in schema.columns if c.kind == CATEGORY and (c.name in combined or c.name in joined)},
+            {
+                c.name: c.values
+                for c in schema.columns
+                if c.kind == CATEGORY and (c.name in combined or c.name in joined)
+            },
             float(self.data.tally.classes.sum()),
             self.rises(),
             self.data.rows.copies,

@@ -61,7 +61,9 @@ class Calibration:
     counted: float  # the weight of the rows when this was fitted: other rows now, and it is stale
     gains: Mapping[str, float] = field(default_factory=dict)  # log loss a row that leaving a column out would cost
     copies: Array | None = None  # of a row, in the mean of each class, when this was fitted; None: one
-    directions: Mapping[str, Array] = field(default_factory=dict)  # a linear discriminant: what is added to a column's table
+    directions: Mapping[str, Array] = field(
+        default_factory=dict
+    )  # a linear discriminant: what is added to a column's table
 
     def applied(self, block: str, parameters: Parameters, values: tuple[Any, ...] | None = None) -> Parameters:
         """The parameters of a block with its weight applied; `values` are today's values of a category."""

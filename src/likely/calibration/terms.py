@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from likely.calibration.copies import Effective
 from likely.calibration.search import Searched, grouped
 from likely.families.base import Parameters
-from likely.families.evidence import Evidence, nested, weigh
+from likely.families.evidence import COMPILED, Evidence, nested, weigh
 from likely.families.forms import Lookup, Parabola, Steps
 from likely.families.statistics import Moments
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
-from likely.threads import side_by_side
+from likely.threads import FEW_ROWS, side_by_side
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -57,12 +57,14 @@ class Data:
     tally: Tally
     rows: Effective
     folds: int  # 0: choices are not nested
+    compiled: bool = False  # whether there are so many tables that compiled loops pay
 
     @staticmethod
-    def of(tally: Tally, rows: Effective, terms: int) -> Data:
+    def of(tally: Tally, rows: Effective, believed: Sequence[Parameters]) -> Data:
         """Choices are nested where rows are few for so many terms."""
-        few = float(rows.sample.weights.sum()) < MANY_ROWS * terms and len(rows.sample) > FOLDS
-        return Data(tally, rows, FOLDS if few else 0)
+        few = float(rows.sample.weights.sum()) < MANY_ROWS * len(believed) and len(rows.sample) > FOLDS
+        entries = sum(each.form.table.size for each in believed if isinstance(each.form, Steps))
+        return Data(tally, rows, FOLDS if few else 0, entries >= COMPILED)
 
     @property
     def sample(self) -> Reservoir:
@@ -78,7 +80,8 @@ class Data:
 def make_terms(data: Data, believed: Sequence[Parameters]) -> list[Term]:
     """The terms of all blocks but texts, which are fitted on documents of their own."""
     numbered = list(enumerate(believed))
-    terms = side_by_side(lambda one: make_term(data, *one), numbered, len(data.sample))
+    rows = FEW_ROWS if data.compiled else len(data.sample)
+    terms = side_by_side(lambda one: make_term(data, *one), numbered, rows)
     return [term for term in terms if term is not None]
 
 
@@ -107,34 +110,25 @@ def make_term(data: Data, i: int, believed: Parameters) -> Term | None:
     if believed.evidence is None:  # a prior that was asked for: as it stands
         said = np.maximum(form.table, LOWEST).astype(np.float32).take(codes, axis=0)
         return Term(block.name, said, searched)
+    made = _table_term(data, block.name, codes, believed.evidence, searched)
+    if not isinstance(form, Steps):
+        return made
+    centres = believed.evidence.centres
     statistic: Any = tally.statistics[i]
-    if isinstance(form, Steps):
-        seen = statistic.cut(form.edges)
-        centres = statistic.centres(form.edges) if getattr(block.family, "cut", "") == "quantiles" else None
-    else:
-        seen, centres = statistic.seen.T, None
-    made = _table_term(data, block.name, codes, seen / data.rows.copies, centres, believed.evidence, searched)
-    return replace(made, centres=statistic.centres(form.edges)) if isinstance(form, Steps) else made
+    return replace(made, centres=statistic.centres(form.edges) if centres is None else centres)
 
 
-def _table_term(
-    data: Data,
-    name: str,
-    codes: NDArray[Any],
-    seen: Array,
-    centres: Array | None,
-    found: Evidence,
-    searched: Searched | None = None,
-) -> Term:
+def _table_term(data: Data, name: str, codes: NDArray[Any], found: Evidence, searched: Searched | None = None) -> Term:
     """The evidence of a table; where rows are few, each row's under the choice made without its fold."""
     if not data.folds:
         return Term(name, _left_out(data, codes, found), searched)
-    sample, values, classes = data.sample, len(seen), seen.shape[1]
+    sample, seen = data.sample, found.seen
+    values, classes = seen.shape
     known = codes < values
     place = (data.fold * values + np.where(known, codes, 0)) * classes + sample.labels
     counts = np.bincount(place[known], sample.weights[known], data.folds * values * classes)
     folds = counts.reshape(data.folds, values, classes) * (seen.sum() / max(float(counts.sum()), 1e-300))
-    made = nested(seen, centres, folds)
+    made = nested(found, folds, data.compiled)
     evidence = np.empty((len(sample), classes), np.float32)
     for f in range(data.folds):
         evidence[f :: data.folds] = _left_out(data, codes, made[f], slice(f, None, data.folds))
@@ -207,7 +201,7 @@ def make_absent(data: Data, terms: Sequence[Term]) -> list[Absent]:
             x = data.sample.columns[block.columns[0]]
             gone = (np.isnan(x) if x.dtype.kind == "f" else x < 0).astype(np.int64)
             evidence = weigh(counts)
-            term = _table_term(data, block.name, gone, counts, None, evidence)
+            term = _table_term(data, block.name, gone, evidence)
             found.append(Absent(block.name, evidence.table, term))
     return found
 
@@ -248,7 +242,9 @@ def _optimism(data: Data, terms: Sequence[Term], base: Single) -> float:
     before = base.astype(np.float64)
     none = float(w @ log_loss(before, y))
     some = terms[:: max(1, len(terms) // 200)]
-    apart = [float(t.gains[-1]) - (none - float(w @ log_loss(before + t.evidence, y))) for t in some if t.gains is not None]
+    apart = [
+        float(t.gains[-1]) - (none - float(w @ log_loss(before + t.evidence, y))) for t in some if t.gains is not None
+    ]
     return max(0.0, float(np.median(apart)))
 
 

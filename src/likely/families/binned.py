@@ -10,11 +10,12 @@ import numpy as np
 
 from likely.errors import UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, Readable, first_bad, imagined_rows, log_shares
-from likely.families.evidence import weigh
+from likely.families.evidence import COMPILED, weigh
 from likely.families.forms import Steps
 from likely.families.histogram import MOST, Histogram
 from likely.families.statistics import Array, Statistic
 from likely.schema import Column
+from likely.threads import in_parallel
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,22 @@ class Binned:
     ) -> list[Parameters]:
         """What each bin says, once the imagined rows are added to the seen ones; `edges` may have been found before."""
         given = edges or [None] * len(blocks)
-        return [
-            self._parameters(column.name, histogram, prior, classes, self.edges(histogram) if cut is None else cut)
-            for (column,), histogram, prior, cut in zip(blocks, tallied, imagined, given, strict=True)
-        ]
+        cuts = [self.edges(each) if cut is None else cut for each, cut in zip(tallied, given, strict=True)]
+        compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
+
+        def work(i: int) -> Parameters:
+            return self._parameters(blocks[i][0].name, tallied[i], imagined[i], classes, cuts[i], compiled)
+
+        numbers = range(len(blocks))
+        return in_parallel(work, numbers) if compiled else [work(i) for i in numbers]
 
     def _parameters(
-        self, name: str, tallied: Histogram, prior: Imagined, classes: Sequence[Any], edges: Array
+        self, name: str, tallied: Histogram, prior: Imagined, classes: Sequence[Any], edges: Array, compiled: bool
     ) -> Parameters:
         seen = tallied.cut(edges)
         if prior.chosen:
             rows_once = seen if prior.copies is None else seen / prior.copies
-            evidence = weigh(rows_once, tallied.centres(edges) if self.cut == "quantiles" else None)
+            evidence = weigh(rows_once, tallied.centres(edges) if self.cut == "quantiles" else None, compiled)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
             shares, how = evidence.probabilities(), evidence.how
         else:
