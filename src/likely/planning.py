@@ -70,9 +70,8 @@ def plan_for(
             raise no_column(source.label, wanted, names)
     if few_classes:
         refuse_many_values(first, target)
-    plan = plan_columns(
-        first, [n for n in names if n not in (target, *ignore, *aside)], target, families, joint, plain=plain
-    )
+    unused = {target, *ignore, *aside}
+    plan = plan_columns(first, [n for n in names if n not in unused], target, families, joint, plain=plain)
     left_out = [(name, "asked for") for name in ignore if name != weights]
     left_out += [(name, first.kind(name)[1]) for name in aside]
     ignored = (*left_out, *plan.ignored)

@@ -9,6 +9,7 @@ A file is replaced as `likely.atomic` does it: whoever reads, and whenever a pro
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -63,9 +64,9 @@ def write(
         raise UsageError(f"the model cannot be written: {error}") from None
     if len(text) > LONGEST_HEADER or _parts(text) > MOST_PARTS:
         raise UsageError(f"the model cannot be written: its values fill {len(text):,} bytes, too many for a header")
-    blobs = [array.tobytes() for array in arrays.values()]
+    blobs = [array.reshape(-1).view(np.uint8).data for array in arrays.values()]  # no copies: they may be large
     digest = _digest(VERSION, text, blobs)
-    parts = (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs)
+    parts: tuple[Any, ...] = (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs)
     with whole_file(path, partial(_check_unchanged, str(path), replacing)) as temporary:
         try:
             with open(temporary, "wb") as file:
@@ -117,15 +118,11 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
             _check_digest(file, start, path)  # before a long header is parsed
             file.seek(_FIXED.size)
             header, listed = _header(file.read(length), size - _FIXED.size - length, path)
-            body = file.read(size - _FIXED.size - length)
+            arrays = _arrays(listed, file, path)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        arrays = _arrays(listed, body)
-    except ValueError as error:
-        raise ModelFileError(f"{str(path)!r} is no model: {error}") from None
     return header, arrays, _FIXED.unpack(start)[3].hex()
 
 
@@ -193,14 +190,21 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
     return int(length)
 
 
-def _arrays(listed: Mapping[str, tuple[str, list[int]]], body: bytes) -> dict[str, Array]:
-    arrays, at = {}, 0
-    for name, (kind, shape) in listed.items():
-        array = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape)
-        arrays[name] = array.astype(np.dtype(kind).newbyteorder("="))
-        if not np.isfinite(arrays[name]).all():
-            raise ValueError(f"array {name!r} holds numbers that are not finite")
-        at += array.nbytes
+def _arrays(listed: Mapping[str, tuple[str, list[int]]], file: BinaryIO, path: str | Path) -> dict[str, Array]:
+    """The arrays of a file; neighbours of one type are read and checked together, as a wide table has very many."""
+    arrays: dict[str, Array] = {}
+    for kind, run in itertools.groupby(listed.items(), lambda item: item[1][0]):
+        parts = [(name, shape, math.prod(shape)) for name, (_, shape) in run]
+        numbers = np.empty(sum(size for _, _, size in parts), kind)
+        if file.readinto(numbers.view(np.uint8).data) < numbers.nbytes:  # type: ignore[attr-defined]
+            raise ModelFileError(f"{str(path)!r} was changed while it was read", remedy="try again")
+        numbers = numbers.astype(np.dtype(kind).newbyteorder("="), copy=False)
+        sound, start = bool(np.isfinite(numbers).all()), 0
+        for name, shape, size in parts:
+            arrays[name] = numbers[start : start + size].reshape(shape)
+            start += size
+            if not sound and not np.isfinite(arrays[name]).all():
+                raise ModelFileError(f"{str(path)!r} is no model: array {name!r} holds numbers that are not finite")
     return arrays
 
 
@@ -209,7 +213,7 @@ def _type(array: NDArray[Any]) -> str:
     return {"u1": "|u1", "i4": "<i4", "i8": "<i8"}.get(array.dtype.str[1:], "<f8")
 
 
-def _digest(version: int, text: bytes, blobs: list[bytes]) -> bytes:
+def _digest(version: int, text: bytes, blobs: list[memoryview]) -> bytes:
     hasher = hashlib.sha256(MAGIC + struct.pack("<IQ", version, len(text)) + text)
     for blob in blobs:
         hasher.update(blob)

@@ -6,12 +6,16 @@ import json
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import likely
+from commands import run
 from likely.cli import export
 from likely.errors import LikelyWarning, ResourceError, UsageError
 from likely.sources import Reading, open_source
@@ -109,7 +113,7 @@ def test_a_memory_limit_changes_no_count(tmp_path: Path) -> None:
     assert likely.learn(str(path), "y", memory_limit=8_000_000_000).tally == likely.learn(str(path), "y").tally
     limited = Reading(memory_limit=210_000_000)
     usual = Reading()
-    assert limited.batch_bytes < usual.batch_bytes
+    assert limited.batch_bytes() < usual.batch_bytes()
 
 
 def test_columns_are_compared_with_those_of_the_first_rows_in_linear_time() -> None:
@@ -172,3 +176,49 @@ def test_a_column_with_very_many_values_is_kept_with_a_word() -> None:
     data = {"z": [f"u{v}" for v in np.concatenate([values, values, values])], "y": ["a", "b", "a"] * 60_000}
     with pytest.warns(LikelyWarning, match=r"column 'z' has 60,000 different values in 180,000 rows.*--ignore"):
         likely.learn(data, "y", plain=True)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions of Python and of C are called."""
+    found = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_work_grows_with_the_columns_and_not_with_their_square(tmp_path: Path, ending: str, plain: bool) -> None:
+    sizes, done = (150, 300) if plain else (40, 80), []
+    for columns in (10, *sizes):  # the first takes what is done once in a process
+        rng = np.random.default_rng(0)
+        data = pd.DataFrame({f"x{j}": rng.normal(size=10).round(2) for j in range(columns)} | {"y": list("ab") * 5})
+        path, model = tmp_path / f"{columns}.{ending}", tmp_path / f"{columns}.likely"
+        (data.to_parquet if ending == "parquet" else data.to_csv)(path, index=False)
+        settings = ["--plain"] if plain else []
+        words = [
+            ["learn", path, "--target", "y", "-o", model, *settings], ["predict", model, path, "-o", tmp_path / "p.csv"],
+            ["inspect", model], ["explain", model, path], ["evaluate", model, path],
+            ["update", model, path],
+        ]  # fmt: skip
+        done.append([calls(partial(run, *map(str, each))) for each in words])
+    for command, small, large in zip(words, *done[1:], strict=True):
+        assert large < 2.5 * small, (command, small, large)
+
+
+def test_a_batch_of_very_many_columns_has_many_rows(tmp_path: Path) -> None:
+    rows, columns = 40, 40_000
+    path = tmp_path / "w.csv"
+    line = ",".join(["1.234567"] * columns)
+    path.write_text("\n".join([",".join(f"c{j}" for j in range(columns)), *[line] * rows]) + "\n")
+    assert [batch.rows for batch in open_source(str(path)).batches()] == [rows]
+    limited = Reading(memory_limit=300_000_000)
+    assert limited.batch_bytes(columns) < Reading().batch_bytes(columns)

@@ -101,11 +101,13 @@ def _array(
     arrays: Arrays, name: str, where: str, kind: str, shape: tuple[int, ...] | None = None, axes: int = 1
 ) -> Array:
     """One array of a part, of the wanted type and shape (or number of axes)."""
-    need(name in arrays, where, f"has no array {name!r}")
-    found = arrays[name]
-    need(found.dtype.kind == kind, f"{where}.{name}", f"holds {found.dtype} numbers")
-    fits = found.shape == shape if shape is not None else found.ndim == axes
-    need(fits, f"{where}.{name}", f"has the shape {found.shape}, not {shape or f'{axes} axes'}")
+    found = arrays.get(name)
+    if found is None:
+        raise ValueError(f"{where} has no array {name!r}")
+    if found.dtype.kind != kind:
+        raise ValueError(f"{where}.{name} holds {found.dtype} numbers")
+    if found.shape != shape if shape is not None else found.ndim != axes:
+        raise ValueError(f"{where}.{name} has the shape {found.shape}, not {shape or f'{axes} axes'}")
     return found
 
 
@@ -115,7 +117,7 @@ def _only(arrays: Arrays, names: Any, where: str) -> None:
 
 
 def _never_negative(x: Array, where: str) -> None:
-    need(bool((x >= 0).all()), where, "holds a number below zero")
+    need(x.size == 0 or bool(x.min() >= 0), where, "holds a number below zero")
 
 
 def _within(x: Array, low: int, high: int, where: str) -> None:

@@ -108,10 +108,9 @@ class Reading:
             tokens, labels = (MISSING, LABELS) if text else ((), None)
         return Gaps(tokens, labels, self.target, text, self.taken)
 
-    @property
-    def batch_bytes(self) -> int:
-        """How large a batch may be: of the text it is read from, or of its arrays."""
-        return batch_bytes(self.memory_limit)
+    def batch_bytes(self, columns: int = 0) -> int:
+        """How large a batch of so many columns may be: of the text it is read from, or of its arrays."""
+        return batch_bytes(self.memory_limit, columns)
 
     def check_memory(self) -> None:
         """Refuse to go on where the process takes more memory than `memory_limit` allows."""

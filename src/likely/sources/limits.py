@@ -9,6 +9,7 @@ from likely.errors import ResourceError, UsageError
 
 BATCH_BYTES = 8 << 20  # of text, or of Arrow arrays: what one batch of rows may take
 SMALLEST_BATCH = 1 << 18
+BYTES_A_COLUMN = 512  # at least, of a batch: some work is done once for each batch and column, however few rows it has
 BASE = 200 << 20  # the interpreter with its libraries, and a model of ordinary size
 AT_ONCE = 40  # batches' worth of memory: several are read and counted at a time, each with its codes and numbers
 
@@ -19,11 +20,14 @@ def check_limit(limit: int | None) -> None:
         raise UsageError(f"memory_limit={limit!r} is no limit: pass a number of bytes, such as 600_000_000")
 
 
-def batch_bytes(limit: int | None) -> int:
-    """How large a batch may be so that reading and counting stay within a limit."""
-    if limit is None:
-        return BATCH_BYTES
-    return min(BATCH_BYTES, max(SMALLEST_BATCH, (limit - BASE) // AT_ONCE))
+def batch_bytes(limit: int | None, columns: int = 0) -> int:
+    """How large a batch of so many columns may be so that reading and counting stay within a limit.
+
+    Batches of a wide table are larger: with a size that does not depend on the number of columns, twice the columns would
+    make twice the batches of twice the work each.
+    """
+    usual = max(BATCH_BYTES, columns * BYTES_A_COLUMN)
+    return usual if limit is None else min(usual, max(SMALLEST_BATCH, (limit - BASE) // AT_ONCE))
 
 
 def check_memory(limit: int | None) -> None:

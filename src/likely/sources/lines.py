@@ -15,6 +15,7 @@ from likely.sources.arrays import arrow_array
 
 LONGEST_CELL = 1 << 26
 BATCH_CELLS = 1 << 20
+FEWEST_ROWS = 32  # of a batch, however many columns: work for each column is done once a batch
 REASONS = {
     "unexpected end of data": "opens a quote that is never closed",
     "field larger than field limit": "opens a quote that is not closed for a very long time, or is no text at all",
@@ -99,7 +100,7 @@ def tables(
     found: Iterator[list[str]], places: list[int], cells: int, most_rows: int, most_bytes: int
 ) -> Iterator[tuple[int, list[Any]]]:
     """The rows in batches: how many, and the wanted columns as Arrow text."""
-    most = max(1, min(most_rows, BATCH_CELLS // max(cells, 1)))
+    most = min(most_rows, max(FEWEST_ROWS, BATCH_CELLS // max(cells, 1)))
     batch: list[list[str]] = []
     size = 0
     for row in found:

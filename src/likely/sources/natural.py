@@ -78,7 +78,8 @@ class TextAsNumbers:
                 yield batch
                 continue
             if kinds is None and self.forms is None and not self.reading.forms:
-                self.forms = self._look([name for name in text_columns(batch) if name not in set(declared)])
+                aside = set(declared)
+                self.forms = self._look([name for name in text_columns(batch) if name not in aside])
             yield replace(batch, forms=dict(self.reading.forms) | (self.forms or {}), resolve=self.resolver)
 
     def _look(self, names: list[str]) -> dict[str, Form]:

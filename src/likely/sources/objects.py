@@ -18,6 +18,7 @@ from likely.threads import cached_property
 
 BATCH_ROWS = 20_000
 BATCH_CELLS = 1 << 19  # as Python's own values, which take ten times what an array does
+FEWEST_ROWS = 16  # of a batch, however many columns
 
 Row = dict[str, Any]
 
@@ -99,7 +100,7 @@ class JsonLines(OneFile):
         """All columns that any line of the file names, in the order of their first coming."""
         found: dict[str, None] = {}
         first: list[Row] = []
-        small = os.path.getsize(self.path) <= self.reading.batch_bytes
+        small = os.path.getsize(self.path) <= self.reading.batch_bytes()
         for row in self._rows():
             found.update(dict.fromkeys(row))
             if small:
@@ -111,13 +112,14 @@ class JsonLines(OneFile):
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         names = [name for name in self.names if kinds is None or name in kinds]
-        most = max(1, min(BATCH_ROWS, BATCH_CELLS // max(len(self.names), 1)))
+        most = min(BATCH_ROWS, max(FEWEST_ROWS, BATCH_CELLS // max(len(self.names), 1)))
         rows: list[Row] = []
+        most_bytes = self.reading.batch_bytes(len(self.names))
         start = size = 0
         for row in self.__dict__.get("whole") or self._rows():
             rows.append(row)
             size += len(row) + sum(len(cell) for cell in row.values() if isinstance(cell, str))
-            if len(rows) == most or size >= self.reading.batch_bytes:
+            if len(rows) == most or size >= most_bytes:
                 self.reading.check_memory()
                 yield self._frame(rows, names, start)
                 start, rows, size = start + len(rows), [], 0

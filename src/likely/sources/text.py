@@ -160,7 +160,7 @@ class CsvFile(OneFile):
             found = lines.rows(
                 checked.readable, checked.delimiter, cells, checked.survey.spaced, self._reject, self.reading.header
             )
-            yield from lines.tables(found, places, cells, BATCH_ROWS, self.reading.batch_bytes)
+            yield from lines.tables(found, places, cells, BATCH_ROWS, self.reading.batch_bytes(cells))
 
     def _reject(self, line: int, fault: str) -> None:
         self.reading.reject(self.label, line, fault)
@@ -171,7 +171,7 @@ class CsvFile(OneFile):
         seen, expected = 0, self.checked.survey.rows - self.reading.header
         try:
             for rows, columns in blocks.tables(
-                self.checked, places, self.reading.header, BATCH_ROWS, self.reading.batch_bytes
+                self.checked, places, self.reading.header, BATCH_ROWS, self.reading.batch_bytes(len(places))
             ):
                 seen += rows
                 yield rows, columns
