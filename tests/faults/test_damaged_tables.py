@@ -15,7 +15,8 @@ import pytest
 
 import likely
 from likely.errors import DataError
-from likely.sources import files, limits, open_source
+from likely.sources import Reading, files, limits, open_source
+from likely.sources.ipc import unpacked_sizes
 from processes import environment, refused
 from tables import learn
 
@@ -268,3 +269,28 @@ def test_a_whole_number_beyond_all_floats_is_bad_data(value, tmp_path):
     )
     with pytest.raises(DataError, match=r"column 'a' .* in row 2, which is not a number"):
         learn(str(path))
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+@pytest.mark.parametrize("kind", ["file", "stream", "dictionary"])
+def test_a_compressed_arrow_batch_that_unpacks_to_very_much_is_refused_before_it_is_unpacked(
+    tmp_path, kind, compression
+):
+    rows = 1 << 23
+    x = pa.array(np.zeros(rows))
+    if kind == "dictionary":
+        x = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(np.arange(rows) // (1 << 20)))
+    table = pa.table({"x": x, "y": pa.array(["a", "b"] * (len(x) // 2)).dictionary_encode()})
+    path, new = tmp_path / "d.arrow", pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+    with pa.OSFile(str(path), "wb") as file, new(
+        file, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes") as refused:
+        list(open_source(str(path), Reading(max_unpacked=1_000_000)).batches())
+    assert "--max-unpacked" in str(refused.value.remedy)
+    assert pa.total_allocated_bytes() - before < 8_000_000
+    sizes = list(unpacked_sizes(str(path)))
+    assert max(sizes) >= 8 * rows
+    assert sum(batch.rows for batch in open_source(str(path), Reading(max_unpacked=1 << 30)).batches()) == len(x)

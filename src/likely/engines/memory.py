@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import queue
@@ -37,6 +38,7 @@ Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
 MOST_AT_ONCE = 8  # batches: each is held with its codes and numbers while it is counted
+MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added up by twos
 MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
 MOST_KEPT = 1_000_000  # values of one column, however many rows share them: a table of them would fill the memory
 
@@ -99,20 +101,26 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """Everything a source holds, counted: one tally a batch, added up in order."""
-    total: Tally | None = None
+    sums: list[Tally] = []  # of stretches of batches, see `_waits`
     limit = Limit()
     parts = 0
     for rows, counted in _tallies(batches, plan, limit):
         part, parts = counted, parts + 1
         for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
             part = part.without(name, "")  # found to name rows while this batch was being counted
-        total = settled(part if total is None else total + part)
-        for name in too_many(total, plan.droppable):
-            plan, total = _without(plan, total, name)
-        limit.value = total.sample.limit if total.sample else limit.value
+        sums.append(settled(part))
+        while len(sums) > 1 and not _waits(*sums[-2:]):
+            sums[-2:] = [settled(sums[-2] + sums[-1])]
+        for name in too_many(sums[0], plan.droppable):
+            plan, sums[0] = _without(plan, sums[0], name)
+            sums[1:] = [each.without(name, "") for each in sums[1:]]
+        limit.value = min([limit.value, *(each.sample.limit for each in sums if each.sample)])
         if progress:
             progress(rows)
-    if total is not None:
+    if sums:
+        total = functools.reduce(lambda a, b: settled(b + a), reversed(sums))
+        for name in too_many(total, plan.droppable):
+            plan, total = _without(plan, total, name)
         return total if parts == 1 else total.pruned()  # a single batch was counted whole
     sample = nothing_drawn(plan.columns) if plan.sample else None
     schema = _schema(plan, (), {})
@@ -137,6 +145,16 @@ def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tup
                 yield rows, part.result()
         for rows, part in under_way:
             yield rows, part.result()
+
+
+def _waits(before: Tally, last: Tally) -> bool:
+    """Whether a sum of many values waits until there is as much to add to it.
+
+    A sum costs as much as it has values. With one for every batch, counting a column of very many values would take time
+    with the square of the rows.
+    """
+    values = max((len(c.values) for c in before.schema.columns), default=0)
+    return values > MANY_VALUES and before.rows > 2 * last.rows
 
 
 def settled(tally: Tally) -> Tally:

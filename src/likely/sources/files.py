@@ -14,9 +14,10 @@ from likely.sources.batch import Batch, Frame
 from likely.sources.cells import name_columns
 from likely.sources.forms import Form
 from likely.sources.gaps import LABELS, MISSING, Gaps
+from likely.sources.ipc import unpacked_sizes
 from likely.sources.letters import ENDINGS, Letters, are_letters
 from likely.sources.onefile import OneFile
-from likely.sources.packed import PACKED, unpack
+from likely.sources.packed import PACKED, most_unpacked, too_large, unpack
 from likely.sources.sniffing import ending_of
 from likely.threads import cached_property
 
@@ -216,10 +217,18 @@ class ArrowFile(OneFile):
     is read ends the process, and one that somebody writes to may change after it was checked.
     """
 
+    def check_size(self) -> None:
+        """Refuse a batch that would unpack to more than is allowed; Arrow unpacks a batch as a whole."""
+        with self.as_arrow("Arrow"):
+            most = most_unpacked(self.path, self.reading)
+            if any(size > most for size in unpacked_sizes(self.path)):
+                raise too_large(self.label, most)
+
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
         import pyarrow as pa
 
+        self.check_size()
         large = os.path.getsize(self.path) > LARGEST_READ
         with self.as_arrow("Arrow"), pa.memory_map(self.path) if large else pa.OSFile(self.path) as opened:
             try:

@@ -21,12 +21,23 @@ ALWAYS_ALLOWED = 64 * 10**6
 LZMA_MEMORY = 1 << 28  # `xz -9` needs a quarter of it; a header may ask for 4 GB
 
 
+def most_unpacked(path: str, reading: Reading) -> int:
+    """The most bytes that a compressed file may unpack to."""
+    return reading.max_unpacked or max(ALWAYS_ALLOWED, LARGEST_RATIO * os.path.getsize(path))
+
+
+def too_large(label: str, most: int) -> DataError:
+    """What is said of a file that unpacks to more."""
+    remedy = "if that is right, allow more with max_unpacked= (--max-unpacked 20GB)"
+    return DataError(f"{label} unpacks to more than {most:,} bytes", remedy=remedy)
+
+
 def unpack(path: str, label: str, reading: Reading) -> tuple[Any, str]:
     """The content as a temporary file, which vanishes with its last user, and the name that it has inside."""
     import lzma
     import zipfile
 
-    most = reading.max_unpacked or max(ALWAYS_ALLOWED, LARGEST_RATIO * os.path.getsize(path))
+    most = most_unpacked(path, reading)
     try:
         name, blocks = _zipped(path, label, reading) if path.lower().endswith(".zip") else _opened(path)
         copy = tempfile.NamedTemporaryFile("wb", prefix="likely-", suffix=_ending(name))  # noqa: SIM115 - kept open
@@ -34,10 +45,7 @@ def unpack(path: str, label: str, reading: Reading) -> tuple[Any, str]:
         for block in blocks:
             size += len(block)
             if size > most:
-                raise DataError(
-                    f"{label} unpacks to more than {most:,} bytes",
-                    remedy="if that is right, allow more with max_unpacked= (--max-unpacked 20GB)",
-                )
+                raise too_large(label, most)
             _write(copy, block, label)
         _write(copy, b"", label)
     except DataError:
