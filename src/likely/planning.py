@@ -65,8 +65,9 @@ def plan_for(
         first = replace(first, parts=derived(first, asked, families, (target, *ignore)))
     names = list(first.names)
     aside = [name for name in getattr(source, "shown", ()) if name not in (target, *ignore)]
+    known = set(names)
     for wanted in (target, *ignore):
-        if wanted not in names:
+        if wanted not in known:
             raise no_column(source.label, wanted, names)
     if few_classes:
         refuse_many_values(first, target)

@@ -17,8 +17,10 @@ import pytest
 import likely
 from commands import run
 from likely.cli import export
+from likely.engines import memory
 from likely.errors import LikelyWarning, ResourceError, UsageError
-from likely.sources import Reading, open_source
+from likely.schema import Column
+from likely.sources import Reading, blocks, limits, open_source
 from processes import refused
 
 PEAK = """
@@ -222,3 +224,24 @@ def test_a_batch_of_very_many_columns_has_many_rows(tmp_path: Path) -> None:
     assert [batch.rows for batch in open_source(str(path)).batches()] == [rows]
     limited = Reading(memory_limit=300_000_000)
     assert limited.batch_bytes(columns) < Reading().batch_bytes(columns)
+
+
+def test_a_column_of_very_many_values_is_added_up_in_few_large_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BATCH_BYTES", 1 << 12)
+    monkeypatch.setattr(blocks, "BLOCK", 1 << 12)
+    monkeypatch.setattr(memory, "MANY_VALUES", 50)
+    united: list[int] = []
+    union = Column.union
+    monkeypatch.setattr(Column, "union", lambda a, b: (united.append(len(a.values)), union(a, b))[1])
+    rng = np.random.default_rng(0)
+    work = []
+    for rows in (4_000, 8_000):
+        names = [f"u{v}" for v in rng.permutation(rows)]
+        data = pd.DataFrame({"z": names, "x": rng.integers(0, 9, rows), "y": list("ab") * (rows // 2)})
+        data.to_csv(path := tmp_path / f"{rows}.csv", index=False)
+        united.clear()
+        families = {"z": "categorical", "x": "gaussian"}
+        read = likely.learn(str(path), "y", families=families, plain=True)
+        work.append(sum(united))
+        assert read.tally.counted_the_same(likely.learn(data, "y", families=families, plain=True).tally)
+    assert work[1] < 3 * work[0]
