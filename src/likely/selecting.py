@@ -133,7 +133,10 @@ def without_idle_parts(tally: Tally) -> Tally:
     ignored = tally.schema.ignored
     for part in (part for parts in idle.values() for part in parts):
         tally = tally.without(part.name, "")
-    said = {name: f"; {' and '.join(part.part for part in parts)} do not tell the class" for name, parts in idle.items()}
+    said = {
+        name: f"; its {' and '.join(p.part for p in parts)} {'do' if len(parts) > 1 else 'does'} not tell the class"
+        for name, parts in idle.items()
+    }
     columns = tuple(replace(c, reason=kept.get(c.name, c.reason + said.get(c.name, ""))) for c in tally.schema.columns)
     return replace(tally, schema=replace(tally.schema, columns=columns, ignored=ignored))
 
