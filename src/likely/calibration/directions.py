@@ -28,8 +28,6 @@ FEWEST_ROWS = 2_000
 VALUES = 12  # of a category: the most frequent ones
 RARE = 5.0  # rows: a rarer value has no indicator
 SKEWED = 1.0  # skewness from which on numbers are replaced by normal scores
-SMALL_PRODUCT = 1 << 18  # operations: up to here OpenBLAS works on one core
-FEWEST_AT_ONCE = 32  # rows
 OUTLYING = 4.0  # deviations
 
 
@@ -110,10 +108,10 @@ def make_direction(data: Data, terms: Sequence[Term], worth: Sequence[float]) ->
     whole = _Moments(*(sum(getattr(part, name) for part in parts) for name in ("n", "sums", "squares")))
     coefficients, constant = whole.discriminant()
     evidence = np.empty((len(x), classes), np.float32)
-    evidence[rows:] = _scores(x[rows:], coefficients) + constant
+    evidence[rows:] = x[rows:] @ coefficients + constant
     for f, part in enumerate(parts):
         own, base = (whole - part).discriminant()
-        evidence[f:rows:FOLDS] = _scores(x[f:rows:FOLDS], own) + base
+        evidence[f:rows:FOLDS] = x[f:rows:FOLDS] @ own + base
     ends = np.cumsum([each.table.shape[1] for each in features])[:-1]
     found = {e.name: e.table[:-1] @ part for e, part in zip(features, np.split(coefficients, ends), strict=True)}
     return Direction(found, constant, evidence)
@@ -127,24 +125,7 @@ def _count(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) ->
     rows = np.bincount(labels, minlength=classes)
     sums = np.zeros((classes, x.shape[1]))
     sums[rows > 0] = np.add.reduceat(heavy, (np.cumsum(rows) - rows)[rows > 0], axis=0)
-    step = _stretch(x.shape[1] ** 2)
-    squares = sum((heavy[a : a + step].T @ x[a : a + step] for a in range(0, len(x), step)), np.zeros((x.shape[1],) * 2))
-    return _Moments(n, sums, squares)
-
-
-def _scores(x: Array, coefficients: Array) -> Array:
-    step = _stretch(coefficients.size)
-    parts = [x[a : a + step] @ coefficients for a in range(0, len(x), step)]
-    return np.concatenate(parts) if parts else np.zeros((0, coefficients.shape[1]))
-
-
-def _stretch(operations: int) -> int:
-    """How many rows are multiplied at a time: so few that BLAS does it on one core, where that leaves enough of them.
-
-    The threads that BLAS wakes for a larger product keep all cores busy long after it, with waiting for the next.
-    """
-    rows = SMALL_PRODUCT // operations
-    return rows if rows >= FEWEST_AT_ONCE else 1 << 30
+    return _Moments(n, sums, heavy.T @ x)
 
 
 def _features(term: Term, weights: Array) -> _Features | None:
