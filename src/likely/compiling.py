@@ -36,10 +36,14 @@ _said: set[str] = set()
 held_at_fork(global_compiler_lock, 4)
 held_at_fork(llvmlite.binding.ffi.lib._lock, 5)
 
+# Sums in any order, and a product with a sum in one step; NaN and infinity are still respected.
+REORDERED = {"reassoc", "contract"}
 
-def compiled(function: Callable[..., Any], say: Say) -> Callable[..., Any]:
+
+def compiled(function: Callable[..., Any], say: Say, *, reordered: bool = False) -> Callable[..., Any]:
     """The function as Numba compiles it for each kind of arguments, from the cache where that can be used."""
-    made: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    fastmath = REORDERED if reordered else False
+    made: Any = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
     if not hasattr(made, "py_func"):  # NUMBA_DISABLE_JIT
         return function
     try:

@@ -301,12 +301,14 @@ class Rows:
 def variances(parts: Iterable[Part], columns: Iterable[Column]) -> dict[str, float]:
     """The variance of every column of numbers over all rows."""
     names = [column.name for column in columns if column.kind == NUMBER]
+    if not names:
+        return {}
     none = np.zeros(0, np.int64)
     found: list[list[Any]] = []
     for batch, _, weights in parts:
         rows = Encoded(np.zeros((batch.rows, 0)), none, none, batch.numbers(names, 0, batch.rows))
         found.append(Gaussian().count(rows, np.zeros(batch.rows, np.int64), weights, 1))
-    moments: list[Moments] = totals(found) if names and found else []
+    moments: list[Moments] = totals(found) if found else []
     return {name: float(m.spread[0] / m.n[0]) if m.n[0] > 0 else 0.0 for name, m in zip(names, moments, strict=True)}
 
 

@@ -33,6 +33,7 @@ class Kernel:
     """A function of arrays that is compiled once enough cells have passed through it."""
 
     tiny = TINY
+    reordered = False  # whether the compiler may sum in another order, several numbers at a time
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.plain = function
@@ -67,7 +68,13 @@ class Kernel:
     def _compile(self) -> Callable[..., Any]:
         from likely.compiling import compiled
 
-        return compiled(self.plain, lambda message: announce(message))
+        return compiled(self.plain, lambda message: announce(message), reordered=self.reordered)
+
+
+class ReorderedKernel(Kernel):
+    """A kernel whose sums may be added up in any order: several numbers at a time, products and sums in one step."""
+
+    reordered = True
 
 
 @Kernel

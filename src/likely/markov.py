@@ -15,9 +15,10 @@ from likely import em
 from likely.clustering import checked, known_beforehand
 from likely.doorway import TableEstimator, bells, by_name, drawn_seed, planned, rows_of, seed_of, stacked
 from likely.engines.shares import Held
+from likely.engines.steps import Steps, checked_lengths, in_sequences
 from likely.errors import UsageError
 from likely.schema import is_missing
-from likely.sequences import Learning, Steps, checked_lengths, imagined_moves, in_sequences, say_what_is_odd
+from likely.sequences import Learning, imagined_moves, say_what_is_odd
 from likely.sources import Batch
 
 Array = NDArray[np.float64]

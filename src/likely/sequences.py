@@ -18,96 +18,18 @@ from numpy.typing import NDArray
 from likely import acceleration, em, starting
 from likely.clustering import cheapest, checked, opened, plan_clusters, short_run
 from likely.engines.along import Look, best_path, look
-from likely.engines.shares import Held, count_given, log_joint
-from likely.errors import DataError, LikelyWarning, UsageError
+from likely.engines.steps import Steps, in_sequences, named_by
+from likely.errors import LikelyWarning, UsageError
 from likely.families import Text
 from likely.families.base import log
 from likely.model import Model, with_room
 from likely.sampling import sample_classes
-from likely.schema import CATEGORY
-from likely.sources import Reading, Source, open_source
+from likely.sources import Reading, open_source
 from likely.tally import Tally
 from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Rows in the order of their sequences: sequence s is the stretch from edges[s] to edges[s + 1]."""
-
-    parts: Sequence[em.Part]  # batches, known states (-1: hidden), and each row with the weight of its sequence
-    edges: Whole
-    order: NDArray[np.intp] | None = None  # where the rows of one sequence do not stand together
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are in all."""
-        return int(self.edges[-1])
-
-    @cached_property
-    def weights(self) -> Array:
-        """The weight of every row."""
-        return self.along(np.concatenate([w for _, _, w in self.parts]))
-
-    @cached_property
-    def known(self) -> Whole | None:
-        """The known states, -1 where hidden; None where all are."""
-        known = np.concatenate([labels for _, labels, _ in self.parts])
-        return self.along(known) if (known >= 0).any() else None
-
-    def along(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Rows as they were read, in the order of their sequences."""
-        return x if self.order is None else x[self.order]
-
-    def as_read(self, x: NDArray[Any]) -> NDArray[Any]:
-        """The way back."""
-        if self.order is None:
-            return x
-        back = np.empty_like(x)
-        back[self.order] = x
-        return back
-
-    def logs(self, emission: Model) -> Array:
-        """The log likelihood of every row in each state; a known state rules the others out."""
-        scorer = replace(emission.scorer, log_prior=np.zeros(k := len(emission.classes)))
-        each = [log_joint(b, scorer) if isinstance(b, Held) else scorer.log_joint(b) for b, _, _ in self.parts]
-        found: Array = self.along(each[0] if len(each) == 1 else np.concatenate(each))
-        if self.known is not None:
-            found[(self.known >= 0)[:, None] & (self.known[:, None] != np.arange(k))] = -np.inf
-        return found
-
-    def count(self, emission: Model, shares: Array, complete: bool = True) -> Tally:
-        """What each state shows: the rows counted by their shares."""
-        shares, at, total = self.as_read(shares), 0, None
-        for batch, _, _ in self.parts:
-            some = shares[at : at + batch.rows]
-            part = count_given(batch, emission.scorer, emission.blocks, some, complete=complete)
-            total = part if total is None else total + part
-            at += batch.rows
-        assert total is not None
-        return total
-
-
-def in_sequences(parts: Iterable[em.Part], lengths: Any = None, by: Sequence[Any] | None = None) -> Steps:
-    """Rows as sequences: of the given lengths, or those with the same name in `by`; else all are one sequence."""
-    held = list(parts)
-    if by is not None:
-        place: dict[Any, int] = {}
-        codes = np.array([place.setdefault(name, len(place)) for name in by], np.int64)
-        order = None if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
-        return Steps(held, np.cumsum([0, *np.bincount(codes)]), order)
-    return Steps(held, np.cumsum([0, *checked_lengths(lengths, sum(batch.rows for batch, _, _ in held))]))
-
-
-def checked_lengths(lengths: Any, rows: int) -> Whole:
-    """How many rows each sequence has; where nothing is said, all are one sequence."""
-    each = np.array([rows] if lengths is None else lengths)
-    whole = each.ndim == 1 and each.dtype.kind in "iuf" and bool((each == each // 1).all())
-    if not whole or (each < 1).any() or each.sum() != rows:
-        raise UsageError(f"lengths={each.tolist()!r:.80} must be whole numbers of one or more that sum to {rows} rows")
-    return each.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -170,11 +92,20 @@ class Chain:
 
     def decode(self, steps: Steps) -> Whole:
         """The place of the state of every row on the most probable path (Viterbi)."""
-        return steps.as_read(best_path(steps.logs(self.emission), self.start, self.transition, steps.edges))
+        return steps.as_read(best_path(steps.logs(self.emission.scorer), self.start, self.transition, steps.edges))
 
     def look(self, steps: Steps, weights: Array) -> Look:
         """Forward and backward along every sequence."""
-        return look(lambda: steps.logs(self.emission), self.start, self.transition, steps.edges, weights)
+        return look(lambda: steps.logs(self.emission.scorer), self.start, self.transition, steps.edges, weights)
+
+    def look_at_kinds(self, steps: Steps, weights: Array) -> tuple[Look, Steps]:
+        """The same for rows that are often alike, with the rows that the shares belong to."""
+        if steps.kinds is None:
+            return self.look(steps, weights), steps
+        rows, place = steps.kinds
+        return look(
+            lambda: rows.logs(self.emission.scorer), self.start, self.transition, steps.edges, weights, place
+        ), rows
 
     def posterior(self, steps: Steps) -> Array:
         """The probability of each state for every row, given its whole sequence (forward and backward)."""
@@ -202,19 +133,21 @@ class Chain:
 def climb(chain: Chain, steps: Steps, imagined: float, max_iter: int, tol: float, done: int = 0) -> Chain:
     """Round after round until the maximum is nearer than `tol` nats; rounds that become slow are extrapolated."""
     weights, first = steps.weights, steps.edges[:-1]
+    used = int(np.count_nonzero(weights > 0))
 
-    def counted(at: Chain, found: Look) -> Chain:
-        emission = replace(at.emission, tally=steps.count(at.emission, found.shares))
-        return Chain(emission, found.shares[first].sum(0), found.moves, imagined)
+    def counted(at: Chain, found: Look, rows: Steps) -> Chain:
+        tally = replace(rows.count(at.emission.scorer, at.emission.blocks, found.shares), rows=used)
+        return Chain(replace(at.emission, tally=tally), found.begun, found.moves, imagined)
 
     def look(at: Chain) -> tuple[float, Chain, float]:
-        found = at.look(steps, weights)
+        found, rows = at.look_at_kinds(steps, weights)
         seen = float(weights[first] @ found.log_evidence)
         unseen = imagined * float(log(at.start).sum() + log(at.transition).sum()) if imagined else 0.0
-        return seen + em.log_density(at.emission) + unseen, counted(at, found), seen
+        return seen + em.log_density(at.emission) + unseen, counted(at, found, rows), seen
 
     if any(isinstance(block.family, Text) for block in chain.emission.blocks):
-        chain = counted(chain, chain.look(steps, weights))  # a word that the first rows lack says nothing until counted
+        # A word that the first rows lack says nothing until it is counted.
+        chain = counted(chain, *chain.look_at_kinds(steps, weights))
     rounds = acceleration.Rounds(look, lambda c: acceleration.coordinates(c.emission.tally, c.starts, c.moves), _at)
     end = acceleration.climb(chain, rounds, max_iter=max_iter, tol=tol, done=done)
     own: dict[str, Any] = {"trace": end.trace, "log_likelihood": end.seen, "converged": end.converged}
@@ -284,7 +217,8 @@ class Learning:
             if "emission" in given:
                 tally = _as_given(blank, given["emission"])
             else:
-                tally = steps.count(blank, steps.along(self._first_shares(points, k, i, rng)), complete=False)
+                shares = steps.along(self._first_shares(points, k, i, rng))
+                tally = steps.count(blank.scorer, blank.blocks, shares, complete=False)
             yield Chain(
                 replace(blank, tally=tally),
                 _probabilities(given.get("start", np.ones(k)), (k,), "start" in given),
@@ -335,20 +269,6 @@ def imagined_moves(smoothing: Any, given: Any = None) -> float:
     if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 <= wanted < np.inf:
         raise UsageError(f"transition_smoothing={wanted!r} must be a number, zero or more")
     return float(wanted)
-
-
-def named_by(source: Source, by: str) -> list[Any]:
-    """The name of the sequence of every row."""
-    found: list[Any] = []
-    for batch in source.batches({by: CATEGORY}):
-        coded = batch.coded(by)
-        places, values = coded.codes.astype(np.int64) - coded.low, list(coded.values)
-        bad = (places < 0) | (places >= len(values))
-        if bad.any():
-            row = batch.start + int(bad.argmax()) + 1
-            raise DataError("names no sequence", column=by, row=row, remedy="fill it in, or leave the row out")
-        found += [values[p] for p in places.tolist()]
-    return found
 
 
 def sequences(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.kernels import Kernel
+from likely.kernels import Kernel, ReorderedKernel
 
 
 @Kernel
@@ -194,3 +194,115 @@ def score_quadratic(x, mean, root, peak, out):  # type: ignore[no-untyped-def]
         for c in range(classes):
             term = peak[c] - 0.5 * total[c]
             out[i, c] += term if term == term else -np.inf  # numbers of 1e300 have no density worth the name
+
+
+@ReorderedKernel
+def share_bells(x, y, w, log_prior, mean, curve, peak, n, middle, spread, seen):  # type: ignore[no-untyped-def]
+    """One round of EM over columns of numbers: scored as in `score_parabola`, shared out, and counted by the shares.
+
+    The rows are taken 256 at a time and lie on their side, so that every inner loop runs along them and all stays in the
+    cache. Returns the log evidence; NaN where a number is missing or too large, or a row is ruled out by every class: then
+    nothing of the result is to be used.
+    """
+    rows, width = x.shape
+    classes = mean.shape[1]
+    turned, share = np.empty((width, 256)), np.empty((classes, 256))
+    high, total, first, base = np.empty(256), np.empty(256), np.empty(width), np.empty(classes)
+    part_n, part_mean, part_spread = np.empty(classes), np.empty((width, classes)), np.empty((width, classes))
+    powers = np.empty(61)  # of 2, from -60 to 0
+    powers[60] = 1.0
+    for k in range(59, -1, -1):
+        powers[k] = 0.5 * powers[k + 1]
+    for j in range(width):
+        first[j] = x[0, j]  # stands for zero, so that a constant has no spread and large numbers keep their digits
+    for c in range(classes):
+        base[c] = log_prior[c]
+        for j in range(width):
+            base[c] += peak[j, c]
+    evidence = 0.0
+    for start in range(0, rows, 256):
+        some = min(256, rows - start)
+        usable = True
+        for i in range(some):
+            for j in range(width):
+                turned[j, i] = x[start + i, j]
+                usable &= abs(turned[j, i]) < 1e150
+            high[i] = -np.inf
+            total[i] = 0.0
+        for c in range(classes):
+            for i in range(some):
+                share[c, i] = base[c]
+            for j in range(width):
+                level = mean[j, c]
+                bend = curve[j, c]
+                for i in range(some):
+                    d = turned[j, i] - level
+                    share[c, i] += bend * (d * d)
+            for i in range(some):
+                high[i] = max(high[i], share[c, i])
+        for i in range(some):
+            known = y[start + i]
+            if known >= 0:
+                high[i] = share[known, i]
+                for c in range(classes):
+                    share[c, i] = high[i] if c == known else -np.inf
+            usable &= high[i] > -np.inf
+        if not usable:
+            return np.nan
+        for c in range(classes):
+            for i in range(some):
+                below = share[c, i] - high[i]
+                v = max(below, -40.0)  # beyond, it would not change the last digit
+                # The exponential, as 2**k * exp(r) with |r| < 0.35 and its series: a call of the library is not vectorised.
+                k = np.floor(v * 1.4426950408889634 + 0.5)
+                r = v - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+                p = 1.0 / 479001600.0 + r / 6227020800.0
+                p = 1.0 / 39916800.0 + r * p
+                p = 1.0 / 3628800.0 + r * p
+                p = 1.0 / 362880.0 + r * p
+                p = 1.0 / 40320.0 + r * p
+                p = 1.0 / 5040.0 + r * p
+                p = 1.0 / 720.0 + r * p
+                p = 1.0 / 120.0 + r * p
+                p = 1.0 / 24.0 + r * p
+                p = 1.0 / 6.0 + r * p
+                p = 0.5 + r * p
+                p = 1.0 + r * p
+                p = 1.0 + r * p
+                p = p * powers[np.int32(k) + 60] if below > -40.0 else 0.0
+                share[c, i] = p
+                total[i] += p
+        for i in range(some):
+            evidence += w[start + i] * (high[i] + np.log(total[i])) if w[start + i] > 0.0 else 0.0
+            total[i] = w[start + i] / total[i]
+        for c in range(classes):
+            whole = 0.0
+            for i in range(some):
+                share[c, i] *= total[i]
+                whole += share[c, i]
+            part_n[c] = whole
+            seen[c] += whole
+        for j in range(width):
+            for i in range(some):
+                turned[j, i] -= first[j]
+            for c in range(classes):
+                mid = 0.0
+                for i in range(some):
+                    mid += share[c, i] * turned[j, i]
+                mid = mid / part_n[c] if part_n[c] > 0.0 else 0.0
+                wide = 0.0
+                for i in range(some):
+                    d = turned[j, i] - mid
+                    wide += share[c, i] * (d * d)
+                part_mean[j, c] = mid
+                part_spread[j, c] = wide
+        for j in range(width):
+            for c in range(classes):
+                more = part_n[c]
+                if more > 0.0:
+                    whole = n[j, c] + more
+                    d = first[j] - middle[j, c] + part_mean[j, c] if n[j, c] > 0.0 else 0.0
+                    middle[j, c] = middle[j, c] + d * (more / whole) if n[j, c] > 0.0 else first[j] + part_mean[j, c]
+                    spread[j, c] += part_spread[j, c] + d * d * (n[j, c] * (more / whole))
+                    n[j, c] = whole
+    return evidence

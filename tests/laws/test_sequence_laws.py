@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 import likely
 from likely import clustering
 from likely.engines import along
+from likely.engines.shares import Held
 from likely.errors import DataError, LikelyError
 from likely.sequences import Learning, climb, in_sequences
 from likely.sources import Reading, open_source
+from likely.sources.rows import take
 from strategies import ODD_TABLES, cases, quietly
 
 SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
@@ -204,3 +206,45 @@ def test_odd_tables_end_in_a_stated_result_or_a_clear_error(table, k, families, 
     assert np.isfinite(chain.trace).all()
     assert np.isfinite(chain.transition).all()
     assert np.isin(chain.decode(steps), range(k)).all()
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_rows_that_are_alike_are_looked_at_as_one(batches, monkeypatch):
+    rng = np.random.default_rng(batches)
+    rows = 240
+    table = {"a": rng.choice(list("xyz"), rows), "b": rng.choice([True, False], rows)}
+    lengths = [100, 20, 120]
+    source = open_source(table, Reading())
+    opened = clustering.opened(source, clustering.plan_clusters(source, None, (), (), None, None))
+    ((held, labels, ones),) = opened.parts
+    cuts = np.array_split(np.arange(rows), batches)
+    parts = [(Held(take(held.batch, at), held.schema), labels[at], ones[at]) for at in cuts]
+    by = np.repeat([2, 1, 2], lengths)  # the rows of one sequence do not stand together
+
+    def fitted():
+        steps = in_sequences(parts, by=by)
+        assert (steps.kinds is None) == (alike > rows)
+        return rounds(Learning(steps, opened.whole, opened.spread), 2)
+
+    alike = 4
+    one = fitted()
+    monkeypatch.setattr("likely.engines.steps.ALIKE", alike := 10 * rows)
+    other = fitted()
+    np.testing.assert_allclose(one.trace, other.trace, rtol=1e-12)
+    np.testing.assert_allclose(one.transition, other.transition, rtol=1e-9)
+    assert one.emission.tally.rows == other.emission.tally.rows == rows
+
+
+def test_where_too_little_is_left_of_a_step_the_shares_of_kinds_come_from_logarithms():
+    rng = np.random.default_rng(0)
+    logs = np.array([[0.0, -800.0], [-900.0, 0.0], [-1.0, -2.0]])
+    place, edges, weights = rng.integers(0, 3, 30), np.array([0, 12, 30]), np.repeat([1.0, 2.0], [12, 18])
+    start, move = np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.5, 0.5]])
+    by_kind = along.look(lambda: logs.copy(), start, move, edges, weights, place)
+    by_row = along.look(lambda: logs[place], start, move, edges, weights)
+    np.testing.assert_allclose(by_kind.log_evidence, by_row.log_evidence)
+    np.testing.assert_allclose(by_kind.moves, by_row.moves)
+    np.testing.assert_allclose(by_kind.begun, by_row.begun)
+    summed = np.zeros_like(logs)
+    np.add.at(summed, place, by_row.shares)
+    np.testing.assert_allclose(by_kind.shares, summed)

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import likely
 from likely.bayes.rule import normalise
+from likely.doorway import rows_of
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.engines.shares import Held, share_batch
 from likely.families import Bernoulli, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
+from likely.kernels import Kernel
 from likely.model import Model
 from likely.prior import Priors
 from likely.sources import open_source
@@ -153,3 +156,30 @@ def _plan(batch):
 
     plan = plan_columns(batch, ["a", "b"], "y", None, ())
     return plan.blocks, plan.columns
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_bells_in_one_loop_are_what_scoring_sharing_out_and_counting_give(gaps, compiled, monkeypatch):
+    rng = np.random.default_rng(3)
+    rows, k = 700, 3
+    x = 1e6 + rng.normal(size=(rows, 4)) * [1.0, 30.0, 0.01, 0.0]
+    x[::50, 0] += 1e3  # beyond every component: the shares of most are zero
+    if gaps:
+        x[rng.random(x.shape) < 0.1] = np.nan
+    labels, weights = rng.integers(-1, k, rows), rng.choice([0.0, 0.5, 3.0], rows)
+    labels[100:400] = -1
+    made = likely.Mixture(k, families="gaussian", max_iter=2, tol=-1.0).fit(np.nan_to_num(x, nan=1e6))
+    held = Held(rows_of(made, x, reset=False), made.model_.schema)
+    if compiled:
+        monkeypatch.setattr(Kernel, "tiny", 0)
+        monkeypatch.setattr("likely.kernels.LARGE", 0)
+    one = share_batch(held, made.model_.scorer, made.model_.blocks, labels, weights)
+    other = share_batch(held, made.model_.scorer, made.model_.blocks, labels, weights, entropy=True)
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-13)
+    np.testing.assert_allclose(one.tally.classes, other.tally.classes, rtol=1e-12)
+    for mine, theirs in zip(one.tally.statistics, other.tally.statistics, strict=True):
+        np.testing.assert_allclose(mine.n, theirs.n, rtol=1e-12)
+        np.testing.assert_allclose(mine.mean, theirs.mean, rtol=1e-14)
+        np.testing.assert_allclose(mine.spread, theirs.spread, rtol=1e-8)  # a mean of 1e6 has ten digits after the point
+    assert (one.tally.statistics[3].spread == 0.0).all()  # a constant has none

@@ -13,7 +13,8 @@ from likely.cli.options import FILE, excel_option, ignore_option, json_option, r
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from likely.sequences import Chain, Steps
+    from likely.engines.steps import Steps
+    from likely.sequences import Chain
 
 MOST_LINES = 500
 

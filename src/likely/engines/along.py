@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 SLAB = 1 << 15  # rows that are worked on at a time
 FLOOR = -450.0  # of a row's best log likelihood: a state that is further below counts for nothing beside it
+LEAST = 1e-200  # of a state beside all others at its step: smaller numbers would only be slow
 FAINT = 1e-100  # where so little is left of a step, what counted for nothing may be all there is
 
 
@@ -43,15 +44,21 @@ def in_proportion(logs, peak):  # type: ignore[no-untyped-def]
 
 
 @Kernel
-def forward(b, start, onto, edges, alpha, total):  # type: ignore[no-untyped-def]
-    """How probable each state is together with the row of its step, given the rows before; `total` is their sum.
+def there_and_back(alpha, b, peak, place, start, move, edges, weights, shares, summed, begun, moves, evidence):  # type: ignore[no-untyped-def]
+    """Forward and backward along sequences; False where too little is left of a step for numbers to hold.
 
-    onto[j, i] is the move from i to j. A step is divided by the sum of the one before: nobody waits for a division.
+    Row t has the likelihoods b[place[t]] and the log factor peak[place[t]]. Its weighted shares of the states are added to
+    shares[place[t]] if they are to be `summed`, and stand in alpha[t] otherwise; those of first rows are added to `begun`
+    as well. Moves are counted without the probability of the move itself: it is the same at every step.
     """
     states = b.shape[1]
+    onto = move.T.copy()
+    total, beta, after, here = np.empty(alpha.shape[0]), np.empty(states), np.empty(states), np.empty(states)
+    shift = edges[0]  # the first row of alpha
     for s in range(edges.shape[0] - 1):
-        scale = 1.0
+        product, logs, scale = 1.0, 0.0, 1.0
         for t in range(edges[s], edges[s + 1]):
+            row, at = place[t], t - shift
             whole = 0.0
             for j in range(states):
                 v = 0.0
@@ -59,65 +66,54 @@ def forward(b, start, onto, edges, alpha, total):  # type: ignore[no-untyped-def
                     v = start[j]
                 else:
                     for i in range(states):
-                        v += alpha[t - 1, i] * onto[j, i]
-                v *= b[t, j] * scale
-                alpha[t, j] = v
+                        v += alpha[at - 1, i] * onto[j, i]
+                v *= b[row, j] * scale
+                v = v if v > LEAST else 0.0
+                alpha[at, j] = v
                 whole += v
-            total[t] = whole
-            scale = 1.0 / whole if whole > 0.0 else 0.0
-
-
-@Kernel
-def backward(b, move, edges, beta, total):  # type: ignore[no-untyped-def]
-    """How well each state at every step explains the rows after it, in proportion; the last `total` is less than zero."""
-    states = b.shape[1]
-    after = np.empty(states)
-    for s in range(edges.shape[0] - 1):
-        last = edges[s + 1] - 1
-        scale = 1.0 / states
-        for t in range(last, edges[s] - 1, -1):
-            if t == last:
-                for i in range(states):
-                    beta[t, i] = 1.0
-                total[t] = -states
-                continue
-            for j in range(states):
-                after[j] = b[t + 1, j] * beta[t + 1, j] * scale
+            if not whole > FAINT:
+                return False
+            total[at] = whole
+            scale = 1.0 / whole
+            logs += peak[row]
+            product *= whole  # one logarithm for many steps
+            if product < 1e-100 or product > 1e100:
+                logs += np.log(product)
+                product = 1.0
+        evidence[s] = logs + np.log(product)
+        for j in range(states):
+            beta[j] = 1.0
+        for t in range(edges[s + 1] - 1, edges[s] - 1, -1):
+            row, at = place[t], t - shift
             whole = 0.0
+            most = 0.0
             for i in range(states):
-                v = 0.0
-                for j in range(states):
-                    v += move[i, j] * after[j]
-                beta[t, i] = v
-                whole += v
-            total[t] = whole
-            scale = 1.0 / whole if whole > 0.0 else 0.0
-
-
-@Kernel
-def both(alpha, beta, b, total, weights, first, stop, moves, overlap):  # type: ignore[no-untyped-def]
-    """The weighted share of each state at every step given all rows, in place of `alpha`; the moves are added up.
-
-    Moves are counted without the probability of the move itself: it is the same at every step.
-    """
-    states = alpha.shape[1]
-    after = np.empty(states)
-    for t in range(first, stop):
-        whole = 0.0
-        for i in range(states):
-            whole += alpha[t, i] * beta[t, i]
-        overlap[t] = whole
-        scale = weights[t] / whole if whole > 0.0 else 0.0
-        if total[t] > 0.0:
-            step = scale / abs(total[t + 1])
-            for j in range(states):
-                after[j] = b[t + 1, j] * beta[t + 1, j] * step
+                here[i] = alpha[at, i] * beta[i]
+                whole += here[i]
+                most += beta[i]
+            # What counted for nothing on the way there may be all that explains the rows after it.
+            if not (abs(whole - total[at]) < 1e-6 * total[at] and most < 1.0 / FAINT):
+                return False
+            scale = weights[t] / whole
             for i in range(states):
-                here = alpha[t, i]
+                if summed:
+                    shares[row, i] += here[i] * scale
+                else:
+                    alpha[at, i] = here[i] * scale
+                if t == edges[s]:
+                    begun[i] += here[i] * scale
+            if t > edges[s]:
+                step = 1.0 / total[at]
                 for j in range(states):
-                    moves[i, j] += here * after[j]
-        for i in range(states):
-            alpha[t, i] *= beta[t, i] * scale
+                    after[j] = b[row, j] * beta[j] * step
+                scale = weights[t] / total[at - 1]
+                for i in range(states):
+                    v = 0.0
+                    for j in range(states):
+                        v += move[i, j] * after[j]
+                        moves[i, j] += alpha[at - 1, i] * scale * after[j]
+                    beta[i] = v
+    return True
 
 
 @Kernel
@@ -181,56 +177,54 @@ def viterbi(logs, log_start, log_move, edges, back, path):  # type: ignore[no-un
 
 @dataclass(frozen=True)
 class Look:
-    """What one look along all sequences gave: shares of states, moves, and the log evidence of each sequence."""
+    """What one look along all sequences gave: shares of states, beginnings, moves, and the log evidence of each sequence.
+
+    The shares are those of every row, or of all rows of a kind together.
+    """
 
     shares: Array
+    begun: Array
     moves: Array
     log_evidence: Array
 
 
-def look(read: Callable[[], Array], start: Array, move: Array, edges: Whole, weights: Array) -> Look:
-    """Forward and backward along every sequence, at the same time; then the shares and the moves, slab by slab.
+def look(
+    read: Callable[[], Array], start: Array, move: Array, edges: Whole, weights: Array, place: Whole | None = None
+) -> Look:
+    """Forward and backward along every sequence; sequence s is the stretch edges[s] to edges[s + 1].
 
-    `read` gives the log likelihood of every row in each state; sequence s is the stretch edges[s] to edges[s + 1].
+    `read` gives the log likelihood of every row in each state. Where rows are alike, it gives that of every kind of row, and
+    `place` says of which kind each row is.
     """
-    b, onto = read(), np.ascontiguousarray(move.T)
-    rows = len(b)
-    peak, up, down, overlap = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
-    alpha, beta = np.empty_like(b), np.empty_like(b)
-    slabs = [(a, min(a + SLAB, rows)) for a in range(0, rows, SLAB)]
+    b, summed = read(), place is not None
+    of = np.arange(len(b)) if place is None else place
+    peak, evidence = np.empty(len(b)), np.empty(len(edges) - 1)
+    alpha = np.empty((len(of), len(start)))
 
     def likelihoods(part: tuple[int, int]) -> None:
         a, z = part
         in_proportion(b[a:z], peak[a:z])
         np.exp(b[a:z], out=b[a:z])
 
-    def go(way: tuple[int, int, bool]) -> None:
-        a, z, onward = way
-        if onward:
-            forward(b, start, onto, edges[a : z + 1], alpha, up)
-        else:
-            backward(b, move, edges[a : z + 1], beta, down)
-
-    def gather(part: tuple[int, int]) -> tuple[Array, bool]:
+    def go(part: tuple[int, int]) -> tuple[Array, Array, Array, bool]:
         a, z = part
-        moves = np.zeros_like(move)
-        both(alpha, beta, b, down, weights, a, z, moves, overlap)
-        with np.errstate(divide="ignore"):
-            peak[a:z] += np.log(up[a:z])
-        left = np.abs(down[a:z])
-        met = bool((overlap[a:z] > FAINT * up[a:z] * left).all())
-        return moves, not (met and up[a:z].min() > FAINT and left.min() > FAINT)
+        shares, begun, moves = np.zeros_like(b if summed else b[:0]), np.zeros_like(start), np.zeros_like(move)
+        own, ends = alpha[edges[a] : edges[z]], edges[a : z + 1]
+        known = (b, peak, of, start, move, ends, weights)
+        held = there_and_back(own, *known, shares, summed, begun, moves, evidence[a:z])
+        return shares, begun, moves, bool(held)
 
-    in_parallel(likelihoods, slabs)
-    in_parallel(go, [(a, z, onward) for a, z in groups(edges) for onward in (True, False)])
-    moves, faint = zip(*in_parallel(gather, slabs), strict=True)
-    if any(faint):
-        return _in_logs(read(), start, move, edges, weights)
-    return Look(alpha, np.sum(moves, axis=0) * move, np.add.reduceat(peak, edges[:-1]))
+    in_parallel(likelihoods, [(a, min(a + SLAB, len(b))) for a in range(0, len(b), SLAB)])
+    shares, begun, moves, held = zip(*in_parallel(go, groups(edges)), strict=True)
+    if not all(held):
+        return _in_logs(read(), start, move, edges, weights, place)
+    return Look(np.sum(shares, axis=0) if summed else alpha, np.sum(begun, 0), np.sum(moves, axis=0) * move, evidence)
 
 
-def _in_logs(logs: Array, start: Array, move: Array, edges: Whole, weights: Array) -> Look:
+def _in_logs(logs: Array, start: Array, move: Array, edges: Whole, weights: Array, place: Whole | None = None) -> Look:
     """The same in logarithms, which hold any proportions; a row that no state allows tells nothing of the state."""
+    kinds = len(logs)
+    logs = logs if place is None else logs[place]
     log_start, log_move = log(start), log(move)
     impossible: NDArray[np.bool_] = np.asarray(np.isneginf(logs).all(1))
     logs[impossible] = 0.0
@@ -243,7 +237,10 @@ def _in_logs(logs: Array, start: Array, move: Array, edges: Whole, weights: Arra
         return moves * weights[edges[s]], -np.inf if impossible[part].any() else float(evidence)
 
     moves, evidence = zip(*in_parallel(go, range(len(edges) - 1)), strict=True)
-    return Look(shares, np.sum(moves, axis=0), np.array(evidence))
+    begun = shares[edges[:-1]].sum(0)
+    if place is not None:
+        shares = np.column_stack([np.bincount(place, each, kinds) for each in shares.T])
+    return Look(shares, begun, np.sum(moves, axis=0), np.array(evidence))
 
 
 def best_path(logs: Array, start: Array, move: Array, edges: Whole) -> Whole:

@@ -81,7 +81,8 @@ class Scorer:
         return self.schema.by_name[names[0]] if alone else None
 
     @cached_property
-    def _parabolas(self) -> tuple[Array, Array, Array]:
+    def parabolas(self) -> tuple[Array, Array, Array]:
+        """Mean, curve and peak of every column of numbers and class."""
         forms = self._forms(Parabola)
         return np.array([f.mean for f in forms]), np.array([f.curve for f in forms]), np.array([f.peak for f in forms])
 
@@ -189,7 +190,7 @@ class Scorer:
             return
         names = [self.parameters[i].columns[0] for i in parabolas]
         x = batch.numbers(names, *part)
-        kernels.score_parabola(x, *self._parabolas, out)
+        kernels.score_parabola(x, *self.parabolas, out)
         if np.isfinite(out).all():
             return
         self._refuse_infinity(batch, names, x, part[0])
@@ -241,6 +242,8 @@ class Scorer:
     def _bins(self, batch: Batch, part: tuple[int, int]) -> NDArray[np.int32]:
         """The bins of all columns of numbers that are cut into bins."""
         names = [self.parameters[i].columns[0] for i in self._of(Steps)]
+        if not names:
+            return np.empty((part[1] - part[0], 0), np.int32)
         x = batch.numbers(names, *part)
         out = np.empty(x.shape, np.int32)
         kernels.find_bins(x, *self._edges, out)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from likely import sharing
 from likely.belief import groups
 from likely.engines.score import Scorer, text_terms
-from likely.families import Block, Encoded, Joint, Text
+from likely.families import Block, Encoded, Gaussian, Joint, Text
 from likely.families.expected import expected
-from likely.families.statistics import Statistic, totals
+from likely.families.statistics import Moments, Statistic, totals
 from likely.families.words import Words
 from likely.schema import CATEGORY, Schema
 from likely.sources.batch import Batch, Coded
@@ -29,6 +29,7 @@ from likely.tokens import Bags
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Part = tuple[Array, list[Statistic], float, float]  # weight of the classes, tallies, log evidence, entropy
 SLAB_CELLS = 1 << 17  # what is shared out at a time stays in the cache of a core until it is counted
 
 
@@ -113,8 +114,11 @@ def share_batch(
     score, count = scorer.prepare(batch), _counting(batch, scorer, blocks, classes)
     said = _texts(batch, scorer)
     shares = np.empty_like(said) if said is not None else None
+    bells = None if entropy else _bells(batch, scorer, blocks, labels, weights)
 
-    def work(part: tuple[int, int]) -> tuple[Array, list[Statistic], float, float]:
+    def work(part: tuple[int, int]) -> Part:
+        if bells and (found := bells(part)):
+            return found
         a, b = part
         out = np.empty((b - a, classes))
         out[:] = scorer.log_prior
@@ -136,6 +140,36 @@ def share_batch(
         statistics |= {blocks[i]: _count_text(batch, scorer, i, shares) for i in scorer.texts}
     tally = Tally(scorer.schema, tuple(blocks), np.sum(seen, 0), tuple(statistics[b] for b in blocks), _used(weights))
     return Shared(tally, float(np.sum(evidence)), float(np.sum(undecided)))
+
+
+def _bells(
+    batch: Held, scorer: Scorer, blocks: Sequence[Block], labels: Labels, weights: Array
+) -> Callable[[tuple[int, int]], Part | None] | None:
+    """What shares out and counts a stretch of rows in one loop, where all columns are Gaussian; else None.
+
+    It gives None for a stretch with gaps, with numbers that overflow, or with a row that no class allows.
+    """
+    plain = bool(blocks) and all(isinstance(block.family, Gaussian) for block in blocks)
+    if not plain or len(groups(blocks)) > 1 or scorer.bias is not None:
+        return None
+    names, curves = [block.columns[0] for block in blocks], scorer.parabolas
+    if len(curves[0]) != len(blocks):
+        return None
+    shape = (len(blocks), len(scorer.log_prior))
+
+    def work(part: tuple[int, int]) -> Part | None:
+        a, b = part
+        n, mean, spread, seen = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape[1])
+        x = batch.numbers(names, a, b)
+        w = weights[a:b]
+        found = (
+            sharing.share_bells(x, labels[a:b], w, scorer.log_prior, *curves, n, mean, spread, seen)
+            if b > a
+            else np.nan
+        )
+        return None if np.isnan(found) else (seen, [Moments(*c) for c in zip(n, mean, spread, strict=True)], found, 0.0)
+
+    return work
 
 
 def count_given(batch: Held, scorer: Scorer, blocks: Sequence[Block], shares: Array, complete: bool = False) -> Tally:
