@@ -1,8 +1,9 @@
-"""Rounds of EM until the maximum is near: Anderson's extrapolation of slow rounds, and an estimate of the distance left.
+"""Rounds of EM until the maximum is near: slow rounds are extrapolated, and the distance left is estimated.
 
 A round of EM maps what was counted to what is counted next. Where rounds become slow, the differences of the last few
-points predict where they lead (Anderson 1965; for EM: Henderson and Varadhan 2019). A predicted point is kept only if its
-objective is no lower than that of the point before; otherwise the plain round is taken, so the objective never falls.
+points show the curvature of the objective, and so where it is highest (L-BFGS with the EM step as its gradient: Jamshidian
+and Jennrich 1997). A predicted point is kept only if its objective is no lower than that of the point before; otherwise the
+plain round is taken, so the objective never falls.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ FALL = 1e-9  # relative: an objective that falls by less has only been rounded
 ROUNDED = 1e-14  # relative: a gain that is smaller cannot be told from rounding
 PLAIN = 20  # the first rounds are plain: most is gained in them, and they are what a textbook shows
 FEWEST = 3  # plain rounds in a row that the distance left is judged by
+CONCAVE = 1e-8  # the least cosine between a step and the change of the gradient along it
 MEMORY = 8  # points that an extrapolation looks back on
 REACH = 1.0  # of a jump, in standard errors of parameters as if the classes of all rows were known
 FARTHEST = 20.0  # that a jump may reach once jumps have proved good
+PATIENT = 200  # rounds within which gains that grow are left to plain rounds
 SLOW = 0.02  # nats that a round gains: where it gains more, the way may still turn
 FLOOR = 1e-14  # counts below this share of their sum are left to the plain rounds
-LARGEST_JUMP = 5.0  # of a logarithm
+DOWN, UP = -2.0, 50.0  # jumps of a logarithm are no larger: a count that is lost takes many rounds to come back
+RAISED = (1.0, 0.1, 1.0, 0.01)  # rows, to which counts are raised that are next to nothing but grow
+GROWING = 1e-3  # by so much in a round, relatively
 NARROW = 1e-6  # of a column's variance: the least that a class's is taken for when coordinates are weighed
 
 
@@ -57,8 +62,13 @@ class Rounds(Generic[Point, Seen]):
 
 
 @dataclass
-class Anderson:
-    """The last few points and where a plain round led from each."""
+class QuasiNewton:
+    """The last few points, where a plain round led from each, and the curvature of the objective that they show.
+
+    A plain round is a step along the gradient, measured in the information of rows whose classes are known (Jamshidian and
+    Jennrich 1997). Only pairs of points between which the objective is concave are used: unlike a method that looks for a
+    point at which rounds stand still, this one is not drawn to saddle points.
+    """
 
     _x: list[Array] = field(default_factory=list)
     _g: list[Array] = field(default_factory=list)
@@ -72,15 +82,24 @@ class Anderson:
         self._x, self._g = [], []
 
     def propose(self, weights: Array) -> Array | None:
-        """The point at which a round would change least, if rounds were linear."""
-        if len(self._x) < 2:
+        """The maximum of the objective as its curvature predicts it (L-BFGS), None where no curvature is known."""
+        x, moved = np.array(self._x) * weights, (np.array(self._g) - np.array(self._x)) * weights
+        steps, bends = np.diff(x, axis=0), -np.diff(moved, axis=0)
+        pairs = [
+            (s, y, float(s @ y)) for s, y in zip(steps, bends, strict=True) if s @ y > CONCAVE * np.sqrt((s @ s) * (y @ y))
+        ]
+        if not pairs:
             return None
-        g, moved = np.array(self._g), np.array(self._g) - np.array(self._x)
-        differences = ((moved[-1] - moved[:-1]) * weights).T
-        size = np.linalg.norm(differences, axis=0)
-        size[size == 0.0] = 1.0
-        mixed = np.linalg.lstsq(differences / size, moved[-1] * weights, rcond=1e-7)[0] / size
-        found: Array = g[-1] - mixed @ (g[-1] - g[:-1])
+        ahead, parts = moved[-1].copy(), []
+        for s, y, bend in reversed(pairs):
+            part = float(s @ ahead) / bend
+            parts.append(part)
+            ahead -= part * y
+        _, y, bend = pairs[-1]
+        ahead *= max(bend / float(y @ y), 1.0)
+        for (s, y, bend), part in zip(pairs, reversed(parts), strict=True):
+            ahead += s * (part - float(y @ ahead) / bend)
+        found: Array = self._x[-1] + np.divide(ahead, weights, out=np.zeros_like(ahead), where=weights > 0)
         return found if np.isfinite(found).all() else None
 
 
@@ -106,12 +125,13 @@ class _Way(Generic[Point, Seen]):
         self.counted: tuple[int, tuple[Point, Point, Seen] | None] = (0, None)
         self.gains: list[float] = []  # of consecutive plain rounds
         self.left = float("inf")
-        self.memory = Anderson()
+        self.memory = QuasiNewton()
         self.accelerated = tol >= 0  # a negative tol asks for so many plain rounds
         self.jumped = False
         self.reach = REACH
         self.slow = False  # whether the last round gained so little that a maximum is near
         self.checks = 0  # plain rounds to go before the distance left can be judged
+        self.raises = list(RAISED)  # what is left to try where counts grow from next to nothing
 
     def refused(self, value: float) -> bool:
         """Whether an extrapolated point is worse than the point before."""
@@ -145,7 +165,9 @@ class _Way(Generic[Point, Seen]):
     def taken(self, value: float, best: tuple[Point, Point, Seen]) -> None:
         """Note a point that is kept, and its objective."""
         gain = value - self.trace[-1] if self.trace else np.inf
-        self.slow = gain < SLOW
+        # Where rounds gain more and more, the way leads off a saddle point, and which way is for the plain rounds to say.
+        growing = not self.jumped and bool(self.gains) and gain > self.gains[-1] and len(self.trace) + self.done < PATIENT
+        self.slow = gain < SLOW and not growing
         if self.jumped:
             self.reach = min(1.5 * self.reach, FARTHEST)
             self.gains = []
@@ -158,6 +180,24 @@ class _Way(Generic[Point, Seen]):
         if not self.jumped:
             self.counted = len(self.trace), best
         self.left = distance_left(self.gains, ROUNDED * abs(value))
+
+    def raised(self) -> Point | None:
+        """The best point with counts raised that are next to nothing, and grow; None where there are none.
+
+        Such a point is no maximum, though a round gains next to nothing there, and goes on so for thousands of rounds.
+        """
+        assert self.best is not None
+        here, there = self.rounds.coordinates(self.best[0]), self.rounds.coordinates(self.best[1])
+        if here is None or there is None or not self.raises or not self.accelerated:
+            return None
+        x, weights = here
+        grow = (weights > 0) & (weights < 1) & np.isclose(np.exp(x), weights**2) & (there[0] - x > GROWING)
+        if not grow.any():
+            return None
+        self.jumped = True
+        wanted = np.where(grow, np.maximum(there[0], np.log(self.raises.pop(0))), there[0])
+        self.memory.clear()
+        return self.rounds.at(self.best[1], wanted)
 
     def next_point(self, point: Point, after: Point, last: bool) -> Point:
         """Where to look next: at an extrapolated point, or where the plain round led."""
@@ -206,7 +246,10 @@ def climb(
         else:
             way.taken(value, (point, after, seen))
             converged = bool(way.left <= tol)
-            point = point if converged else way.next_point(point, after, i + 2 >= most)
+            if not converged:
+                point = way.next_point(point, after, i + 2 >= most)
+            elif i + 2 < most and (raised := way.raised()) is not None:
+                point, converged = raised, False
         if note and way.best is not None:
             note(way.trace[-1], way.best[0])
         if converged:
@@ -310,7 +353,7 @@ class Reader:
 
     def widths(self, known: Array) -> Array:
         """Positive numbers, none too far from `known`; what is next to nothing there stays so."""
-        jump = np.clip(self.take(known.shape) - log_counts(known), -LARGEST_JUMP, LARGEST_JUMP)
+        jump = np.clip(self.take(known.shape) - log_counts(known), DOWN, UP)
         return np.where(known > _floor(known), known * np.exp(jump), known)
 
     def scatter(self, known: Scatter) -> Scatter:

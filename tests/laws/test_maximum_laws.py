@@ -1,9 +1,13 @@
 """EM ends no lower than scikit-learn and hmmlearn on problems without long plateaus, and says how far it may still be."""
 
+import importlib.util
 import logging
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import likely
 from likely import acceleration
@@ -84,3 +88,40 @@ def test_the_coordinates_of_a_tally_lead_back_to_it():
     for one, other in zip(back.statistics, made.tally.statistics, strict=True):
         for name, array in one.arrays().items():
             np.testing.assert_allclose(array, other.arrays()[name], rtol=1e-9, atol=1e-9)
+
+
+def harness():
+    """The problems of the bench: random ones, from the same starts as plain EM of others."""
+    path = Path(__file__).parents[2] / "bench" / "maximum.py"
+    spec = importlib.util.spec_from_file_location("maximum", path)
+    made = sys.modules["maximum"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def plain_rounds_gain(end, rounds, many=1500):
+    """What plain rounds gain from the end of a run, after a push that no saddle point withstands."""
+    x, weights = rounds.coordinates(end.point)
+    push = np.random.default_rng(0).normal(size=len(x)) * np.where(weights > 0, 0.01 / np.maximum(weights, 1e-9), 0.0)
+    pushed = rounds.at(end.point, x + np.clip(push, -0.1, 0.1))
+    return acceleration.climb(pushed, rounds, max_iter=many, tol=-1.0).trace[-1] - end.trace[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 17, 19])
+def test_from_the_same_start_em_ends_no_lower_than_plain_em_or_at_another_maximum(number, monkeypatch):
+    pytest.importorskip("hmmlearn.hmm")
+    maximum, climb, last = harness(), acceleration.climb, {}
+
+    def recorded(first, rounds, **settings):
+        last["end"] = climb(first, rounds, **settings), rounds
+        return last["end"][0]
+
+    for ours, theirs in maximum.problem(number, 2).starts:
+        monkeypatch.setattr(acceleration, "climb", recorded)
+        with threadpool_limits(1):  # threads of small products wait for each other
+            one, other = quietly(ours), quietly(theirs)
+        monkeypatch.setattr(acceleration, "climb", climb)
+        assert one.left < maximum.BELOW
+        if one.usable and other.usable and one.value < other.value - maximum.BELOW:
+            assert plain_rounds_gain(*last["end"]) < maximum.BELOW
