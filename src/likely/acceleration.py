@@ -191,7 +191,8 @@ class _Way(Generic[Point, Seen]):
         if here is None or there is None or not self.raises or not self.accelerated:
             return None
         x, weights = here
-        grow = (weights > 0) & (weights < 1) & np.isclose(np.exp(x), weights**2) & (there[0] - x > GROWING)
+        counts = np.isclose(x, 2 * np.log(np.maximum(weights, 1e-300)))  # of which only these have such a weight
+        grow = counts & (weights > 0) & (weights < 1) & (there[0] - x > GROWING)
         if not grow.any():
             return None
         self.jumped = True
