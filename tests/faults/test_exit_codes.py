@@ -70,7 +70,8 @@ def limited(*args, **more):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 
-    env = environment(**more)
+    # Python would leave half of a compiled module beside its source, which it could never import again.
+    env = environment(PYTHONDONTWRITEBYTECODE="1", **more)
     return subprocess.run([*COMMAND, *args], capture_output=True, env=env, preexec_fn=limit, timeout=120, check=False)
 
 
