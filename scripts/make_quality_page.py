@@ -1,22 +1,23 @@
-"""Write docs/quality.md: Likely beside other learners on real tables, every figure measured by this script.
+"""Write docs/quality.md: Likely beside other learners, every figure measured by this script.
 
-    python scripts/make_quality_page.py [--data FOLDER] [--seeds 3] [--tables zoo,vote] [--ours-only] [--no-page]
+    python scripts/make_quality_page.py [--data FOLDER] [--seeds 3] [--tables zoo,vote] [--most-rows N] [--ours-only]
+                                        [--no-page]
 
 FOLDER holds tables and an INDEX.csv that names file, kind, target, split column and columns to ignore; two of scikit-learn's
-built-in sets are added. Five stratified folds, dealt anew for each seed, the same for all. What rivals did is kept in
-build/quality.json, by table, learner and seed: they are slow and run once, Likely runs every time. With --ours-only nothing
-but Likely is run, and the page covers what was kept.
+built-in sets are added. Five stratified folds, dealt anew for each seed, the same for all; then five tables with copied rows,
+made tables, and the largest tables by number of rows. What rivals did is kept in build/quality.json, by table, learner and
+seed: they are slow and run once, Likely runs every time. With --ours-only nothing but Likely is run, and the page covers what
+was kept. Boosting libraries come with `pip install 'likely[quality]'`; what is not installed is named and left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,10 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 import likely  # noqa: E402
+import quality_boosters as boosters  # noqa: E402
 from likely.compare import judged  # noqa: E402
-from likely.rivals import RIVALS, Table  # noqa: E402
+from likely.rivals import RIVALS  # noqa: E402
+from quality_tables import COPIED, SIZES, Data, by_size, copied, made, real  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
@@ -40,82 +43,16 @@ TARGET = "the class"
 CAP = 3.0  # of a normalised log loss: one hopeless table must not decide a mean
 OURS = {"likely": {}, "likely-plain": {"plain": True}}
 CHOSEN = ("gradient-boosting", "random-forest", "logistic-regression", "categorical-nb", "gaussian-nb")
-TITLES = {"likely": "Likely", "likely-plain": "Likely, plain"} | {name: RIVALS[name].title for name in CHOSEN}
+TITLES = (
+    {"likely": "Likely", "likely-plain": "Likely, plain"}
+    | boosters.installed()
+    | {name: RIVALS[name].title for name in CHOSEN}
+)
+FEWER = [
+    name for name in ("likely", "lightgbm", "catboost", "ebm", "random-forest", "logistic-regression") if name in TITLES
+]
+VARIANTS = ("as it is", "every row twice", "rarest class three times", "weights of 2")
 Figures = dict[str, float]
-
-
-@dataclass(frozen=True)
-class Data:
-    """One table: its columns, the true classes as numbers, and the matrix that rivals want."""
-
-    name: str
-    columns: pa.Table
-    classes: list[str]
-    labels: Any
-    matrix: Table
-
-    @property
-    def entropy(self) -> float:
-        """The log loss of the class shares alone."""
-        share = np.bincount(self.labels) / len(self.labels)
-        return float(-(share * np.log(share)).sum())
-
-
-def tables(folder: Path, wanted: Sequence[str]) -> Iterator[Data]:
-    """The tables of a folder and of scikit-learn, smallest first, one at a time."""
-    found: list[tuple[int, str, Callable[[], tuple[pa.Table, list[Any]]]]] = []
-    if (folder / "INDEX.csv").exists():
-        with (folder / "INDEX.csv").open(encoding="utf-8") as file:
-            for line in csv.DictReader(file):
-                if line["kind"] == "table":
-                    name = Path(line["file"]).stem
-                    found.append((int(line["rows"]), name, lambda line=line: _from_file(folder, line)))
-    found += [(569, "wdbc", lambda: _built_in("wdbc")), (1797, "digits", lambda: _built_in("digits"))]
-    unknown = set(wanted) - {name for _, name, _ in found}
-    if unknown:
-        raise SystemExit(f"no such table: {', '.join(sorted(unknown))}")
-    for _, name, load in sorted(found, key=lambda each: each[0]):
-        if not wanted or name in wanted:
-            columns, labels = load()
-            classes = sorted({str(label) for label in labels})
-            place = {label: i for i, label in enumerate(classes)}
-            numbers = np.array([place[str(label)] for label in labels])
-            yield Data(name, columns, classes, numbers, _matrix(columns))
-
-
-def _from_file(folder: Path, line: dict[str, str]) -> tuple[pa.Table, list[Any]]:
-    from pyarrow.csv import read_csv
-    from pyarrow.parquet import read_table
-
-    path = folder / line["file"]
-    table = read_csv(path) if path.suffix == ".csv" else read_table(path)
-    left_out = {line["target"], line["split_column"], *line["ignore"].split()}
-    return table.select([name for name in table.column_names if name not in left_out]), table[
-        line["target"]
-    ].to_pylist()
-
-
-def _built_in(name: str) -> tuple[pa.Table, list[Any]]:
-    from sklearn import datasets
-
-    bunch = datasets.load_breast_cancer() if name == "wdbc" else datasets.load_digits()
-    return pa.table({f"x{j}": bunch.data[:, j] for j in range(bunch.data.shape[1])}), bunch.target.tolist()
-
-
-def _matrix(columns: pa.Table) -> Table:
-    """Numbers as they are, categories by their place among the sorted values, NaN where missing."""
-    made, numbers, categories, sizes = [], [], [], []
-    for j, name in enumerate(columns.column_names):
-        cells = columns[name].to_pylist()
-        if any(isinstance(cell, (str, bool)) for cell in cells):
-            place = {value: i for i, value in enumerate(sorted({str(cell) for cell in cells if cell is not None}))}
-            made.append([np.nan if cell is None else place[str(cell)] for cell in cells])
-            categories.append(j)
-            sizes.append(len(place))
-        else:
-            made.append([np.nan if cell is None else float(cell) for cell in cells])
-            numbers.append(j)
-    return Table(np.array(made, dtype=float).T, tuple(numbers), tuple(categories), tuple(sizes))
 
 
 def folds(labels: Any, seed: int) -> list[tuple[Any, Any]]:
@@ -125,16 +62,19 @@ def folds(labels: Any, seed: int) -> list[tuple[Any, Any]]:
     return list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(np.zeros(len(labels)), labels))
 
 
-def run(data: Data, learner: str, seed: int) -> Figures:
-    """The figures of one learner over all folds of a table."""
+def run(data: Data, learner: str, seed: int, variant: str = "as it is") -> Figures:
+    """The figures of one learner over all folds of a table, or over its one split."""
     shares = np.zeros((len(data.labels), len(data.classes)))
     fit = predict = 0.0
     go = _ours if learner in OURS else _rival
-    for train, test in folds(data.labels, seed):
-        part, known, learned, asked = go(data, learner, train, test)
+    parts = [data.split] if data.split else folds(data.labels, seed)
+    for train, test in parts:
+        several = copied(data.labels, train, variant) if variant in VARIANTS[1:3] else train
+        part, known, learned, asked = go(data, learner, several, test, variant == "weights of 2")
         shares[np.ix_(test, known)] = part
         fit, predict = fit + learned, predict + asked
-    found = judged(shares, np.arange(len(data.classes)), data.labels, data.classes)
+    rows = np.concatenate([test for _, test in parts])
+    found = judged(shares[rows], np.arange(len(data.classes)), data.labels[rows], data.classes)
     return {
         "accuracy": found.accuracy,
         "log_loss": found.log_loss,
@@ -146,11 +86,13 @@ def run(data: Data, learner: str, seed: int) -> Figures:
     }
 
 
-def _ours(data: Data, learner: str, train: Any, test: Any) -> tuple[Any, Any, float, float]:
+def _ours(data: Data, learner: str, train: Any, test: Any, weighted: bool) -> tuple[Any, Any, float, float]:
     labelled = data.columns.append_column(TARGET, pa.array([data.classes[i] for i in data.labels]))
     seen, asked = labelled.take(pa.array(train)), data.columns.take(pa.array(test))
+    given = OURS[learner] | ({"weights": "weight"} if weighted else {})
+    seen = seen.append_column("weight", pa.array(np.full(len(train), 2.0))) if weighted else seen
     start = time.perf_counter()
-    model = likely.learn(seen, TARGET, **OURS[learner])
+    model = likely.learn(seen, TARGET, **given)
     middle = time.perf_counter()
     shares = model.posterior(asked).probabilities
     place = {label: i for i, label in enumerate(data.classes)}
@@ -158,33 +100,53 @@ def _ours(data: Data, learner: str, train: Any, test: Any) -> tuple[Any, Any, fl
     return shares, known, middle - start, time.perf_counter() - middle
 
 
-def _rival(data: Data, learner: str, train: Any, test: Any) -> tuple[Any, Any, float, float]:
+def _rival(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> tuple[Any, Any, float, float]:
     X, y = data.matrix.X, data.labels
     start = time.perf_counter()
-    model = RIVALS[learner].make(data.matrix, y[train]).fit(X[train], y[train])
+    fresh = RIVALS[learner].make(data.matrix, y[train]) if learner in RIVALS else boosters.Boosted(learner, data.matrix)
+    model = fresh.fit(X[train], y[train])
     middle = time.perf_counter()
     shares = model.predict_proba(X[test])
     return shares, model.classes_, middle - start, time.perf_counter() - middle
 
 
+def work(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Data, str, int]]:
+    """What is to be run: group, learner, table, variant, seed."""
+    for data in real(arguments.data, arguments.tables):
+        large = len(data.labels) > arguments.most_rows
+        for seed in range(0 if large else arguments.seeds):
+            yield from (("real", learner, data, VARIANTS[0], seed) for learner in TITLES)
+        for variant in VARIANTS if data.name in COPIED else ():
+            some = ["likely"] if variant == VARIANTS[3] else FEWER
+            yield from (("copies", learner, data, variant, 0) for learner in some)
+        for part in by_size(data):
+            yield from (("sizes", learner, part, VARIANTS[0], 0) for learner in FEWER)
+    for data in made(()) if not arguments.tables else ():
+        yield from (("made", learner, data, VARIANTS[0], 0) for learner in FEWER)
+
+
 def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
     """Run what is missing, Likely always, and keep everything after every step; what is returned is of these tables."""
-    names = set()
+    wanted = set()
     kept: dict[str, Figures] = json.loads(CACHE.read_text(encoding="utf-8")) if CACHE.exists() else {}
     CACHE.parent.mkdir(parents=True, exist_ok=True)
-    for data in tables(arguments.data, arguments.tables):
-        names.add(data.name)
-        for seed in range(arguments.seeds):
-            for learner in TITLES:
-                key = f"{data.name}|{learner}|{seed}"
-                if learner not in OURS and (key in kept or arguments.ours_only):
-                    continue
-                kept[key] = run(data, learner, seed)
-                CACHE.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
-                said = kept[key]
-                print(f"{key:44} accuracy {said['accuracy']:.4f}  log loss {said['log_loss']:.4f}  "
-                      f"ECE {said['calibration_error']:.4f}  {said['seconds']:.1f} s", flush=True)  # fmt: skip
-    return {key: figures for key, figures in kept.items() if key.split("|")[0] in names}
+    for group, learner, data, variant, seed in work(arguments):
+        key = "|".join((group, data.name, variant, learner, str(seed)))
+        wanted.add(key)
+        if learner not in OURS and (key in kept or arguments.ours_only):
+            continue
+        try:
+            kept[key] = run(data, learner, seed, variant)
+        except Exception as error:  # a rival that cannot learn from a table is named, and the others go on
+            if learner in OURS:
+                raise
+            print(f"{key:70} failed: {str(error).splitlines()[0][:100]}", flush=True)
+            continue
+        CACHE.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+        found = kept[key]
+        print(f"{key:70} accuracy {found['accuracy']:.4f}  log loss {found['log_loss']:.4f}  "
+              f"ECE {found['calibration_error']:.4f}  {found['seconds']:.1f} s", flush=True)  # fmt: skip
+    return {key: figures for key, figures in kept.items() if key in wanted}
 
 
 # ---------------------------------------------------------------- the page
@@ -203,8 +165,8 @@ class Board:
         """What was kept, seed by seed where all learners have run."""
         seeds: dict[str, dict[int, dict[str, Figures]]] = {}
         for key, figures in kept.items():
-            table, learner, seed = key.split("|")
-            if learner in TITLES:
+            group, table, _, learner, seed = key.split("|")
+            if group == "real" and learner in TITLES:
                 seeds.setdefault(table, {}).setdefault(int(seed), {})[learner] = figures
         scores, sizes = {}, {}
         for table, by_seed in seeds.items():
@@ -221,12 +183,12 @@ class Board:
 
 
 def _mean(found: list[Figures]) -> Figures:
-    keys = ("accuracy", "log_loss", "calibration_error", "seconds", "entropy")
+    keys = ("accuracy", "log_loss", "calibration_error", "brier", "seconds", "fit_seconds", "entropy")
     mean = {key: float(np.mean([figures[key] for figures in found])) for key in keys}
     return mean | {"normalised": min(mean["log_loss"] / mean["entropy"], CAP)}
 
 
-def page(board: Board) -> str:
+def page(board: Board, kept: dict[str, Figures]) -> str:
     """The page as Markdown."""
     seeds = sorted(set(board.sizes.values()))
     many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
@@ -235,7 +197,7 @@ def page(board: Board) -> str:
         board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class shares."
     )
     parts += _each(board, "accuracy", "Accuracy, table by table", "Bold is the best of a line.")
-    parts += _losses(board)
+    parts += _losses(board) + _copies(kept) + _made(kept) + _sizes(kept)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -247,19 +209,20 @@ HEAD = """\
 {tables} real tables, five stratified folds, {seeds} seeds, the same folds for all. Nothing is tuned on test rows: every
 learner has its defaults. Rivals see the table through the preparations described in [Beside other learners](compare.md).
 *Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
-table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits and five predictions on one core.
+table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits on one core.
 """
 
 
 def _means(board: Board) -> list[str]:
-    lines = ["## In the mean", "", "| model | accuracy | log loss | normalised log loss | calibration error | seconds |",
-             "|---|---|---|---|---|---|"]  # fmt: skip
+    columns = ("accuracy", "log_loss", "normalised", "brier", "calibration_error")
+    lines = ["## In the mean", "", "| model | accuracy | log loss | normalised log loss | Brier | calibration error | fit s |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
     ranked = sorted(TITLES, key=lambda name: board.of_learner(name, "normalised").mean())
     for name in ranked:
-        cells = [board.of_learner(name, f).mean() for f in ("accuracy", "log_loss", "normalised", "calibration_error")]
+        cells = [board.of_learner(name, column).mean() for column in columns]
         title = f"**{TITLES[name]}**" if name in OURS else TITLES[name]
         lines.append(
-            f"| {title} | {' | '.join(f'{v:.4f}' for v in cells)} | {board.of_learner(name, 'seconds').mean():.2f} |"
+            f"| {title} | {' | '.join(f'{v:.4f}' for v in cells)} | {board.of_learner(name, 'fit_seconds').mean():.2f} |"
         )
     return [*lines, ""]
 
@@ -322,15 +285,54 @@ def _losses(board: Board) -> list[str]:
     return [*lines, ""]
 
 
+def _grid(kept: dict[str, Figures], group: str, line: int) -> list[str]:
+    """Log loss by table (or variant) and learner of one group; the best of a line is bold."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for key, figures in kept.items():
+        of, table, variant, learner, _ = key.split("|")
+        if of == group:
+            found.setdefault((table, variant), {})[learner] = figures["log_loss"]
+    lines = [f"| {'table | rows' if line == 2 else 'table'} | {' | '.join(TITLES[name] for name in FEWER)} |",
+             "|---" * (len(FEWER) + line) + "|"]  # fmt: skip
+    for (table, variant), losses in found.items():
+        best = min(losses.values())
+        cells = [f"**{v:.4f}**" if v == best and len(losses) > 1 else f"{v:.4f}" if v is not None else ""
+                 for v in (losses.get(name) for name in FEWER)]  # fmt: skip
+        lines.append(f"| {table}{f' | {variant}' if line == 2 else ''} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _copies(kept: dict[str, Figures]) -> list[str]:
+    text = ["## Copies and weights", "",
+            "Log loss on untouched test rows when rows to learn from are repeated or weighted; one seed. A rarest class that",
+            "is repeated three times is a changed prior: everybody's log loss rises by that.", ""]  # fmt: skip
+    return [*text, *_grid(kept, "copies", 2)]
+
+
+def _made(kept: dict[str, Figures]) -> list[str]:
+    text = ["## Made tables", "",
+            "Log loss on 2,000 new rows; the class shares have 0.693. Nothing can be learned from noise.", ""]  # fmt: skip
+    return [*text, *_grid(kept, "made", 1)] if any(key.startswith("made|") for key in kept) else []
+
+
+def _sizes(kept: dict[str, Figures]) -> list[str]:
+    learned = ", ".join(f"{n:,}" for n in SIZES)
+    text = ["## By number of rows", "", f"Log loss on the same new rows after learning from {learned} rows; one seed.", ""]
+    return [*text, *_grid(kept, "sizes", 1)] if any(key.startswith("sizes|") for key in kept) else []
+
+
 def main() -> None:
     """Measure, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=SHARED)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--most-rows", type=int, default=60_000, help="of a table that is learned in folds")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--no-page", action="store_true")
     arguments = parser.parse_args()
+    for name in boosters.TITLES.keys() - TITLES.keys():
+        print(f"{boosters.TITLES[name]} is not installed and left out: pip install 'likely[quality]'")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes with fewer rows than folds, solvers that stop early
         kept = measure(arguments)
@@ -340,7 +342,7 @@ def main() -> None:
     if arguments.no_page:
         print("\n".join([*_means(board), *_duels(board)]))
     else:
-        PAGE.write_text(page(board), encoding="utf-8")
+        PAGE.write_text(page(board, kept), encoding="utf-8")
         print(f"{PAGE.relative_to(ROOT)}: {len(board.names)} tables")
 
 
