@@ -195,3 +195,22 @@ def test_linear_algebra_has_its_threads_back_after_the_second_stage():
     with threads.one_blas_thread(), threads.one_blas_thread():
         assert {each.num_threads for each in threads._blas()} <= {1}
     assert [each.num_threads for each in threads._blas()] == before
+
+
+def _parity(cells: int, of: int, columns: int) -> float:
+    """Log loss on new rows, the class being the parity of the cells that some numbers lie in."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(size=(4_000, columns))
+    y = np.floor(x[:, :of] * cells).astype(int).sum(1) % 2
+    data = {f"x{j}": x[:, j] for j in range(columns)}
+    model = likely.learn({name: values[:2_500] for name, values in data.items()} | {"y": y[:2_500]}, "y")
+    shares = model.posterior({name: values[2_500:] for name, values in data.items()}).probabilities
+    return float(-np.log(shares[np.arange(1_500), y[2_500:]]).mean())
+
+
+def test_cuts_of_an_interaction_lie_where_the_class_changes():
+    assert _parity(3, 2, 2) < 0.06  # bins of equal weight: 0.118
+
+
+def test_a_parity_of_three_columns_is_found_though_no_pair_shows_it():
+    assert _parity(2, 3, 10) < 0.1  # the class frequencies: 0.69

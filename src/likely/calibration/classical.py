@@ -30,6 +30,7 @@ class Pair:
     shrink: float
     gain: float = 0.0
     error: float = 0.0
+    groups: None = None  # the usual ones
 
     def _expected(self) -> tuple[Array, Array, Array]:
         return self.seen.sum(1), self.seen.sum(0), self.seen.sum((0, 1))
@@ -83,7 +84,8 @@ def chosen_pairs(
     """All pairs of columns, or those of the widest tree that spans them; the order of the columns makes no difference."""
     found: dict[Set, tuple[Pair, Cells]] = {}
     for pair in combinations(sorted(columns, key=lambda i: names[i])[:COLUMNS], 2):
-        axes, cells = Searched.together([columns[i] for i in pair])
+        parts = [columns[i] for i in pair]
+        axes, cells = Searched.together(parts, [part.of_pairs for part in parts])
         found[pair] = (count_pair(axes, cells, rows), cells)
     if not tree:
         return found

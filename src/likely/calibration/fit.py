@@ -14,10 +14,11 @@ from likely.bayes.rule import share_out
 from likely.calibration import tempered
 from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.copies import effective, shuffled
+from likely.calibration.cuts import best_table
 from likely.calibration.directions import Direction, make_direction
 from likely.calibration.parts import Calibration, Interaction
-from likely.calibration.search import Search, Searched
-from likely.calibration.tables import Rows, Table, make_table
+from likely.calibration.search import Search, Searched, surprises
+from likely.calibration.tables import Rows, Table
 from likely.calibration.terms import (
     Absent,
     Data,
@@ -54,6 +55,7 @@ TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DIRECTION_STRENGTH, TABLE_STRENGTH, BIAS_
 CROWDED = 10.0  # rows a weight: with fewer, weights are pulled the more
 NEGLIGIBLE = 1e-3  # a weight
 COMPILED = 300_000  # rows times classes times tables, from which on compiled loops pay
+CUT_ENTRIES = 1_000  # rows times classes, from which on cuts of numbers are sought for each table
 NEAR = 2e-2  # of a step in the weights: near enough while tables are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which all weights are pulled
 RISE_ROWS = 5_000  # by which is told what each column is worth
@@ -85,7 +87,7 @@ def _calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str) ->
         fit.classical(dependence == "tree")
     search = Search(fit.searched, len(terms), DEPENDENCE[dependence])
     for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
-        if not fit.grow(search):
+        if not fit.grow(search) and not fit.grow(search, triples=True):
             break
     fit.solve(fit.weights)
     return fit.result(believed)
@@ -230,16 +232,18 @@ class Fit:
         """The terms that can enter interactions."""
         return {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
 
-    def grow(self, search: Search) -> bool:
+    def grow(self, search: Search, triples: bool = False) -> bool:
         """Add the interaction tables that gain most, and fit all weights again; whether there were any."""
         rows = Rows(self.sample.labels, self.sample.weights, self.data.rows.left, self.shares())
-        best, sureness = search.best(self.tables, rows)
+        if triples and not search.widen(rows):
+            return False
+        best, sureness = search.best(self.tables, rows, triples)
         compiled = rows.shares.size * len(best) >= COMPILED
 
+        residuals = surprises(rows) if rows.shares.size >= CUT_ENTRIES else None
+
         def make(columns: tuple[int, ...]) -> tuple[Table, Single] | None:
-            axes, cells = Searched.together([search.columns[i] for i in columns])
-            table = make_table(axes, cells, rows, sureness, compiled)
-            return None if table is None else (table, table.left_out(cells, rows))
+            return best_table([search.columns[i] for i in columns], rows, sureness, residuals, compiled)
 
         made = in_parallel(make, best) if compiled else [make(columns) for columns in best]
         new = {columns: found for columns, found in zip(best, made, strict=True) if found is not None}
@@ -297,7 +301,7 @@ class Fit:
         for (columns, table), weight in zip(self.tables.items(), shared.tolist(), strict=True):
             if weight > NEGLIGIBLE:
                 parts: list[Any] = [self.terms[i].searched for i in columns]
-                groups = tuple(part.groups(len(columns)) for part in parts)
+                groups = table.groups or tuple(part.groups(len(columns)) for part in parts)
                 named = tuple(names[i] for i in columns)
                 interactions.append(Interaction(named, groups, table.evidence(), weight, table.gain, table.error))
         return Calibration(

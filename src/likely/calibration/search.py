@@ -64,10 +64,11 @@ class Searched:
         return int(self.groups(columns)[-1]) + 1
 
     @staticmethod
-    def together(parts: Sequence[Searched]) -> tuple[list[Axis], Cells]:
-        """The axes of the table of some columns, and the cell of every row."""
-        axes = [Axis(part.size(len(parts)), part.numeric) for part in parts]
-        return axes, _cells([part.groups(len(parts))[part.codes] for part in parts], [axis.size for axis in axes])
+    def together(parts: Sequence[Searched], groups: Sequence[Groups]) -> tuple[list[Axis], Cells]:
+        """The axes of the table of some columns, their values grouped like this, and the cell of every row."""
+        axes = [Axis(int(each[-1]) + 1, part.numeric) for each, part in zip(groups, parts, strict=True)]
+        codes = [each[part.codes] for each, part in zip(groups, parts, strict=True)]
+        return axes, to_cells(codes, [axis.size for axis in axes])
 
 
 def grouped(codes: NDArray[np.int32], values: int, numeric: bool, weights: Array) -> Searched:
@@ -97,7 +98,7 @@ def _most_frequent(mass: Array, most: int) -> NDArray[np.int64]:
     return group
 
 
-def _cells(codes: Sequence[Groups], sizes: Sequence[int]) -> Cells:
+def to_cells(codes: Sequence[Groups], sizes: Sequence[int]) -> Cells:
     """The cell of every row: the codes of the columns as the digits of one number."""
     cell = codes[0].astype(np.int32)
     for more, size in zip(codes[1:], sizes[1:], strict=True):
@@ -118,14 +119,26 @@ class Search:
         self._wanted = max(2, -(-min(terms, COLUMNS) // 2))
         self._gains: dict[Set, float] = {}  # a row, when last judged
         self._grown: set[Set] = set()
+        self._triples = order > 2  # whether they are still to be judged
 
-    def best(self, have: Iterable[Set], rows: Rows) -> tuple[list[Set], float]:
+    def widen(self, rows: Rows) -> bool:
+        """Judge all sets of three columns, too, in the next round: some have a pattern that no pair shows.
+
+        Whether there are rows enough, and not too many sets.
+        """
+        n, width = len(self._near), 2 * rows.shares.shape[1]
+        sets = n * (n - 1) * (n - 2) // 6
+        wanted, self._triples = self._triples, False
+        return wanted and len(rows.labels) >= FEWEST_ROWS and 0 < sets * width * FEWEST_ROWS <= SCREENED
+
+    def best(self, have: Iterable[Set], rows: Rows, triples: bool = False) -> tuple[list[Set], float]:
         """The sets of columns whose table would gain most, the best first, and the standard errors that each must gain.
 
         The best of many candidates gains something by chance: the more there are, the more is asked for (Bonferroni).
         """
-        surprise = _surprise(rows)
-        candidates = self._candidates(set(have), min(CELLS, max(256, ENTRIES // rows.shares.shape[1])))
+        surprise = surprises(rows)
+        limit = min(CELLS, max(256, ENTRIES // rows.shares.shape[1]))
+        candidates = self._all_triples(set(have), limit) if triples else self._candidates(set(have), limit)
         some = max(FEWEST_ROWS, SCREENED // max(1, len(candidates) * surprise.shape[1]))
         gains = np.array(search_gains(self.columns, candidates, surprise[:some])) / max(min(some, len(surprise)), 1)
         self._gains |= dict(zip(candidates, gains.tolist(), strict=True))
@@ -138,6 +151,10 @@ class Search:
         level = min(LEVEL, LEVEL * (n / FEW_ROWS) ** 2, (n / MANY_ROWS) ** 2 / max(len(self._gains), 1))
         sureness = NormalDist().inv_cdf(1.0 - max(level, 1e-9))
         return [each for each in ranked[: self._wanted] if self._gains[each] > 0], sureness
+
+    def _all_triples(self, have: set[Set], limit: int) -> list[Set]:
+        known, size = have | self._gains.keys(), {i: float(self.columns[i].size(3)) for i in self._near}
+        return [each for each in combinations(self._near, 3) if each not in known and prod(size[i] for i in each) <= limit]
 
     def _candidates(self, have: set[Set], limit: int) -> list[Set]:
         """Sets that are judged in this round, as far as their tables are small enough."""
@@ -154,7 +171,7 @@ class Search:
         return before + [each for each in new if prod(of_more[i] for i in each) <= limit]
 
 
-def _surprise(rows: Rows) -> Single:
+def surprises(rows: Rows) -> Single:
     """The truth less the probability, class by class, and then the square of it."""
     wrong = -rows.shares
     wrong[np.arange(len(wrong)), rows.labels] += 1.0

@@ -61,6 +61,7 @@ class Table:
     shrink: float
     gain: float
     error: float
+    groups: tuple[NDArray[np.int32], ...] | None = None  # of the values of each column, where they are not the usual ones
 
     def evidence(self) -> Array:
         """What each cell says of each class."""
