@@ -109,7 +109,7 @@ class Mixing:
         blank = Model(with_room(zero, prior), prior)
         if start is not None:
             return em.climb(
-                replace(blank, tally=_at(blank.tally, start, self.spread)), self.parts, **settings, watch=watch
+                replace(blank, tally=at_means(blank.tally, start, self.spread)), self.parts, **settings, watch=watch
             )
         models = self._starts(blank)
         if watch or len(models) == 1:
@@ -165,8 +165,8 @@ def _worth(fit: em.Fit) -> float:
     return fit.value if np.isfinite(fit.value) else -np.inf
 
 
-def _at(zero: Tally, means: Any, spread: Mapping[str, float]) -> Tally:
-    """One imagined row of every class at its first mean, as wide as the table: where EM starts if it is told where."""
+def at_means(zero: Tally, means: Any, spread: Mapping[str, float]) -> Tally:
+    """One imagined row of every class at its first mean, as wide as the table: where EM starts if means are given."""
     given = np.atleast_2d(np.asarray(means, dtype=np.float64))
     names = [name for block in zero.blocks for name in block.columns]
     k, width = len(zero.schema.classes), len(names)

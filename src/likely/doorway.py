@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from likely.em import MORE_ROUNDS, warn_if_stopped
 from likely.engines import Plan
 from likely.engines.memory import sorted_labels
 from likely.engines.shares import Held
@@ -194,8 +195,10 @@ def refuse_without_rows(estimator: Any) -> None:
         raise UsageError("partial_fit has to keep rows to be calibrated on: call fit first, or pass keep_rows=True")
 
 
-def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any) -> Choice:
-    """The model of rows of which some have no label."""
+def shared_out(
+    batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any, max_iter: int, tol: float
+) -> Choice:
+    """The model of rows of which some have no label; it is said if EM was stopped before it converged."""
     coded = sorted_labels(labels)
     codes = np.asarray(coded.codes - coded.low, dtype=np.int64)
     weights = np.ones(batch.rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -207,7 +210,9 @@ def shared_out(batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prio
         prior,
         lambda _: weights,
     )
-    return made.learned()
+    found = made.learned(None, max_iter, tol)
+    warn_if_stopped(found.converged, found.rounds, f"{MORE_ROUNDS}, or label more rows", stacklevel=4)
+    return found
 
 
 def filled_in(batch: Batch, labels: Coded, sample_weight: Any, tally: Tally, prior: Any) -> Tally:

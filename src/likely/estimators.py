@@ -29,12 +29,14 @@ from likely.doorway import (
     rows_of,
     shared_out,
 )
+from likely.em import MAX_ITER
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError, LikelyWarning
 from likely.learn import declare
 from likely.ledger import Ledger
 from likely.model import Model, with_room
+from likely.partly import TOL
 from likely.prior import priors, textbook
 from likely.sources import Batch, Coded, InMemory
 from likely.tally import Tally
@@ -66,6 +68,9 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         Average the plain model over all choices of which columns depend on the class.
     keep_rows : bool, default=True
         Whether `model_` holds a sample of the rows to be calibrated on again after `partial_fit`; False removes it.
+    max_iter, tol : int and float, default=1000 and 0.1
+        Where some labels are missing, EM ends after so many rounds, or when the maximum of the penalised log likelihood is
+        estimated to be at most `tol` nats away, in all. A negative `tol` asks for `max_iter` plain rounds.
 
     Attributes
     ----------
@@ -89,6 +94,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         dependence: str = "auto",
         average: bool = False,
         keep_rows: bool = True,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
     ) -> None:
         self.families = families
         self.smoothing = smoothing
@@ -98,6 +105,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         self.dependence = dependence
         self.average = average
         self.keep_rows = keep_rows
+        self.max_iter = max_iter
+        self.tol = tol
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before; a row whose label is None or NaN is counted by its shares (EM).
@@ -114,7 +123,9 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             prior = self._priors(tally)
             if (labels.codes < labels.low).any():
                 plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
-                found = shared_out(rows_of(self, X, reset=False), labels, sample_weight, plan, prior)
+                found = shared_out(
+                    rows_of(self, X, reset=False), labels, sample_weight, plan, prior, self.max_iter, self.tol
+                )
                 self.unlabelled_ = found.unlabelled
                 self._believe(found.model, dtype)
             else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from likely.belief import with_taken
 from likely.calibration import DEPENDENCE
-from likely.em import Rows, warn_if_stopped, weights_of
+from likely.em import MAX_ITER, Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
 from likely.engines.memory import MOST_VALUES
 from likely.engines.targets import opened
@@ -19,7 +19,7 @@ from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.filling import filled, has_gaps, say_what_was_filled
 from likely.model import Model, with_room
-from likely.partly import MOST_ROUNDS, Choice, partly
+from likely.partly import MORE_ROUNDS, TOL, Choice, partly
 from likely.planning import AUTO, derived, plan_for, used_as
 from likely.prior import Priors, priors, textbook
 from likely.schema import CATEGORY, NUMBER, Column, in_words, look_alikes, ordered, say_alike
@@ -44,7 +44,8 @@ def learn(
     smoothing: Any = "auto", class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None, classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto",
     average: bool = False, select: bool | int | str = False, engine: str = "auto", unlabelled: str | float = "auto",
-    keep_rows: bool = True, progress: Callable[[int], None] | None = None, **how: Any,
+    max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
+    **how: Any,
 ) -> Model:  # fmt: skip
     """Count a table into a model of one of its columns.
 
@@ -52,8 +53,9 @@ def learn(
     `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. Weekday,
     month and hour of dates are used where they tell the class something, or as `date_parts` names them. `plain` is the
     textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are
-    shared out if it helps. A default model holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same
-    without them. `how` a file is read: `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
+    shared out if it helps, by EM: for `max_iter` rounds at most, and until its maximum is `tol` nats away. A default model
+    holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same without them. `how` a file is read:
+    `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
@@ -61,7 +63,7 @@ def learn(
     table = opened(data, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
     plan = plan_for(table, families, joint, ignore, plain, target_bins is None, date_parts)
-    counted = Counted(with_parts(table.source, plan.parts), plan, unlabelled)
+    counted = Counted(with_parts(table.source, plan.parts), plan, unlabelled, (max_iter, tol))
     tally = without_idle_parts(tally_source(counted.batches(), plan, progress))
     tally = with_taken(tally, gaps := missing_of(table.source))
     require_rows(counted.rows, table.source.label)
@@ -89,7 +91,7 @@ def _modelled(
         warnings.warn(said, LikelyWarning, stacklevel=3)
     say_many_values(tally)
     if helped:
-        warn_if_stopped(helped.converged, MOST_ROUNDS, "label more rows, or pass unlabelled='ignore'", stacklevel=4)
+        warn_if_stopped(helped.converged, helped.rounds, MORE_ROUNDS, stacklevel=4)
         known["weights"] = None if known["weights"] == WEIGHT_COLUMN else known["weights"]
         return replace(helped.model, tally=with_taken(helped.model.tally, missing_of(counted.source)), **known)
     if has_gaps(tally):
@@ -128,7 +130,7 @@ def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
         return None
     plan, batches, parts = _again(counted, tally)
     made = partly(parts, batches, plan, tally.schema.classes, prior, weights_of(plan))
-    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled))
+    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled), *counted.until)
     return found if found.unlabelled else None
 
 
@@ -193,6 +195,7 @@ class Counted:
     source: Source
     plan: Plan
     unlabelled: str | float
+    until: tuple[int, float]  # when EM ends: its rounds, and nats to the maximum
     rows: int = 0
     without_label: int = 0
 

@@ -47,7 +47,8 @@ class HiddenMarkov(DensityMixin, TableEstimator):
     transition_smoothing : float or None, default=None
         Imagined moves from each state to each, and beginnings in each; None takes `smoothing` if that is a number.
     start : dict or None, default=None
-        Where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
+        Where to begin: "start" and "transition" probabilities, and as "means" the first mean of each state, column by
+        column, or as "emission" a model whose classes are the states.
 
     Attributes
     ----------

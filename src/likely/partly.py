@@ -30,9 +30,10 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 CHOICES = (0.0, 0.1, 1.0)
 FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # of few labels, fewer are set aside at a time
-TRIAL_ROUNDS, MOST_ROUNDS = 5, 200
-TRIAL_TOL, ROW_TOL = 0.1, 1e-4  # nats in all, and a row: a trial need not end at the maximum
+TRIAL_ROUNDS = 5  # a trial need not end at the maximum
+TOL = 0.1  # nats in all
 FEWEST = 2  # labelled rows of every class, so that some can be set aside
+MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a label (unlabelled='ignore')"
 BACKGROUND = 300.0  # imagined words of a text, drawn as words are drawn overall
 FLOOR = -30.0  # a held-out label that was ruled out costs no more: one row must not decide
 
@@ -45,6 +46,7 @@ class Choice:
     unlabelled: float
     tried: Mapping[float, float] = field(default_factory=dict)
     converged: bool = True
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,22 +73,21 @@ class Partly:
         total = total.of_classes(order, self.classes)
         return Model(with_room(total, self.prior), self.prior).recalibrate()
 
-    def climbed(self, parts: Iterable[em.Part], unlabelled: float, rounds: int, first: list[Array]) -> em.Fit:
+    def climbed(self, parts: Iterable[em.Part], unlabelled: float, first: list[Array], **until: Any) -> em.Fit:
         """What all rows say, hidden ones weighing `unlabelled`, from where the labelled rows led."""
         zero = em.empty_tally(self.whole, self.classes)
         prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
         blank = Model(with_room(zero, prior), prior)
-        start, total = blank.tally, 0.0
+        start = blank.tally
         for (batch, labels, weights), logs in zip(parts, first, strict=True):
             known = labels >= 0
             shares = np.where(known[:, None], np.eye(len(self.classes))[labels], np.exp(logs))
             weight = np.where(known, weights, unlabelled * weights)
             start = start + count_given(batch, blank.scorer, blank.blocks, shares * weight[:, None])
-            total += float(weight.sum())
         model = replace(blank, tally=start)
-        return em.climb(model, parts, unlabelled=unlabelled, max_iter=rounds, tol=max(TRIAL_TOL, ROW_TOL * total))
+        return em.climb(model, parts, unlabelled=unlabelled, **until)
 
-    def learned(self, unlabelled: float | None = None) -> Choice:
+    def learned(self, unlabelled: float | None = None, max_iter: int = em.MAX_ITER, tol: float = TOL) -> Choice:
         """The model for a given λ, or for the one that did best on labels set aside."""
         plain = self.plain(self.parts)
         tried: dict[float, float] = {}
@@ -94,8 +95,8 @@ class Partly:
             unlabelled, tried = self._chosen()
         if unlabelled == 0.0:
             return Choice(plain, 0.0, tried)
-        fit = self.climbed(self.parts, unlabelled, MOST_ROUNDS, _said(plain, self.parts))
-        return Choice(fit.model, unlabelled, tried, fit.converged)
+        fit = self.climbed(self.parts, unlabelled, _said(plain, self.parts), max_iter=max_iter, tol=tol)
+        return Choice(fit.model, unlabelled, tried, fit.converged or tol <= 0, len(fit.trace))
 
     def _chosen(self) -> tuple[float, dict[float, float]]:
         """λ by the log probability of labels that were set aside: plain learning, unless another is clearly better."""
@@ -109,7 +110,7 @@ class Partly:
             first = _said(self.plain(kept), kept)
             scores[0.0].append(kept.score(first))
             for choice in CHOICES[1:]:
-                model = self.climbed(kept, choice, TRIAL_ROUNDS, first).model
+                model = self.climbed(kept, choice, first, max_iter=TRIAL_ROUNDS, tol=TOL).model
                 scores[choice].append(kept.score(_said(model, kept, held=True)))
         said = {choice: np.concatenate(found) for choice, found in scores.items()}
         means = {choice: float(found.mean()) for choice, found in said.items()}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely import acceleration, em, starting
-from likely.clustering import cheapest, checked, opened, plan_clusters, short_run
+from likely.clustering import at_means, cheapest, checked, opened, plan_clusters, short_run
 from likely.engines.along import Look, best_path, look
 from likely.engines.steps import Steps, in_sequences, named_by
 from likely.errors import LikelyWarning, UsageError
@@ -30,6 +30,7 @@ from likely.threads import cached_property
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
+FIRST = ("start", "transition", "emission", "means")  # what may be given of the model that EM starts from
 
 
 @dataclass(frozen=True)
@@ -174,13 +175,11 @@ class Learning:
     max_iter: int = em.MAX_ITER
     tol: float = em.TOL
     seed: int = 0
-    given: Mapping[str, Any] = field(default_factory=dict)  # where to begin: "start", "transition", "emission"
+    given: Mapping[str, Any] = field(default_factory=dict)  # where to begin, see FIRST
 
     def fit(self, states: Sequence[Any]) -> Chain:
         """The best of several runs, its most frequent state first; where states are known or given, in their order."""
-        odd = sorted(set(self.given) - {"start", "transition", "emission"})
-        if odd:
-            raise UsageError(f"start has {odd[0]!r}, which is none of 'start', 'transition' and 'emission'")
+        self._check_given()
         k, own = len(states), bool(self.given) or self.steps.known is not None
         zero = em.empty_tally(self.whole, tuple(states))
         prior = em.imagined(self.smoothing, zero, self.spread, None, k)
@@ -192,6 +191,15 @@ class Learning:
             rest = self._climb(best, self.max_iter - done, done=done)
             best = replace(rest, trace=(*best.trace[:-1], *rest.trace))
         return best if own else ranked(best)
+
+    def _check_given(self) -> None:
+        odd = sorted(set(self.given) - set(FIRST))
+        if odd:
+            raise UsageError(f"start has {odd[0]!r}, which is none of {', '.join(map(repr, FIRST))}")
+        if "emission" in self.given and "means" in self.given:
+            raise UsageError(
+                "start has 'emission' and 'means', which both say what the states show first: pass one of them"
+            )
 
     def fit_any(self, first: int = 0) -> Chain:
         """As many states as cost least by BIC, named from `first` on: 1, 2, 3, … are tried."""
@@ -208,7 +216,9 @@ class Learning:
         """First models: rows with the nearest of seeds far apart, any state after any other, drawn anew for each."""
         k, given, steps = len(blank.classes), self.given, self.steps
         points = starting.points(steps.parts, blank.schema, blank.blocks, steps.rows, self.seed)
-        fixed = "emission" in given or k == 1 or (steps.known is not None and (steps.known >= 0).all())
+        fixed = (
+            "emission" in given or "means" in given or k == 1 or (steps.known is not None and (steps.known >= 0).all())
+        )
         for i in range(1 if fixed else max(self.restarts, 1)):
             rng = np.random.default_rng(self.seed + 7919 * i)
             # In every other start states last, as they mostly do.
@@ -216,6 +226,8 @@ class Learning:
             move = move if i else np.ones((k, k))
             if "emission" in given:
                 tally = _as_given(blank, given["emission"])
+            elif "means" in given:
+                tally = at_means(blank.tally, given["means"], self.spread)
             else:
                 shares = steps.along(self._first_shares(points, k, i, rng))
                 tally = steps.count(blank.scorer, blank.blocks, shares, complete=False)
@@ -295,7 +307,8 @@ def sequences(
 
     `k="auto"` tries 1, 2, 3, … and keeps the number whose BIC is lowest.
     `by` names the column that tells sequences apart, `lengths` says how long each is; else all rows are one. `start` may
-    hold where to begin: "start" and "transition" probabilities, and as "emission" a model whose classes are the states.
+    hold where to begin: "start" and "transition" probabilities, and as "means" the first mean of each state, column by
+    column, or as "emission" a model whose classes are the states. States keep the order in which they were given.
     """
     reading = reading or Reading.of(missing, how)
     source = open_source(data, reading)

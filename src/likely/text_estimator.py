@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.doorway import in_turn, labelled, refuse_hidden, refuse_without_rows, shared_out
+from likely.em import MAX_ITER
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import DataError
@@ -20,6 +21,7 @@ from likely.families import Block, Text
 from likely.families.text import ranked_words
 from likely.ledger import Ledger
 from likely.model import Model
+from likely.partly import TOL
 from likely.prior import priors
 from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
@@ -47,6 +49,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         Whether case is ignored.
     keep_rows : bool, default=True
         Whether `model_` holds a sample of the documents to be calibrated on again after `partial_fit`; False removes it.
+    max_iter, tol : int and float, default=1000 and 0.1
+        Where some labels are missing, EM ends after so many rounds, or when the maximum of the penalised log likelihood is
+        estimated to be at most `tol` nats away, in all. A negative `tol` asks for `max_iter` plain rounds.
 
     Attributes
     ----------
@@ -68,6 +73,8 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         token_pattern: str | None = None,
         lowercase: bool = True,
         keep_rows: bool = True,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
     ) -> None:
         self.kind = kind
         self.smoothing = smoothing
@@ -75,6 +82,8 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         self.token_pattern = token_pattern
         self.lowercase = lowercase
         self.keep_rows = keep_rows
+        self.max_iter = max_iter
+        self.tol = tol
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these documents, and none from before; where some labels are None, those documents by their shares (EM).
@@ -86,7 +95,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
             if len(tally.schema.classes) < 2:
                 raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
             if (labels.codes < labels.low).any():
-                found = shared_out(_batch(X), labels, sample_weight, self._plan(), self._model(tally).prior)
+                found = shared_out(
+                    _batch(X), labels, sample_weight, self._plan(), self._model(tally).prior, self.max_iter, self.tol
+                )
                 self.unlabelled_ = found.unlabelled
                 self._believe(replace(found.model, missing=()))
             else:

@@ -16,8 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import likely
 from likely import Mixture, NaiveBayes, TextNaiveBayes
 from likely.cli import main
-from likely.errors import DataError, LikelyWarning, UsageError
+from likely.errors import ConvergenceWarning, DataError, LikelyWarning, UsageError
 from likely.pictures import picture
+from strategies import quietly
 
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")
 
@@ -129,6 +130,37 @@ def test_a_table_with_few_labels_is_learned_by_shares_or_not_and_says_so():
         assert likely.learn(table, "y", unlabelled="ignore").tally.rows == 6
     with pytest.raises(UsageError, match="from 0 to 1"):
         likely.learn(table, "y", unlabelled=2.0)
+
+
+def test_rounds_and_tolerance_of_partly_labelled_rows_can_be_said(tmp_path):
+    x, y = blobs(150, 1.5, 5)
+    labels = [int(y[i]) if i % 15 == 0 else None for i in range(300)]
+    table = {"a": x[:, 0], "b": x[:, 1], "y": labels}
+    likelihood = {}
+    for tol in (1e-6, 5.0):
+        model = quietly(likely.learn, table, "y", unlabelled=1.0, tol=tol)
+        likelihood[tol] = model.tally.classes
+    assert not np.array_equal(likelihood[1e-6], likelihood[5.0])
+    with pytest.warns(ConvergenceWarning, match=r"after 2 rounds: raise max_iter \(--max-iter\) or tol"):
+        likely.learn(table, "y", unlabelled=1.0, max_iter=2)
+    plain = quietly(likely.learn, table, "y", unlabelled=1.0, max_iter=2, tol=-1.0)
+    path, to = tmp_path / "t.csv", tmp_path / "m.likely"
+    pd.DataFrame(table).to_csv(path, index=False)
+    args = ("--target", "y", "--unlabelled", "1", "--max-iter", "2", "--tol", "-1", "-o", str(to))
+    run("learn", str(path), *args)
+    np.testing.assert_allclose(likely.load(to).tally.classes, plain.tally.classes)
+    for made in (NaiveBayes(max_iter=1), TextNaiveBayes(max_iter=1)):
+        assert clone(made).max_iter == 1
+
+
+def test_an_estimator_says_that_em_was_stopped():
+    x, y = blobs(300, 3.0, 3)
+    few = np.full(len(y), np.nan)
+    few[:4], few[300:304] = 0, 1
+    made = quietly(NaiveBayes("gaussian").fit, x, few)
+    assert made.unlabelled_ > 0
+    with pytest.warns(ConvergenceWarning, match="after 1 rounds: raise max_iter"):
+        NaiveBayes("gaussian", max_iter=1).fit(x, few)
 
 
 def test_texts_without_a_label_help():

@@ -198,3 +198,42 @@ def test_the_shell_tries_numbers_of_states(tmp_path: Path) -> None:
     assert "tried" not in commands.document("sequences", str(path), "-k", "3")
     for wrong in ("many", "0", "-1", "1.5"):
         commands.run("sequences", str(path), "-k", wrong, expect=2)
+
+
+def test_first_means_say_where_the_states_begin_and_their_order() -> None:
+    table = _three_states()
+    wanted = [[12.0, -10.0], [0.0, 0.0], [6.0, -5.0]]
+    chain = likely.sequences(table, 3, start={"means": wanted})
+    means = np.column_stack([[line["mean"] for line in chain.tables[name]] for name in ("x", "y")])
+    np.testing.assert_allclose(means, wanted, atol=0.5)
+    made = HiddenMarkov(3, start={"means": wanted}).fit(np.column_stack(list(table.values())))
+    np.testing.assert_allclose(made.means_, means)
+    assert chain.trace[-1] == pytest.approx(likely.sequences(table, 3).trace[-1], abs=0.01)
+    with pytest.raises(UsageError, match="start= takes 3 means of 2 columns of numbers"):
+        likely.sequences(table, 3, start={"means": wanted[:2]})
+    with pytest.raises(UsageError, match="pass one of them"):
+        likely.sequences(table, 3, start={"means": wanted, "emission": chain.emission})
+    with pytest.raises(UsageError, match="'mean', which is none of"):
+        likely.sequences(table, 3, start={"mean": wanted})
+
+
+def test_the_shell_takes_first_means_rounds_and_tolerance() -> None:
+    asked = ("sequences", "days.csv", "--by", "who", "--ignore", "mood")
+    report = json.loads(run(*asked, "--start", "9000", "--start", "4000", "--json").stdout)
+    first, second = (line["mean"] for line in report["states"]["steps"])
+    assert first > second
+    other = json.loads(run(*asked, "--start", "4000", "--start", "9000", "-k", "2", "--json").stdout)
+    assert [line["mean"] for line in other["states"]["steps"]] == pytest.approx([second, first], rel=1e-3)
+    short = json.loads(
+        run(*asked, "--start", "9000", "--start", "4000", "--max-iter", "3", "--tol", "-1", "--json").stdout
+    )
+    assert short["rounds"] == 3
+    assert short["trace"][:3] == pytest.approx(report["trace"][:3])
+    three = run(*asked, "--start", "9000", "--start", "6000", "--start", "4000").stdout
+    assert "3 states in 180 rows" in three
+    assert "give one for each state" in run(*asked, "-k", "3", "--start", "1", "--start", "2", expect=2).stderr
+    assert "is no number" in run(*asked, "--start", "many", expect=2).stderr
+    assert (
+        "start= takes 2 means of 2 columns"
+        in run("sequences", "days.csv", "--by", "who", "--start", "1", "--start", "2", expect=2).stderr
+    )

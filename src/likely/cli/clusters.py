@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,23 @@ if TYPE_CHECKING:
     from likely.clustering import Clusters
 
 
+def start_option(what: str) -> Callable[[options.Command], options.Command]:
+    """Where EM starts: the first mean of each cluster or state."""
+    said = f"The first mean of a {what}, column by column; once for each of -k, in the order they keep."
+    return click.option("--start", multiple=True, metavar="A,B,…", help=said)
+
+
+def first_means(given: Sequence[str], k: str | None, what: str, otherwise: str = "auto") -> tuple[int | str, Any]:
+    """How many clusters or states there are, and their first means, if they were given; -k may then be left out."""
+    means = [[options.number(cell, "--start") for cell in mean.split(",")] for mean in given]
+    if not means:
+        return options.how_many(k or otherwise, f"{what}s"), None
+    if k not in (None, "auto", str(len(means))) or len({len(mean) for mean in means}) > 1:
+        wanted = f" for -k {k}" if k else ""
+        raise UsageError(f"--start gives {len(means)} means{wanted}: give one for each {what}, all of equal length")
+    return len(means), means
+
+
 @click.command(short_help="Find clusters in a table without labels.")
 @click.argument("data", type=FILE)
 @click.option(
@@ -46,12 +63,7 @@ if TYPE_CHECKING:
     "--criterion", type=click.Choice(["bic", "icl"]), default="bic", show_default=True, help="What -k auto judges by."
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
-@click.option(
-    "--start",
-    multiple=True,
-    metavar="A,B,…",
-    help="The first mean of a cluster, column by column; once for each of -k.",
-)
+@start_option("cluster")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
 @ignore_option()
 @weights_option
@@ -102,11 +114,8 @@ def _check(data: str, output: str | None, labels: str | None, picture: str | Non
 def _found(source: Any, k: str, given: dict[str, Any]) -> Clusters:
     from likely.clustering import cluster as find
 
-    means = [[options.number(cell, "--start") for cell in mean.split(",")] for mean in given.pop("start")]
-    if means and ((k != "auto" and k != str(len(means))) or len({len(mean) for mean in means}) > 1):
-        raise UsageError(f"--start gives {len(means)} means for -k {k}: give one for each cluster, all of equal length")
-    wanted = len(means) if means else options.how_many(k, "clusters")
-    return find(source, wanted, **options.as_for_learn(given, 1.0), start=means or None)
+    wanted, means = first_means(given.pop("start"), k, "cluster")
+    return find(source, wanted, **options.as_for_learn(given, 1.0), start=means)
 
 
 def _report(found: Clusters) -> dict[str, Any]:

@@ -113,7 +113,7 @@ ATTEMPTS = 100  # whenever one is lost, another process has saved its own: that 
     help="What happens to rows without a label: they are counted by their shares (EM) if that helps to predict labels set "
     "aside, never, refused, or always, each weighing so much of a labelled row (0 to 1).",
 )
-@options.convergence_option
+@options.rounds_options(0.1, " of EM")
 @click.option(
     "--no-rows",
     is_flag=True,

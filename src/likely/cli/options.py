@@ -55,6 +55,21 @@ convergence_option = click.option(
     callback=_gate,
     help="Exit with code 5 and write nothing if EM has not converged; without it that is a note.",
 )
+
+
+def rounds_options(tol: float, of: str = "") -> Callable[[Command], Command]:
+    """When EM ends: --tol, --max-iter and whether it has to converge."""
+    near = "How near the maximum must be, in nats of log likelihood in all; below 0: --max-iter plain rounds."
+
+    def add(command: Command) -> Command:
+        most, said = click.IntRange(min=1), f"The most rounds{of}."
+        rounds = click.option("--max-iter", type=most, default=1000, show_default=True, help=said)
+        command = rounds(convergence_option(command))
+        return click.option("--tol", type=float, default=tol, show_default=True, help=near)(command)
+
+    return add
+
+
 FILE = click.Path()  # what is there and can be read is found out by the library, which has better words for it
 
 
@@ -74,17 +89,7 @@ def shares_options(command: Command) -> Command:
     """The options of commands that count rows by their shares: --family, --joint, --smoothing, and those of EM."""
     said = "Imagined rows for each value and for each width; 1 if nothing is said."
     for option in (
-        convergence_option,
-        click.option(
-            "--max-iter", type=click.IntRange(min=1), default=1000, show_default=True, help="The most rounds."
-        ),
-        click.option(
-            "--tol",
-            type=float,
-            default=1e-4,
-            show_default=True,
-            help="How near the maximum must be, in nats of log likelihood in all; below 0: --max-iter plain rounds.",
-        ),
+        rounds_options(1e-4),
         click.option("--smoothing", multiple=True, metavar="N|COL=N", help=said),
         click.option(
             "--joint",

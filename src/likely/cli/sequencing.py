@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likely.cli import describe, export, options, outputs
+from likely.cli.clusters import first_means, start_option
 from likely.cli.options import FILE, excel_option, ignore_option, json_option, reading_options, shares_options
 from likely.cli.terminal import Terminal
 
@@ -21,7 +22,9 @@ MOST_LINES = 500
 
 @click.command(short_help="Find hidden states in rows that follow one another.")
 @click.argument("data", type=FILE)
-@click.option("-k", "k", default="2", show_default=True, metavar="N|auto", help="How many states; auto tries them.")
+@click.option(
+    "-k", "k", metavar="N|auto", help="How many states; auto tries them. Without it as many as --start, or 2."
+)
 @click.option("--by", metavar="COLUMN", help="The column that tells sequences apart; by default all rows are one.")
 @click.option(
     "-o",
@@ -37,6 +40,7 @@ MOST_LINES = 500
     "--transition-smoothing", type=click.FloatRange(min=0), metavar="N", help="Imagined moves from each state to each."
 )
 @click.option("--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Starts that are tried.")
+@start_option("state")
 @click.option("--seed", type=int, default=0, show_default=True, help="Where the starts come from.")
 @ignore_option()
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A text that stands for a missing cell, as for learn.")
@@ -44,7 +48,7 @@ MOST_LINES = 500
 @json_option
 @click.pass_obj
 def sequences(
-    terminal: Terminal, /, data: str, k: str, by: str | None, output: str | None, prefix: str, excel_safe: bool,
+    terminal: Terminal, /, data: str, k: str | None, by: str | None, output: str | None, prefix: str, excel_safe: bool,
     **given: Any,
 ) -> None:  # fmt: skip
     """Find K hidden states in the rows of DATA, each of which depends on the one before: a hidden Markov model.
@@ -52,7 +56,7 @@ def sequences(
     The states are numbered, the most frequent first. -o writes every row with its `state` on the most probable path through
     its sequence, and `p_1`, `p_2`, … the probability of each state. Leave out what names a row or a time with --ignore.
     """
-    states_wanted = options.how_many(k, "states")
+    states_wanted, means = first_means(given.pop("start"), k, "state", "2")
     if output is not None:
         export.format_of(output, excel_safe)
         outputs.check({"-o": output}, [data])
@@ -62,7 +66,8 @@ def sequences(
         from likely.sequences import sequences as learn
 
         settings = options.as_for_learn(given, 1.0)  # as EM counts: a width is smoothed too
-        found = learn(source, states_wanted, by=by, **settings, reading=reading)
+        start = None if means is None else {"means": means}
+        found = learn(source, states_wanted, by=by, **settings, start=start, reading=reading)
         steps = found.opened(source, by=by)
         states = found.decode(steps)
         report = _report(found, steps, states) | {"data": data}
