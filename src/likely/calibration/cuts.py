@@ -26,19 +26,20 @@ ENTRIES = 1 << 20  # narrow bins times cells of the other columns times classes
 def best_table(
     parts: Sequence[Searched], rows: Rows, sureness: float, residuals: Single | None, compiled: bool
 ) -> tuple[Table, Single] | None:
-    """The table of some columns and its left-out evidence, from bins of equal weight or, with residuals, cut anew."""
-    groupings = [tuple(part.groups(len(parts)) for part in parts)]
-    if residuals is not None:
-        groupings += adaptive(parts, residuals)
-    found = []
-    for groups in groupings:
-        axes, cells = Searched.together(parts, groups)
-        table = make_table(axes, cells, rows, sureness, compiled)
-        if table is not None:
-            found.append((replace(table, groups=groups), cells))
-    if not found:
+    """The table of some columns and its left-out evidence; None where it gains too little.
+
+    Numbers are in bins of equal weight or, with residuals, cut anew where that gains more.
+    """
+    usual = tuple(part.groups(len(parts)) for part in parts)
+    axes, cells = Searched.together(parts, usual)
+    table = make_table(axes, cells, rows, sureness, compiled)
+    if table is None:
         return None
-    table, cells = max(found, key=lambda each: each[0].gain)
+    for groups in [] if residuals is None else adaptive(parts, residuals):
+        axes, anew = Searched.together(parts, groups)
+        other = make_table(axes, anew, rows, sureness, compiled)
+        if other is not None and other.gain > table.gain:
+            table, cells = replace(other, groups=groups), anew
     return table, table.left_out(cells, rows)
 
 
@@ -100,7 +101,7 @@ def _best(before: Array, a: int, b: int) -> tuple[float, int]:
 
 def _gain(sums: Array) -> Array:
     """What the cells of each stretch gain, by one careful step, each row left out of its own (see `search_gains`)."""
-    d, v = np.split(sums, 2, axis=2)
-    d = d * d
+    classes = sums.shape[2] // 2
+    d, v = sums[:, :, :classes] ** 2, sums[:, :, classes:]
     gained: Array = ((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum((1, 2))
     return gained

@@ -245,7 +245,7 @@ class Fit:
         def make(columns: tuple[int, ...]) -> tuple[Table, Single] | None:
             return best_table([search.columns[i] for i in columns], rows, sureness, residuals, compiled)
 
-        made = in_parallel(make, best) if compiled else [make(columns) for columns in best]
+        made = side_by_side(make, best, len(rows.labels))
         new = {columns: found for columns, found in zip(best, made, strict=True) if found is not None}
         self.tables |= {columns: table for columns, (table, _) in new.items()}
         self.evidence += [said for _, said in new.values()]
