@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 import likely
 from likely import threads
-from likely.calibration import tables
+from likely.calibration import directions, tables
 from likely.families import evidence
 from likely.families.evidence import nested, weigh
 
@@ -214,3 +214,12 @@ def test_cuts_of_an_interaction_lie_where_the_class_changes():
 
 def test_a_parity_of_three_columns_is_found_though_no_pair_shows_it():
     assert _parity(2, 3, 10) < 0.1  # the class frequencies: 0.69
+
+
+def test_moments_of_the_discriminant_are_those_of_repeated_rows():
+    rng = np.random.default_rng(2)
+    x, labels, weights = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), rng.integers(1, 4, 40)
+    some = directions._count(x, labels, weights.astype(float), 4)
+    same = directions._count(np.repeat(x, weights, axis=0), np.repeat(labels, weights), np.ones(weights.sum()), 4)
+    for name in ("n", "sums", "squares"):
+        np.testing.assert_allclose(getattr(some, name), getattr(same, name), rtol=1e-12, atol=1e-12)

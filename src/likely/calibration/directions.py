@@ -118,11 +118,11 @@ def make_direction(data: Data, terms: Sequence[Term], worth: Sequence[float]) ->
 
 
 def _count(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) -> _Moments:
-    order = np.argsort(labels, kind="stable")  # a class after the other: each is one stretch to sum over
-    x, weights = x[order], weights[order]
-    heavy = x * weights[:, None]
     n = np.bincount(labels, weights, classes).astype(np.float64)
     rows = np.bincount(labels, minlength=classes)
+    order = np.argsort(labels, kind="stable")  # a class after the other: each is one stretch to sum over
+    x = x[order]
+    heavy = x * weights[order, None]
     sums = np.zeros((classes, x.shape[1]))
     sums[rows > 0] = np.add.reduceat(heavy, (np.cumsum(rows) - rows)[rows > 0], axis=0)
     return _Moments(n, sums, heavy.T @ x)
