@@ -24,6 +24,7 @@ from likely.families.statistics import Array
 from likely.families.text import Text, ranked
 from likely.families.words import Words
 from likely.fitting import minimise
+from likely.kernels import LARGE
 from likely.threads import cached_property
 from likely.tokens import Bags, Vocabulary, weighing
 
@@ -181,6 +182,9 @@ def fit_curve(family: Any, words: Words) -> Curve | None:
     wide = int(np.ceil((high - low) / BITS)) + 1
     tall = int(np.ceil(np.log2(max(documents, 2.0)) / OCTAVES)) + 1
     sample = sample.take(np.arange(min(len(sample), max(50, LARGEST // (classes * wide * tall)))))
+    if len(sample.ids) * classes >= LARGE:  # every word is looked at for every class
+        for kernel in (weighing.left_out, weighing.count_shares, weighing.surprise_left_out):
+            kernel.prepare()
     features, length = _features(family, words, sample, low, (tall, wide))
     log_prior = np.maximum(log(words.documents / documents), -20.0)
     start = Fit(np.full(tall * (wide - 1), BITS * LN2), log_prior, EXPONENT)
