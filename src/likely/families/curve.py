@@ -35,7 +35,7 @@ EXPONENT, EXPONENT_STRENGTH = 2.0 / 3.0, 10.0  # the prior of how documents of d
 STRENGTH = 1.0  # of the prior that a word is worth its logarithm, and a class its share
 ITERATIONS = 40
 HEAVIEST = 1e15  # weight of a document: the features are float32, and would overflow far above it
-LARGEST = 40_000_000  # cells of features: fewer documents are looked at where classes are many
+LARGEST = 8_000_000  # cells of features: fewer documents are looked at where classes are many
 LN2 = float(np.log(2.0))
 
 
