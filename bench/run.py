@@ -2,8 +2,8 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, scaling (all if
-none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, boosting, scaling (all
+if none is named).
 """
 
 from __future__ import annotations
@@ -346,31 +346,10 @@ def sequences(small: bool) -> None:
 
 
 def scaling(small: bool) -> None:
-    from likely import NaiveBayes
+    import sizes
 
-    rng = np.random.default_rng(0)
-    unit = 25_000 if small else 100_000
-
-    def measure(rows: int, columns: int, classes: int) -> tuple[float, float]:
-        y = rng.integers(0, classes, rows)
-        X = rng.normal(size=(rows, columns))
-        model = NaiveBayes(plain=True)
-        return median(lambda: model.fit(X, y)), median(lambda: model.predict_proba(X))
-
-    for name, sizes in (
-        ("rows", [(unit * 2**i, 20, 4) for i in range(4)]),
-        ("columns", [(unit, 20 * 2**i, 4) for i in range(4)]),
-        ("classes", [(unit, 20, 4 * 2**i) for i in range(4)]),
-    ):
-        for rows, columns, classes in sizes:
-            fit, predict = measure(rows, columns, classes)
-            cell = 1e9 / (rows * columns)
-            size = f"{name:8} {rows:8,} x {columns:4} x {classes:3} classes"
-            times = (
-                f"{what} {t:7.4f} s ({t * cell:6.2f} ns a cell)"
-                for what, t in (("fit", fit), ("predict_proba", predict))
-            )
-            print(f"scaling      {size}: {', '.join(times)}", flush=True)
+    sizes.plain_counting(small)
+    sizes.default(small)
 
 
 def trust(small: bool) -> None:
@@ -379,9 +358,15 @@ def trust(small: bool) -> None:
     sums.compare(small, row, plain)
 
 
+def boosting(small: bool) -> None:
+    import boosting as beside
+
+    beside.compare(small, row, plain)
+
+
 SECTIONS = {
     f.__name__: f
-    for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, scaling)
+    for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, boosting, scaling)
 }
 
 

@@ -1,7 +1,7 @@
 """Write docs/quality.md: Likely beside other learners, every figure measured by this script.
 
     python scripts/make_quality_page.py [--data FOLDER] [--seeds 3] [--tables zoo,vote] [--most-rows N] [--ours-only]
-                                        [--no-page]
+                                        [--learners lightgbm,random-forest] [--no-page]
 
 FOLDER holds tables and an INDEX.csv that names file, kind, target, split column and columns to ignore; two of scikit-learn's
 built-in sets are added. Five stratified folds, dealt anew for each seed, the same for all; then five tables with copied rows,
@@ -330,8 +330,12 @@ def main() -> None:
     parser.add_argument("--most-rows", type=int, default=60_000, help="of a table that is learned in folds")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--no-page", action="store_true")
+    parser.add_argument("--learners", type=lambda text: text.split(","), default=[], help="beside Likely; all if not given")
     arguments = parser.parse_args()
-    for name in boosters.TITLES.keys() - TITLES.keys():
+    for name in [] if not arguments.learners else TITLES.keys() - set(arguments.learners) - OURS.keys():
+        del TITLES[name]
+    FEWER[:] = [name for name in FEWER if name in TITLES]
+    for name in boosters.TITLES.keys() - boosters.installed().keys():
         print(f"{boosters.TITLES[name]} is not installed and left out: pip install 'likely[quality]'")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes with fewer rows than folds, solvers that stop early
