@@ -15,7 +15,7 @@ from likely.calibration import Calibration
 from likely.errors import DataError, LikelyWarning, no_column
 from likely.families import Bernoulli, Binned, Binomial, Block, Categorical, Joint, Parameters, Text
 from likely.families.base import log
-from likely.families.curve import Curve, fit_curve
+from likely.families.curve import Curve, LeftOut, fit_curve
 from likely.families.forms import Steps
 from likely.families.text import ranked_words
 from likely.families.words import Words
@@ -211,11 +211,11 @@ def names_of(block: Block) -> tuple[Any, ...]:
     return (block.columns, block.name, *([block.columns[0]] if alone else []))
 
 
-def fit_stages(tally: Tally) -> dict[str, Curve]:
-    """What is fitted on the documents that a tally keeps, for each column of text that wants it."""
+def fit_stages(tally: Tally) -> dict[str, tuple[Curve, LeftOut]]:
+    """What is fitted on the documents that a tally keeps, for each column of text that wants it; and their scores."""
     pairs = [(b, s) for b, s in zip(tally.blocks, tally.statistics, strict=True) if isinstance(s, Words) and s.sample]
     fitted = {block.name: fit_curve(block.family, statistic) for block, statistic in pairs}
-    return {name: curve for name, curve in fitted.items() if curve}
+    return {name: found for name, found in fitted.items() if found}
 
 
 def strongest_words(forms: Mapping[str, Any], classes: Sequence[Any], most: int) -> dict[str, dict[str, list[str]]]:

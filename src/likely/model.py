@@ -108,7 +108,7 @@ class Model:
         """How often the rows of each class were counted, in the mean, as far as the sample of rows tells."""
         if self.tally.sample is None or not self.prior.default.chosen:
             return None if self.calibration is None else self.calibration.copies
-        copies = effective(self.tally.sample, self.tally.classes).copies
+        copies = effective(self.tally.sample, self.tally).copies
         return None if (copies == 1.0).all() else copies
 
     @cached_property
@@ -218,10 +218,12 @@ class Model:
         """The same tally with everything that is fitted on top of it fitted anew, from the sample it keeps."""
         if self.frozen:
             raise UsageError(f"the calibration cannot be fitted again: {NO_ROWS}")
-        stages = fit_stages(self.tally)
+        found = fit_stages(self.tally)
+        stages = {name: curve for name, (curve, _) in found.items()}
         if not self.calibrates:
             return replace(self, stages=stages, calibration=None)
-        calibration = calibrate(self.tally, self.plain_parameters, self.dependence)
+        documents = {name: left_out for name, (_, left_out) in found.items()}
+        calibration = calibrate(self.tally, self.plain_parameters, self.dependence, documents)
         fitted = replace(self, stages=stages, calibration=calibration)
         vars(fitted)["plain_parameters"] = self.plain_parameters  # of the same tally and prior: read off once
         return fitted

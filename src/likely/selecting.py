@@ -122,7 +122,7 @@ def without_idle_parts(tally: Tally) -> Tally:
     for name, part in parts_of(tally.schema.columns).items():
         counted: Any = statistics.get(name)
         if isinstance(counted, Counts) and not tally.schema.by_name[name].reason.endswith("as asked for"):
-            copies = np.ones(1) if tally.sample is None else effective(tally.sample, tally.classes).copies
+            copies = np.ones(1) if tally.sample is None else effective(tally.sample, tally).copies
             matters = dependence(counted.seen / copies[:, None])
             if matters > MATTERS and _comes_round(statistics.get(part.origin), part.part):
                 kept[name] = f"{part.words}, depends on the class with probability {matters:.3f}"

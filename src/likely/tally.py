@@ -68,6 +68,10 @@ class Tally:
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
+        if not a.documents_have_rows:
+            said = "was learned beside other columns by an older version, whose sample of rows cannot forget"
+            text = next(block.name for block, s in zip(a.blocks, a.statistics, strict=True) if isinstance(s, Words))
+            raise ForgetError(said, column=text, remedy="learn the model anew, or make it forget after without_rows()")
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
         if sample is not None:
             again = [block for block in a.blocks if block not in statistics]
@@ -195,6 +199,16 @@ class Tally:
             return 0.0, 0.0, 1.0
         single = float((a.sample.weights <= 1.0).sum())
         return *a.sample.in_common(b.sample), 1.0 - single / max(float(a.sample.weights.sum()), 1.0)
+
+    @property
+    def documents_have_rows(self) -> bool:
+        """Whether most documents that are kept have the key of a row that is kept; older versions gave them other keys."""
+        sample = self.sample
+        kept = [s.sample.keys for s in self.statistics if isinstance(s, Words) and s.sample is not None]
+        if sample is None or not kept:
+            return True
+        keys = np.concatenate([own[own < sample.limit] for own in kept])
+        return not len(keys) or bool(np.isin(keys, sample.keys).mean() > 0.5)
 
     @property
     def rows_kept(self) -> int:

@@ -3,7 +3,7 @@
 Equal rows are one row of the sample with their weights added up, so a weight of 2 may be a copy (a row repeated, weighted or
 oversampled) or two rows that happen to be equal. If a row's cells were independent given its class, λ rows like it would be
 expected by chance; of its weight w, w / (1 + λ) is taken for copies. In many or continuous columns λ is near zero and all
-of the weight is left out; where rows repeat naturally, one unit is.
+of the weight is left out; where rows repeat naturally, one unit is. Two documents are never equal by chance.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families.copies import left_together, mean_of_classes
+from likely.families.words import Words
 from likely.reservoir import Reservoir, hashes, number_hashes, to_keys
-from likely.schema import Schema
+from likely.schema import TEXT, Schema
+from likely.tally import Tally
 
 Array = NDArray[np.float64]
 HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
 NEGLIGIBLE = 1e-3  # rows expected by chance
-OFTEN, ODD = 0.25, 0.01  # shares of rows: repeated so often, or weighted by such numbers, that it is no accident
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,20 @@ class Effective:
 
     def first(self, rows: int) -> Effective:
         """Some of the rows; their order is random."""
-        if rows >= len(self.sample):
-            return self
-        return Effective(self.sample.take(slice(rows)), self.left[:rows], self.copies)
+        return self if rows >= len(self.sample) else self.take(slice(rows))
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Effective:
+        """Some of the rows."""
+        return Effective(self.sample.take(rows), self.left[rows], self.copies)
 
 
 def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
-    """The rows in a random order that depends on their cells alone, not on the names or the order of columns."""
+    """The rows in a random order that depends on their cells alone, not on the names or the order of columns.
+
+    Rows that differ in their documents only would stand side by side: beside text, the rows stay in the order of their keys.
+    """
+    if any(column.kind == TEXT for column in schema.columns):
+        return sample
     total = np.zeros(len(sample), np.uint64)
     for name, x in sample.columns.items():
         if x.dtype.kind == "f":
@@ -48,37 +57,29 @@ def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
     return sample.take(np.lexsort((sample.labels, to_keys(total))))
 
 
-def effective(sample: Reservoir, classes: Array) -> Effective:
-    """The sample with its weights in units of independent rows; `classes` is the total weight of each class."""
-    weights = np.minimum(sample.weights, HEAVIEST)
-    copies = _copies(sample, weights, classes)
-    total = np.bincount(sample.labels, weights, len(classes))
-    mean = np.bincount(sample.labels, weights * copies, len(classes)) / np.where(total > 0, total, 1.0)
-    mean = np.where(total > 0, mean, 1.0)
+def effective(sample: Reservoir, tally: Tally) -> Effective:
+    """The sample with its weights in units of independent rows."""
+    weights, classes = np.minimum(sample.weights, HEAVIEST), tally.classes
+    copies = _copies(sample, weights, classes * _without_text(tally))
+    mean = mean_of_classes(copies, weights, sample.labels, len(classes))
     own = mean[sample.labels]
     return Effective(replace(sample, weights=weights / own), copies / own, mean)
 
 
-def _copies(sample: Reservoir, weights: Array, classes: Array) -> Array:
-    """Of each row's weight, the part that is left out with it.
+def _without_text(tally: Tally) -> Array:
+    """The share of the rows of each class that have no document: only these may be equal by chance."""
+    share = np.ones(len(tally.classes))
+    for statistic in tally.statistics:
+        if isinstance(statistic, Words):
+            share *= np.clip(1.0 - statistic.documents / np.maximum(tally.classes, 1e-300), 0.0, 1.0)
+    return share
 
-    A table has a few repeated rows by nature, and new rows will repeat them too: where most rows of a class have one weight,
-    only so much is left out of the others as well.
-    """
+
+def _copies(sample: Reservoir, weights: Array, classes: Array) -> Array:
+    """Of each row's weight, the part that is left out with it; `classes` is the weight of rows that may be equal by chance."""
     if (weights == 1.0).all():
         return weights
-    beyond = _beyond_chance(sample, weights, classes)
-    copies = beyond.copy()
-    for c in range(len(classes)):
-        own = np.flatnonzero(sample.labels == c)
-        if not len(own):
-            continue
-        usual = float(np.partition(beyond[own], (len(own) - 1) // 2)[(len(own) - 1) // 2])
-        times = beyond[own] / usual
-        weighted = np.abs(weights[own] / usual - np.round(weights[own] / usual)) > 1e-6
-        if (times > 1.5).mean() < OFTEN and weighted.mean() < ODD:
-            copies[own] = np.minimum(beyond[own], usual)
-    return copies
+    return left_together(_beyond_chance(sample, weights, classes), weights, sample.labels)
 
 
 def _beyond_chance(sample: Reservoir, weights: Array, classes: Array) -> Array:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from likely.calibration.classical import Pair, chosen_pairs
 from likely.calibration.copies import effective, shuffled
 from likely.calibration.cuts import best_table
 from likely.calibration.directions import Direction, make_direction
+from likely.calibration.documents import joined
 from likely.calibration.parts import Calibration, Interaction
 from likely.calibration.search import Search, Searched, surprises
 from likely.calibration.tables import Rows, Table
@@ -33,6 +35,7 @@ from likely.calibration.terms import (
 from likely.calibration.weights import Problem
 from likely.errors import LikelyWarning
 from likely.families.base import Parameters
+from likely.families.curve import LeftOut
 from likely.families.forms import Steps
 from likely.reservoir import Reservoir
 from likely.schema import CATEGORY
@@ -52,6 +55,7 @@ OWN_WEIGHTS = 512  # terms that say most have a weight of their own, all others 
 ROUNDS = 6
 # Ridge penalties: weights are pulled towards the temperature, all others towards 0.
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DIRECTION_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
+SCALED_STRENGTH = 40.0  # pulls the weights of columns, once there is text, to a multiple of what they were
 CROWDED = 10.0  # rows a weight: with fewer, weights are pulled the more
 NEGLIGIBLE = 1e-3  # a weight
 COMPILED = 300_000  # rows times classes times tables, from which on compiled loops pay
@@ -61,17 +65,27 @@ TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which al
 RISE_ROWS = 5_000  # by which is told what each column is worth
 
 
-def calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str = "auto") -> Calibration | None:
-    """The second stage of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps."""
+def calibrate(
+    tally: Tally,
+    believed: Sequence[Parameters],
+    dependence: str = "auto",
+    documents: Mapping[str, LeftOut] = MappingProxyType({}),
+) -> Calibration | None:
+    """The second stage of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps.
+
+    `documents` has, for each column of text, the scores of the documents that are kept.
+    """
     with one_blas_thread():  # the work is shared out among threads of our own
-        return _calibrate(tally, believed, dependence)
+        return _calibrate(tally, believed, dependence, documents)
 
 
-def _calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str) -> Calibration | None:
+def _calibrate(
+    tally: Tally, believed: Sequence[Parameters], dependence: str, documents: Mapping[str, LeftOut]
+) -> Calibration | None:
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None
-    whole = effective(shuffled(sample, tally.schema), tally.classes)
+    whole = effective(shuffled(sample, tally.schema), tally)
     if classes > tempered.MANY_CLASSES:
         return _tempered(Data(tally, whole.first(tempered.rows_for(classes)), 0), believed)
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
@@ -90,6 +104,7 @@ def _calibrate(tally: Tally, believed: Sequence[Parameters], dependence: str) ->
         if not fit.grow(search) and not fit.grow(search, triples=True):
             break
     fit.solve(fit.weights)
+    fit.add_texts(*joined(data.sample, tally, documents))
     return fit.result(believed)
 
 
@@ -264,6 +279,34 @@ class Fit:
         self.shared = not tree
         self.evidence += said if tree else [np.sum(said, axis=0)]
         self.solve(np.concatenate([self.weights, np.full(len(said) if tree else 1, 1.0 / len(said))]), near=True)
+
+    def add_texts(self, rows: NDArray[np.intp], said: Mapping[str, Single]) -> None:
+        """The texts of some of the rows as terms, whose weights are pulled to one; all weights are fitted on these rows.
+
+        Text and columns may repeat each other. The weights of the columns are pulled to one multiple of what they were
+        without text, so that they and the tables keep what all rows tell.
+        """
+        if not said:
+            return
+        texts, k, terms = list(said.values()), len(self.terms), len(self.evidence)
+        if len(rows) < len(self.base):
+            self.data = replace(self.data, rows=self.data.rows.take(rows))
+            self.base, self.evidence = self.base[rows], [each[rows] for each in self.evidence]
+        summed = np.zeros_like(self.base)
+        for weight, each in zip(self.weights.tolist(), self.evidence, strict=True):
+            summed += np.float32(weight) * each
+        ones = np.ones(1 + len(texts))
+        scale, self.bias = self._problem([summed, *texts], ones, WEIGHT_STRENGTH * ones).solve(ones, self.bias)
+        found = np.append(scale[0] * self.weights, scale[1:])
+        if terms <= OWN_WEIGHTS:
+            centre = np.append(found[:terms], ones[1:])
+            strength = np.append(np.full(terms, SCALED_STRENGTH), WEIGHT_STRENGTH * ones[1:])
+            found, self.bias = self._problem([*self.evidence, *texts], centre, strength).solve(found, self.bias)
+        self.weights = np.concatenate([found[:k], found[terms:], found[k:terms]])
+        self.evidence = [*self.evidence[:k], *texts, *self.evidence[k:]]
+        self.included = np.insert(self.included, k, ones[1:])
+        self.terms = [*self.terms, *(Term(name, each) for name, each in said.items())]
+        self.alone += len(texts)
 
     def rises(self) -> dict[str, float]:
         """By how much the left-out log loss rises, in nats a row, if a block and all tables it is in fall silent."""

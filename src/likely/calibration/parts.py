@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import Parameters
+from likely.families.curve import Weighed
 from likely.families.forms import Cells, Lookup, Scaled
 from likely.schema import Schema
 
@@ -71,6 +72,8 @@ class Calibration:
         if weight is None:
             return parameters
         form: Any = parameters.form
+        if isinstance(form, Weighed):
+            return replace(parameters, form=replace(form, weight=weight))
         if not isinstance(form, Lookup):
             return replace(parameters, form=Scaled(form, weight))
         # A count of zero without a prior rules a class out, unless the column is not believed at all.

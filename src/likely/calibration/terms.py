@@ -78,7 +78,7 @@ class Data:
 
 
 def make_terms(data: Data, believed: Sequence[Parameters]) -> list[Term]:
-    """The terms of all blocks but texts, which are fitted on documents of their own."""
+    """The terms of all blocks but texts, whose documents are kept for fewer rows."""
     numbered = list(enumerate(believed))
     rows = FEW_ROWS if data.compiled else len(data.sample)
     terms = side_by_side(lambda one: make_term(data, *one), numbered, rows)

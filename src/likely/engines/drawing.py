@@ -9,8 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.reservoir import OPEN, Reservoir, hashes, lowest, missing_hash, most_rows, number_hashes, to_keys
-from likely.schema import CATEGORY, NUMBER, Column, Schema
+from likely.families.sample import document_keys
+from likely.reservoir import (
+    OPEN,
+    Reservoir,
+    Words,
+    hashes,
+    lowest,
+    missing_hash,
+    mixed,
+    most_rows,
+    number_hashes,
+    seed,
+    to_keys,
+)
+from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded
 from likely.threads import in_parallel, slabs
 
@@ -32,11 +45,11 @@ def nothing_drawn(columns: Sequence[Column]) -> Reservoir:
     return Reservoir(none, none, np.zeros(0), {c.name: np.zeros(0, kinds[c.kind]) for c in columns if c.kind in kinds})
 
 
-def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: Array, limit: Limit) -> Reservoir:
-    """The rows of a batch that are kept, their categories as places in the schema."""
-    empty = nothing_drawn(schema.columns)
+def row_keys(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints) -> Ints:
+    """The keys of the rows of a batch, from their class, their cells and their documents."""
     numbers = [c.name for c in schema.columns if c.kind == NUMBER]
     categories = [c.name for c in schema.columns if c.kind == CATEGORY]
+    texts = [_of_documents(batch, c.name) for c in schema.columns if c.kind == TEXT]
     keys = np.empty(batch.rows, np.int64)
     of_class = np.append(hashes(schema.classes, "\0class"), np.uint64(0))  # rows without a class read the last entry
     of_value = {name: np.append(hashes(schema.by_name[name].values, name), missing_hash(name)) for name in categories}
@@ -48,9 +61,26 @@ def draw(batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: A
             total += of_value[name][_places(found[name], slice(a, b))]
         for name in numbers:
             total += number_hashes(batch.numbers([name], a, b)[:, 0], name)
+        for text in texts:
+            total += text[a:b]
         keys[a:b] = to_keys(total)
 
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
+    return keys
+
+
+def _of_documents(batch: Batch, name: str) -> Words:
+    """A hash of every document of a column."""
+    documents = batch.documents(name)
+    own = mixed(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
+    return np.where(documents.missing, missing_hash(name), own)
+
+
+def draw(
+    batch: Batch, schema: Schema, found: Mapping[str, Coded], y: Ints, w: Array, keys: Ints, limit: Limit
+) -> Reservoir:
+    """The rows of a batch that are kept, their categories as places in the schema."""
+    empty = nothing_drawn(schema.columns)
     most = most_rows(len(empty.columns))
     some = _candidates(keys, np.flatnonzero((w > 0) & (keys < limit.value)), most)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from likely import kernels
 from likely.belief import groups
 from likely.engines.coding import coded_columns
-from likely.engines.drawing import Limit, draw, nothing_drawn
+from likely.engines.drawing import Limit, draw, nothing_drawn, row_keys
 from likely.engines.weights import check_weights
 from likely.errors import DataError
 from likely.families import Binned, Block, Categorical, Encoded, Gaussian, Text
@@ -183,15 +183,20 @@ def tally_batch(
     w = weights if weights is not None else _weights(batch, plan.weights)
     found: dict[str, Coded] = {}
     statistics: dict[Block, Statistic] = {}
-    for group in groups(plan.blocks):
+    texts = [block for block in plan.blocks if isinstance(block.family, Text)]
+    for group in groups([block for block in plan.blocks if block not in texts]):
         statistics |= zip(group, _count_group(batch, group, plan, y, w, classes, found), strict=True)
+    schema = _schema(plan, coded.values, found)
+    keys = row_keys(batch, schema, found, y) if plan.sample else None
+    for block in texts:
+        statistics |= zip([block], _count_text(batch, block, y, w, classes, keys), strict=True)
     used = (y >= 0) & (w > 0)
     some = slice(None) if used.all() else used
     seen = np.bincount(y[some], w[some], classes).astype(np.float64)
-    schema = _schema(plan, coded.values, found)
     counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum()))
-    if plan.sample:
-        counted = replace(counted, sample=draw(batch, schema, found, y, np.where(used, w, 0.0), limit or Limit()))
+    if keys is not None:
+        drawn = draw(batch, schema, found, y, np.where(used, w, 0.0), keys, limit or Limit())
+        counted = replace(counted, sample=drawn)
     return in_order(counted if part else counted.pruned())
 
 
@@ -217,8 +222,6 @@ def _count_group(
     batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, found: dict[str, Coded]
 ) -> list[Statistic]:
     family = group[0].family
-    if isinstance(family, Text):
-        return _count_text(batch, group[0], y, w, classes)
     kind = {column.name: column.kind for column in plan.columns}
     names = [name for block in group for name in block.columns]
     coded_names = [name for name in names if kind[name] == CATEGORY]
@@ -274,11 +277,14 @@ def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) ->
     return columns if all(column.flags.c_contiguous for column in columns) else []
 
 
-def _count_text(batch: Batch, block: Block, y: Labels, w: Array, classes: int) -> list[Statistic]:
+def _count_text(
+    batch: Batch, block: Block, y: Labels, w: Array, classes: int, keys: Labels | None
+) -> list[Statistic]:
     """A column of text at once: the tokeniser itself works slab by slab on all cores."""
     none = np.zeros(0, np.int64)
     documents = batch.documents(block.columns[0])
-    return block.family.count(Encoded(np.zeros((0, 0)), none, none, np.zeros((0, 0)), documents), y, w, classes)
+    rows = Encoded(np.zeros((0, 0)), none, none, np.zeros((0, 0)), documents, keys=keys)
+    return block.family.count(rows, y, w, classes)
 
 
 def _count_whole_numbers(

@@ -30,7 +30,7 @@ class Encoded:
     """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing.
 
     Columns of one kind may come as `columns` instead, each where it stands; they are many rows, and all are codes or
-    all are numbers, as their family knows.
+    all are numbers, as their family knows. `keys` are those of whole rows, where a sample of rows is kept beside documents.
     """
 
     codes: NDArray[Any]
@@ -39,6 +39,7 @@ class Encoded:
     numbers: Array
     documents: Documents | Strings | None = None
     columns: tuple[NDArray[Any], ...] = ()
+    keys: NDArray[np.int64] | None = None
 
 
 class Imagined(Protocol):

@@ -55,6 +55,7 @@ class Curve:
     steps: Array
     surprise: Array
     vocabulary: Vocabulary  # of the words in `surprise`
+    copies: Array | None = None  # of a document, in the mean of each class, when this was fitted; None: one
 
     def arrays(self, words: Words) -> dict[str, NDArray[Any]]:
         """The numbers themselves, by name; the surprise in the order in which the words are written."""
@@ -67,6 +68,7 @@ class Curve:
             "steps": self.steps,
             "surprise": surprise,
             "scalars": scalars,
+            **({} if self.copies is None else {"copies": self.copies}),
         }
 
     @classmethod
@@ -77,7 +79,7 @@ class Curve:
         sound = heights.ndim == 2 and min(heights.shape) >= 2 and steps.shape == heights.shape[:1]
         if not sound or bias.shape != (words.classes,) or surprise.shape != (len(words.vocabulary), words.classes):
             raise ValueError("the curve of evidence has the wrong shape")
-        return cls(heights, bias, exponent, low, documents, steps, surprise, words.vocabulary)
+        return cls(heights, bias, exponent, low, documents, steps, surprise, words.vocabulary, arrays.get("copies"))
 
     def surprise_at(self, vocabulary: Vocabulary, ids: NDArray[Any]) -> Array:
         """The surprise at some words of a vocabulary; a word that came later has surprised nobody yet."""
@@ -111,11 +113,15 @@ class Weighed:
     words: Words
     curve: Curve
     log_prior: Array
+    weight: float = 1.0  # with which the text enters beside other columns
 
     def weights(self, ids: NDArray[Any]) -> Array:
         """What one unit of each of these words adds to each class, before the length is looked at."""
-        seen, held = self.words.seen_of(ids), self.words.held_of(ids)
-        share = np.clip(self.words.total / max(float(self.words.total.sum()), 1e-300), 1e-9, 1.0 - 1e-9)
+        seen, held, total = self.words.seen_of(ids), self.words.holders_of(ids), self.words.total
+        if self.curve.copies is not None:
+            seen, held, total = (counted / self.curve.copies for counted in (seen, held, total))
+        held = held.sum(1)
+        share = np.clip(total / max(float(total.sum()), 1e-300), 1e-9, 1.0 - 1e-9)
         everywhere = seen.sum(1, keepdims=True)
         rest = np.maximum(everywhere - seen, 0.0) / (1.0 - share)
         prior = IMAGINED * np.maximum(everywhere, 1e-300)
@@ -160,41 +166,102 @@ class Weighed:
             weighing.score_words(bags.ids, bags.indptr, values, self.table, out)
         scale = self._tempered(bags, values)[:, None]
         silent = missing[:, None] | (scale == 0)
-        # The biases were fitted in the place of the class prior, which the posterior will add.
-        return np.where(silent, 0.0, out * scale + self.curve.bias - np.maximum(self.log_prior, -1e6))
+        # The biases were fitted in the place of the class prior without copies; the posterior will add the prior.
+        fitted = self.curve.bias + (0.0 if self.curve.copies is None else np.log(self.curve.copies))
+        return np.where(silent, 0.0, self.weight * (out * scale + fitted - np.maximum(self.log_prior, -1e6)))
 
     def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
         """Every word of one document with its number and what it adds to each class, the strongest first."""
         values = self.family.values(bags)
-        scale = self._tempered(bags, values)[0] if len(bags) else 0.0
+        scale = self.weight * self._tempered(bags, values)[0] if len(bags) else 0.0
         return ranked(self.words.vocabulary, bags, self.weights(bags.ids) * (values * scale)[:, None])
 
 
-def fit_curve(family: Any, words: Words) -> Curve | None:
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """The scores of the documents of the sample under the curve, each left out of what was counted."""
+
+    keys: NDArray[np.int64]  # rising
+    scores: NDArray[np.float32]  # documents × classes, with the bias of each class
+    silent: NDArray[np.bool_]  # documents without a word that others hold
+    whole: bool  # whether these are all documents of the sample
+    copies: Array | None  # of a document, in the mean of each class
+
+    def evidence(self, places: NDArray[Any], classes: Array) -> NDArray[np.float32]:
+        """What some of the documents say beyond the frequencies of the classes; a place of -1 is of a missing one."""
+        seen = classes if self.copies is None else classes / self.copies
+        log_prior = np.maximum(log(seen / seen.sum()), -20.0)
+        said: NDArray[np.float32] = self.scores[places] - log_prior.astype(np.float32)
+        said[(places < 0) | self.silent[places]] = 0.0
+        return said
+
+
+def fit_curve(family: Any, words: Words) -> tuple[Curve, LeftOut] | None:
     """The curve under which the labels of the sample are most likely, each document left out; None without documents."""
-    classes, sample = words.classes, words.sample
-    documents = float(words.documents.sum())
-    if classes < 2 or sample is None or len(sample) < 2 or not (words.total > 0).any():
+    if words.classes < 2 or words.sample is None or len(words.sample) < 2 or not (words.total > 0).any():
         return None
-    share = np.clip(words.total / max(float(words.total.sum()), 1e-300), 1e-9, 1 - 1e-9)
+    counted = Counted.of(words, words.sample)
+    documents, total = float(counted.documents.sum()), counted.total
+    share = np.clip(total / max(float(total.sum()), 1e-300), 1e-9, 1 - 1e-9)
     low = float(np.log2(IMAGINED / (1 + IMAGINED)))
-    high = float(np.log2((1 / share[words.total > 0].min() + IMAGINED) / IMAGINED))
+    high = float(np.log2((1 / share[total > 0].min() + IMAGINED) / IMAGINED))
     wide = int(np.ceil((high - low) / BITS)) + 1
     tall = int(np.ceil(np.log2(max(documents, 2.0)) / OCTAVES)) + 1
-    sample = sample.take(np.arange(min(len(sample), max(50, LARGEST // (classes * wide * tall)))))
-    if len(sample.ids) * classes >= LARGE:  # every word is looked at for every class
-        for kernel in (weighing.left_out, weighing.count_shares, weighing.surprise_left_out):
-            kernel.prepare()
-    features, length = _features(family, words, sample, low, (tall, wide))
-    log_prior = np.maximum(log(words.documents / documents), -20.0)
+    counted = counted.first(max(50, LARGEST // (words.classes * wide * tall)))
+    sample = counted.sample
+    features, length = _features(family, counted, low, (tall, wide))
+    log_prior = np.maximum(log(counted.documents / documents), -20.0)
     start = Fit(np.full(tall * (wide - 1), BITS * LN2), log_prior, EXPONENT)
     first = _fit(features, length, sample, start, log_prior)
-    surprise, more = _surprise(family, words, sample, first.residuals(features, length, sample), tall)
+    surprise, more = _surprise(family, counted, first.residuals(features, length, sample), tall)
     both = np.concatenate([features, more], axis=2)
     last = _fit(both, length, sample, replace(first, weights=np.append(first.weights, np.zeros(tall))), log_prior)
     rises, steps = np.split(last.weights, [tall * (wide - 1)])
     heights = np.concatenate([np.zeros((tall, 1)), rises.reshape(tall, -1).cumsum(1)], axis=1)
-    return Curve(heights, last.bias, last.exponent, low, documents, steps, surprise, words.vocabulary)
+    counts = (float(words.documents.sum()), steps, surprise, words.vocabulary, counted.copies)
+    scores, whole = last.scores(both, length).astype(np.float32), len(sample) == len(words.sample)
+    return (
+        Curve(heights, last.bias, last.exponent, low, *counts),
+        LeftOut(sample.keys, scores, length <= 0, whole, counted.copies),
+    )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted of words and documents, in units of independent documents: divided by the copies of their class."""
+
+    vocabulary: Vocabulary
+    seen: Array
+    holders: Array  # of each word, in all classes
+    total: Array
+    documents: Array
+    sample: Sample
+    left: Array  # how much of each document of the sample is left out, with its copies
+    copies: Array | None
+
+    @staticmethod
+    def of(words: Words, sample: Sample) -> Counted:
+        """What was counted, and the sample of documents."""
+        found = sample.copies(words.classes)
+        if found is None:
+            counts = (words.seen, words.holders.sum(1), words.total, words.documents)
+            return Counted(words.vocabulary, *counts, sample, np.ones(len(sample)), None)
+        left, mean = found
+        counts = (words.seen / mean, (words.holders / mean).sum(1), words.total / mean, words.documents / mean)
+        own = mean[sample.labels]
+        return Counted(words.vocabulary, *counts, replace(sample, weights=sample.weights / own), left / own, mean)
+
+    def first(self, documents: int) -> Counted:
+        """With no more documents in the sample than so many."""
+        if documents >= len(self.sample):
+            return self
+        return replace(self, sample=self.sample.take(np.arange(documents)), left=self.left[:documents])
+
+    @property
+    def bags(self) -> Bags:
+        """The documents of the sample."""
+        some = self.sample
+        return Bags(some.indptr, some.ids, some.counts, np.zeros(len(some), np.int64), self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -205,55 +272,62 @@ class Fit:
     bias: Array
     exponent: float
 
-    def residuals(self, features: NDArray[np.float32], length: Array, sample: Sample) -> Array:
-        """How wrong the score is about every document: the truth less the probability, tempered and weighed as it is."""
+    def scores(self, features: NDArray[np.float32], length: Array) -> Array:
+        """The score of every document and class."""
         n, classes, knots = features.shape
         summed = (features.reshape(n * classes, knots) @ self.weights.astype(np.float32)).reshape(n, classes)
-        temper = np.where(length > 0, np.maximum(length, 1e-9) ** -self.exponent, 0.0)
-        score = summed * temper[:, None] + self.bias
+        return np.asarray(summed * self._temper(length)[:, None] + self.bias)
+
+    def _temper(self, length: Array) -> Array:
+        return np.where(length > 0, np.maximum(length, 1e-9) ** -self.exponent, 0.0)
+
+    def residuals(self, features: NDArray[np.float32], length: Array, sample: Sample) -> Array:
+        """How wrong the score is about every document: the truth less the probability, tempered and weighed as it is."""
+        score = self.scores(features, length)
         grown = np.exp(score - score.max(1, keepdims=True))
         wrong = -grown / grown.sum(1, keepdims=True)
-        wrong[np.arange(n), sample.labels] += 1.0
-        return np.asarray(wrong * temper[:, None])
+        wrong[np.arange(len(score)), sample.labels] += 1.0
+        return np.asarray(wrong * self._temper(length)[:, None])
 
 
-def _surprise(family: Text, words: Words, sample: Sample, wrong: Array, tall: int) -> tuple[Array, NDArray[np.float32]]:
+def _surprise(family: Text, counted: Counted, wrong: Array, tall: int) -> tuple[Array, NDArray[np.float32]]:
     """The documents counted once more, by how much they surprised; and what that says of each when it is left out."""
-    values = family.values(_bags(words, sample))
-    surprise = np.zeros((len(words.vocabulary), words.classes))
+    sample, classes = counted.sample, len(counted.documents)
+    values = family.values(counted.bags)
+    surprise = np.zeros((len(counted.vocabulary), classes))
     scale = min(1.0, HEAVIEST / float(sample.weights.max()))
     weighing.count_shares(sample.ids, sample.indptr, values, wrong * (sample.weights * scale)[:, None], surprise)
-    features = np.zeros((len(sample), words.classes, tall), dtype=np.float32)
-    holders = words.holders.sum(1)
-    own = wrong * (np.minimum(sample.weights, 1.0) * scale)[:, None]  # one unit, or all of a document that weighs less
-    weighing.surprise_left_out(sample.ids, sample.indptr, values, own, surprise, holders, OCTAVES, features)
+    features = np.zeros((len(sample), classes, tall), dtype=np.float32)
+    weighing.surprise_left_out(
+        sample.ids, sample.indptr, values, counted.left, wrong * scale, surprise, counted.holders, OCTAVES, features
+    )
     return surprise, features
 
 
-def _bags(words: Words, sample: Sample) -> Bags:
-    return Bags(sample.indptr, sample.ids, sample.counts, np.zeros(len(sample), np.int64), words.vocabulary)
-
-
-def _features(family: Text, words: Words, sample: Sample, low: float, knots: tuple[int, int]) -> tuple[Any, Array]:
+def _features(family: Text, counted: Counted, low: float, knots: tuple[int, int]) -> tuple[Any, Array]:
     """How much of each document lies at each knot for each class, slab by slab on all cores."""
+    sample, classes = counted.sample, len(counted.documents)
+    if len(sample.ids) * classes >= LARGE:  # every word is looked at for every class
+        for kernel in (weighing.left_out, weighing.count_shares, weighing.surprise_left_out):
+            kernel.prepare()
     documents = len(sample)
-    features = np.zeros((documents, words.classes, *knots), dtype=np.float32)
+    features = np.zeros((documents, classes, *knots), dtype=np.float32)
     length = np.zeros(documents)
-    holders, seen = words.holders.sum(1), words.seen
-    values = family.values(_bags(words, sample))
+    values = family.values(counted.bags)
 
     def work(part: tuple[int, int]) -> None:
         a, b = part
         i, j = sample.indptr[a], sample.indptr[b]
         weighing.left_out(
             sample.ids[i:j], sample.indptr[a : b + 1] - i, values[i:j], sample.labels[a:b],
-            sample.weights[a:b], seen, holders, words.total, low, BITS, OCTAVES, IMAGINED, features[a:b], length[a:b],
+            counted.left[a:b], counted.seen, counted.holders, counted.total, low, BITS, OCTAVES, IMAGINED,
+            features[a:b], length[a:b],
         )  # fmt: skip
 
     parts = [(a, min(a + 256, documents)) for a in range(0, documents, 256)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(work, parts))
-    return np.ascontiguousarray(features[..., 1:]).reshape(documents, words.classes, -1), length
+    return np.ascontiguousarray(features[..., 1:]).reshape(documents, classes, -1), length
 
 
 def _fit(features: NDArray[np.float32], length: Array, sample: Sample, start: Fit, log_prior: Array) -> Fit:

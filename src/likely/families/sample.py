@@ -1,4 +1,8 @@
-"""A fair sample of documents that merges: those with the lowest keys, a key being a number made from the text itself."""
+"""A fair sample of documents that merges: those with the lowest keys.
+
+A key is a hash of the text. Beside other columns it is the key of the whole row, as in the sample of rows: so the documents
+that are kept are those of the rows with the lowest keys, and each finds its row.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families.copies import left_together, mean_of_classes
 from likely.families.statistics import Array
 from likely.sources.documents import Part
 from likely.tokens import Bags
@@ -37,10 +42,10 @@ class Sample:
         return Sample(none, none, np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     @staticmethod
-    def of(bags: Bags, text: Part, labels: Ints, weights: Array) -> Sample:
+    def of(bags: Bags, keys: Ints, labels: Ints, weights: Array) -> Sample:
         """The sample of a batch of documents."""
         rows = np.flatnonzero((labels >= 0) & (weights > 0))
-        keys = document_keys(text)[rows]
+        keys = keys[rows]
         whole = Sample(keys, labels[rows], weights[rows], *_taken(bags.indptr, bags.ids, bags.counts, rows))
         return whole.lowest()
 
@@ -74,6 +79,23 @@ class Sample:
         """The same documents with class i at places[i]; a negative place drops its documents."""
         moved = Sample(self.keys, places[self.labels], self.weights, self.indptr, self.ids, self.counts)
         return moved if (moved.labels >= 0).all() else moved.take(np.flatnonzero(moved.labels >= 0))
+
+    def copies(self, classes: int) -> tuple[Array, Array] | None:
+        """How much of each document is left out with it, and the mean of each class; None where all are there once.
+
+        Documents of one key and class are copies: two texts are never equal by chance.
+        """
+        order = np.lexsort((self.labels, self.keys))
+        keys, labels = self.keys[order], self.labels[order]
+        new = np.append(True, (keys[1:] != keys[:-1]) | (labels[1:] != labels[:-1]))
+        if new.all() and (self.weights == 1.0).all():
+            return None
+        first = np.flatnonzero(new)
+        whole = np.add.reduceat(self.weights[order], first)
+        left = np.empty(len(self))
+        left[order] = left_together(whole, whole, labels[first])[np.cumsum(new) - 1]
+        mean = mean_of_classes(left, self.weights / self.weights.max(), self.labels, classes)  # which overflows later
+        return None if (left == 1.0).all() and (self.weights == 1.0).all() else (left, mean)
 
     def __add__(self, other: Sample) -> Sample:
         if not len(other) or (len(self) >= SIZE and other.keys.min() > self.keys.max()):

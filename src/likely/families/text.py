@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likely.errors import LikelyWarning, UsageError
 from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check, shared
-from likely.families.sample import Sample
+from likely.families.sample import Sample, document_keys
 from likely.families.statistics import Array, Statistic
 from likely.families.words import Words, roomy
 from likely.schema import Column
@@ -117,7 +117,8 @@ class Text:
             whole &= bool((used >= 0).all() and (weights[a:b] == 1.0).all())
             weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents, total)
             if samples:
-                sampled.append(Sample.of(bags, rows.documents.part(a, b), used, weights[a:b]))
+                keys = document_keys(rows.documents.part(a, b)) if rows.keys is None else rows.keys[a:b]
+                sampled.append(Sample.of(bags, keys, used, weights[a:b]))
             if len(sampled) > MOST_SAMPLES:
                 sampled = [Sample.together(sampled)]
         sample = Sample.together(sampled) if samples else None

@@ -77,9 +77,9 @@ class Words:
         """How much of each of these words was seen in each class."""
         return self.rows(ids, slice(self.classes))
 
-    def held_of(self, ids: Ids) -> Array:
-        """The weight of the documents that hold each of these words."""
-        return np.asarray(self.rows(ids, slice(-self.classes, None)).sum(1))
+    def holders_of(self, ids: Ids) -> Array:
+        """The weight of the documents of each class that hold each of these words."""
+        return self.rows(ids, slice(-self.classes, None))
 
     @property
     def seen(self) -> Array:

@@ -231,7 +231,11 @@ def _documents(arrays: Arrays, words: int, classes: int, where: str) -> None:
 
 def _curve(arrays: Arrays, words: int, classes: int) -> None:
     where = "the text calibration"
-    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars"), where)
+    more = ["copies"] if "copies" in arrays else []
+    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars", *more), where)
+    for name in more:
+        copies = _array(arrays, name, where, "f", (classes,))
+        need(bool((copies > 0).all()), where, "has documents that were counted no time")
     heights = _array(arrays, "heights", where, "f", axes=2)
     need(all(2 <= n <= MOST_KNOTS for n in heights.shape), where, f"has the shape {heights.shape}")
     _array(arrays, "steps", where, "f", heights.shape[:1])

@@ -71,28 +71,31 @@ def count_shares(ids, indptr, values, share, table):  # type: ignore[no-untyped-
 
 
 @Kernel
-def surprise_left_out(ids, indptr, values, surprise, table, holders, octaves, features):  # type: ignore[no-untyped-def]
-    """What the surprise at all other documents says of each one, by how frequent the words are."""
+def surprise_left_out(ids, indptr, values, left, surprise, table, holders, octaves, features):  # type: ignore[no-untyped-def]
+    """What the surprise at all other documents says of each one, by how frequent the words are.
+
+    `left` is how much of each document is left out, with its copies.
+    """
     classes = table.shape[1]
     tall = features.shape[2]
     for d in range(indptr.shape[0] - 1):
         for j in range(indptr[d], indptr[d + 1]):
-            others = holders[ids[j]] - 1.0
-            if others > 0.5:
+            others = holders[ids[j]] - left[d]
+            if others > 0.5 * left[d]:
                 v = values[j]
                 t = min(max(math.log2(max(others, 1.0)) / octaves, 0.0), tall - 1.0001)
                 g = int(t)
                 for c in range(classes):
-                    said = v * (table[ids[j], c] - v * surprise[d, c])
+                    said = v * (table[ids[j], c] - v * left[d] * surprise[d, c])
                     features[d, c, g] += said * (1.0 - (t - g))
                     features[d, c, g + 1] += said * (t - g)
 
 
 @Kernel
-def left_out(ids, indptr, values, y, w, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
+def left_out(ids, indptr, values, y, left, seen, holders, total, low, bits, octaves, imagined, features, length):  # type: ignore[no-untyped-def]
     """Where each word of each document falls on the evidence curve of every class, its own document left out.
 
-    One unit of the document is left out, or all of it where it weighs less.
+    `left` is how much of each document is left out, with its copies.
 
     `features` is documents × classes × frequencies × ratios: how much of the document's words lies at each knot of the
     curve, cumulated from above, so that a curve is the running sum of weights and rises where they are not negative.
@@ -104,13 +107,13 @@ def left_out(ids, indptr, values, y, w, seen, holders, total, low, bits, octaves
     whole = total.sum()
     for d in range(indptr.shape[0] - 1):
         k = y[d]
-        one = min(w[d], 1.0)
+        one = left[d]
         own = 0.0
         for j in range(indptr[d], indptr[d + 1]):
             own += one * values[j]
         for c in range(classes):
-            left = total[c] - own if c == k else total[c]
-            share[c] = min(max(max(left, 1e-9) / max(whole - own, 1e-9), 1e-9), 1.0 - 1e-9)
+            rest = total[c] - own if c == k else total[c]
+            share[c] = min(max(max(rest, 1e-9) / max(whole - own, 1e-9), 1e-9), 1.0 - 1e-9)
         for j in range(indptr[d], indptr[d + 1]):
             word = ids[j]
             v = values[j]
