@@ -111,7 +111,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count these rows, and none from before; a row whose label is None or NaN is counted by its shares (EM).
 
-        How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
+        How much such a row weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`. `n_iter_`
+        is the number of rounds.
         """
         with in_turn(self):
             tally, labels, dtype = self._count(X, y, sample_weight, None)
@@ -126,9 +127,10 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
                 found = shared_out(
                     rows_of(self, X, reset=False), labels, sample_weight, plan, prior, self.max_iter, self.tol
                 )
-                self.unlabelled_ = found.unlabelled
+                self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._believe(found.model, dtype)
             else:
+                self.n_iter_ = 1  # all rows have a label: they are counted once
                 tally = filled_in(rows_of(self, X, reset=False), labels, sample_weight, tally, prior)
                 self._believe(self._model(tally, prior), dtype)
             _warn(self.model_)

@@ -89,6 +89,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         """Count these documents, and none from before; where some labels are None, those documents by their shares (EM).
 
         How much such a document weighs is found out on labels set aside, and is 0 where it does not help: `unlabelled_`.
+        `n_iter_` is the number of rounds.
         """
         with in_turn(self):
             tally, labels = self._count(X, y, sample_weight)
@@ -98,9 +99,10 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
                 found = shared_out(
                     _batch(X), labels, sample_weight, self._plan(), self._model(tally).prior, self.max_iter, self.tol
                 )
-                self.unlabelled_ = found.unlabelled
+                self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._believe(replace(found.model, missing=()))
             else:
+                self.n_iter_ = 1  # all documents have a label: they are counted once
                 self._believe(self._model(tally).recalibrate())
             return self
 
