@@ -135,6 +135,21 @@ def test_proportions_say_what_logarithms_say(case):
         np.testing.assert_allclose(found.moves, again.moves, atol=1e-8)
 
 
+def test_a_state_far_below_the_best_is_not_raised_to_a_floor():
+    logs = np.array([
+        [471.82789256, 493.42407636], [1328.53785558, -1676.07739484], [696.82499313, 59.60282652],
+        [1937.39911379, -760.16084082], [-345.0861732, 572.60993465], [-502.91931143, -1539.14063343],
+        [1266.85754765, -479.67896778], [387.42141393, 68.12318025], [-1934.22648115, -50.44536975],
+        [339.76174888, -707.06543599], [-528.31495736, -221.24651357], [52.11953187, -2066.47152179],
+        [1440.30596233, 231.87052578],
+    ])  # fmt: skip
+    move = np.array([[1.0, 2.50748993e-96], [3.16644537e-151, 1.0]])
+    start, edges, weights = np.array([0.23282859, 0.76717141]), np.array([0, 13]), np.ones(13)
+    found = along.look(logs.copy, start, move, edges, weights)
+    again = along._in_logs(logs.copy(), start, move, edges, weights)
+    np.testing.assert_allclose(found.log_evidence, again.log_evidence, rtol=1e-10)
+
+
 def test_the_names_of_states_change_nothing():
     rng = np.random.default_rng(2)
     x = {"x": np.concatenate([rng.normal(0, 1, 50), rng.normal(5, 1, 80), rng.normal(9, 1, 30)])}

@@ -19,7 +19,7 @@ from likely.threads import in_parallel
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 SLAB = 1 << 15  # rows that are worked on at a time
-FLOOR = -450.0  # of a row's best log likelihood: a state that is further below counts for nothing beside it
+FLOOR = -450.0  # of a row's best log likelihood: a state that is further below is left out, or the loop says that it cannot be
 LEAST = 1e-200  # of a state beside all others at its step: smaller numbers would only be slow
 FAINT = 1e-100  # where so little is left of a step, what counted for nothing may be all there is
 
@@ -39,8 +39,8 @@ def in_proportion(logs, peak):  # type: ignore[no-untyped-def]
         for j in range(states):
             if high == -np.inf:
                 logs[t, j] = 0.0
-            elif logs[t, j] > -np.inf:
-                logs[t, j] = max(logs[t, j] - high, FLOOR)
+            else:
+                logs[t, j] = logs[t, j] - high if logs[t, j] - high >= FLOOR else -np.inf
 
 
 @Kernel
