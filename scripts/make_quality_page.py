@@ -191,7 +191,7 @@ def _mean(found: list[Figures]) -> Figures:
 def page(board: Board, kept: dict[str, Figures]) -> str:
     """The page as Markdown."""
     seeds = sorted(set(board.sizes.values()))
-    many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    many = ("one seed" if seeds == [1] else f"{seeds[0]} seeds") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     parts = [HEAD.format(tables=len(board.names), seeds=many), *_means(board), *_duels(board)]
     parts += _each(
         board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class shares."
@@ -206,7 +206,7 @@ HEAD = """\
 
 <!-- Made by scripts/make_quality_page.py; run it again instead of changing this page. -->
 
-{tables} real tables, five stratified folds, {seeds} seeds, the same folds for all. Nothing is tuned on test rows: every
+{tables} real tables, five stratified folds, {seeds}, the same folds for all. Nothing is tuned on test rows: every
 learner has its defaults. Rivals see the table through the preparations described in [Beside other learners](compare.md).
 *Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
 table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits on one core.
