@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, integer_dtypes
 
@@ -31,6 +31,8 @@ def made(make, *given):
 
 
 @given(LISTS, st.sampled_from([list, tuple]))
+@example([math.nan], list)
+@example([math.nan, None], tuple)
 def test_a_list_becomes_what_arrow_makes_of_it(values, kind):
     expected = made(lambda v: pa.array(v, from_pandas=True), values)
     assert made(_from_values, kind(values)) in (expected, None)

@@ -51,7 +51,8 @@ def _from_values(values: Sequence[Any]) -> Any:
         yes = np.packbits([value is True for value in values], bitorder="little")
         return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(there), pa.py_buffer(yes)])
     if kinds == {float}:
-        return _from_numbers(np.array(values, np.float64))  # None becomes NaN
+        numbers = np.array(values, np.float64)  # None becomes NaN
+        return pa.nulls(len(values)) if np.isnan(numbers).all() else _from_numbers(numbers)
     if kinds == {int}:
         try:
             return _built(np.array([value or 0 for value in values], np.int64), there)
