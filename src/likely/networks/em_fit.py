@@ -1,0 +1,181 @@
+"""EM for networks: parameters where nodes are hidden or cells are missing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import ConvergenceWarning, DataError
+from likely.networks.batch import BatchInference
+from likely.networks.family_counts import NetworkTally, count_rows
+from likely.networks.graph import Graph
+from likely.networks.inference import Inference
+from likely.networks.parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
+from likely.networks.rows import Rows
+
+Array = NDArray[np.float64]
+FIRST_ROUNDS = 10  # of each start, before the best of them goes on
+
+
+@dataclass(frozen=True)
+class EMSettings:
+    """When EM ends, and how it begins.
+
+    Parameters
+    ----------
+    max_iter : int
+        The most rounds.
+    tol : float
+        EM ends when the maximum is estimated to be at most so many nats of log-likelihood away, in all.
+    n_init : int or None
+        Starts that are tried where nodes are hidden (None: 5).
+    seed : int
+        Where the starts come from.
+
+    """
+
+    max_iter: int = 500
+    tol: float = 0.01
+    n_init: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class EMResult:
+    """What EM found: expected counts, the log-likelihood round by round, and whether it converged."""
+
+    tally: NetworkTally
+    trace: tuple[float, ...]
+    converged: bool
+
+
+def fit_em(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings) -> EMResult:
+    """Expected counts at a maximum of the (penalised) likelihood."""
+    rows = rows.distinct()
+    seen = {n: () if n in hidden else tuple(p for p in graph.parents[n] if p not in hidden) for n in graph.nodes}
+    counted = count_rows(rows, Graph(graph.nodes, seen))
+    shares = _shares(rows)
+    rng = np.random.default_rng(settings.seed)
+    starts = (settings.n_init or 5) if hidden else 1
+    runs = []
+    for _ in range(starts):
+        run = _Run(rows, graph, smoothing, _start(counted, graph, shares, rng))
+        if starts > 1:
+            run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
+        runs.append(run)
+    best = max(runs, key=lambda each: each.trace[-1] if each.trace else 0.0)
+    best.go(settings.max_iter - len(best.trace), settings.tol)
+    if not best.converged:
+        warnings.warn(
+            f"EM was stopped after {len(best.trace)} rounds before it converged: raise max_iter, or tol",
+            ConvergenceWarning, stacklevel=3,
+        )  # fmt: skip
+    return EMResult(best.tally, tuple(best.trace), best.converged)
+
+
+class _Run:
+    """EM from one start."""
+
+    def __init__(self, rows: Rows, graph: Graph, smoothing: Mapping[str, Any], start: NetworkParameters) -> None:
+        self.rows, self.graph, self.smoothing = rows, graph, smoothing
+        self.columns = {c.name: c for c in rows.columns}
+        self.weights = rows.each_weight()
+        self.parameters = start
+        self.trace: list[float] = []
+        self.converged = False
+        self._engine: Inference | None = None
+        self._batch: BatchInference | None = None
+        self.tally: NetworkTally
+
+    def go(self, rounds: int, tol: float) -> None:
+        """Some rounds of EM; fewer if the maximum is near."""
+        for _ in range(rounds):
+            evidence = self._e_step()
+            if not np.isfinite(evidence).all():
+                raise DataError(f"row {int((~np.isfinite(evidence)).argmax()) + 1} has probability zero under the network")
+            self.trace.append(float(self.weights @ evidence) + self._log_prior())
+            self.parameters = derive(self.tally, self.smoothing)
+            if tol >= 0 and self._left() <= tol:
+                self.converged = True
+                return
+
+    def _e_step(self) -> Array:
+        engine = Inference(self.graph, self.columns, self.parameters)
+        batch = BatchInference(engine, self.rows)
+        if self._engine is not None and self._batch is not None and self._engine.names:
+            engine.__dict__["tree"] = self._engine.tree  # the structure stays, the potentials are new
+            batch.reuse(self._batch)
+        self._engine, self._batch = engine, batch
+        self.tally, evidence = batch.expected()
+        return evidence
+
+    def _log_prior(self) -> float:
+        """Log prior density of the parameters: EM maximises it together with the log-likelihood."""
+        total = 0.0
+        for name, table in self.parameters.tables.items():
+            alpha = np.broadcast_to(pseudocounts(table, self.smoothing[name]), table.shape)
+            some = alpha > 0
+            if some.any():
+                total += float((alpha[some] * np.log(np.maximum(table[some], 1e-300))).sum())
+        return total
+
+    def _left(self) -> float:
+        """How far the maximum is away, by the rate at which the gains shrink (Aitken)."""
+        if len(self.trace) < 3:
+            return np.inf
+        last, before = self.trace[-1] - self.trace[-2], self.trace[-2] - self.trace[-3]
+        if last <= 1e-12 * abs(self.trace[-1]):
+            return 0.0
+        rate = last / before if before > 0 else 1.0
+        return last * rate / (1 - rate) if rate < 1 else np.inf
+
+
+def _start(
+    counted: NetworkTally, graph: Graph, shares: Mapping[str, Array], rng: np.random.Generator
+) -> NetworkParameters:
+    """Parameters to begin with: counts of the families that are complete, drawn towards each node's own shares.
+
+    `counted` knows no arcs from or to hidden nodes. Families with a hidden node begin at random around it; otherwise the
+    values of the hidden node would stay alike for ever.
+    """
+    sizes = counted.sizes
+    tables = {}
+    for name, counts in counted.tables.items():
+        table = counts + shares[name]
+        if graph.parents[name] != counted.graph.parents[name] or not counts.any():
+            wide = _widened(table, graph, counted, name, 1)
+            table = wide * np.exp(rng.normal(size=(*(sizes[p] for p in graph.parents[name]), sizes[name])))
+        tables[name] = table / table.sum(-1, keepdims=True)
+    gaussians = dict(derive(counted, dict.fromkeys(counted.columns, "auto")).gaussians)
+    for name, each in gaussians.items():
+        if graph.parents[name] != counted.graph.parents[name]:
+            shape = tuple(sizes[p] for p in graph.parents[name] if p in sizes)
+            intercept, variance = (_widened(part, graph, counted, name, 0) for part in (each.intercept, each.variance))
+            slopes = np.broadcast_to(_widened(each.slopes, graph, counted, name, 1), (*shape, each.slopes.shape[-1]))
+            moved = intercept + np.sqrt(variance) * rng.normal(size=shape)
+            gaussians[name] = LinearGaussian(moved, slopes, np.broadcast_to(variance, shape))
+    return NetworkParameters(tables, gaussians)
+
+
+def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: int) -> Array:
+    """A table with an axis of length one for each hidden parent; the last `own` axes are the node's own."""
+    known = counted.graph.parents[name]
+    sizes = iter(table.shape)
+    shape = [next(sizes) if p in known else 1 for p in graph.parents[name] if p in counted.sizes]
+    return table.reshape(*shape, *table.shape[table.ndim - own :])
+
+
+def _shares(rows: Rows) -> dict[str, Array]:
+    """How often each value of every categorical node occurs; a little is added, so that none is impossible at first."""
+    weights = rows.each_weight()
+    found = {}
+    for column, line in zip(rows.columns, rows.codes, strict=True):
+        seen = line >= 0
+        counts = np.bincount(line[seen], weights[seen], minlength=len(column.values)) + 1.0
+        found[column.name] = counts / counts.sum()
+    return found

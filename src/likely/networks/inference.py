@@ -1,0 +1,261 @@
+"""Exact inference in a network: evidence of any kind, posteriors, most probable explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError, UsageError
+from likely.kernels.parallel import cached_property
+from likely.networks.elimination import Factor, MaxOut, eliminate, log_sum, sum_out
+from likely.networks.graph import Graph
+from likely.networks.hybrid import NumericPart
+from likely.networks.junction_tree import JunctionTree
+from likely.networks.parameters import NetworkParameters
+from likely.schema import CATEGORY, NUMBER, Column, is_missing
+
+Array = NDArray[np.float64]
+FEW_QUERIES = 8  # single queries before a junction tree is worth its compiled loops
+MOST_TREE_CELLS = 1 << 20  # of all cliques: beyond, each query eliminates what matters to it alone
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of some nodes: values, numbers, and likelihoods of values (soft evidence)."""
+
+    values: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    likelihoods: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> set[str]:
+        """The nodes that are fully observed."""
+        return {*self.values, *self.numbers}
+
+    @staticmethod
+    def of(given: Mapping[str, Any] | None, graph: Graph, columns: Mapping[str, Column]) -> Evidence:
+        """Evidence as people give it: a value, a number, a dict of likelihoods, or a list of values that are possible."""
+        values: dict[str, int] = {}
+        numbers: dict[str, float] = {}
+        likelihoods: dict[str, Array] = {}
+        given = {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise UsageError(f"evidence is a dict of nodes and values, such as {{{graph.nodes[0]!r}: ...}}, not {given!r}")
+        graph.check(given, "evidence: node")
+        for name, value in given.items():
+            column = columns[name]
+            if type(value) is str and value in column.code:  # the common case first: queries are many
+                values[name] = column.code[value]
+            elif isinstance(value, (Mapping, list, tuple, set, frozenset)) and column.kind == CATEGORY:
+                likelihoods[name] = _likelihoods(column, value)
+            elif is_missing(value):
+                continue
+            elif column.kind == NUMBER:
+                numbers[name] = _number(name, value)
+            else:
+                values[name] = code_of(column, value)
+        return Evidence(values, numbers, likelihoods)
+
+
+def code_of(column: Column, value: Any) -> int:
+    """The place of a value of a categorical node; one that it does not have is refused."""
+    code = column.codes([value])[0]
+    if code >= len(column.values):
+        raise DataError("which the node does not have", column=column.name, value=value,
+                        remedy=f"its values are {list(column.values[:20])}")  # fmt: skip
+    return code
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.inf
+    if not np.isfinite(number):
+        raise DataError("which is no finite number", column=name, value=value, remedy="the node holds numbers")
+    return number
+
+
+def _likelihoods(column: Column, given: Any) -> Array:
+    """The likelihood of each value: as given, or 1 for each of the values that are possible."""
+    found = np.zeros(len(column.values))
+    pairs = given.items() if isinstance(given, Mapping) else ((value, 1.0) for value in given)
+    for value, likelihood in pairs:
+        found[code_of(column, value)] = _number(column.name, likelihood)
+    if (found < 0).any() or not found.any():
+        raise DataError(f"soft evidence {given!r} needs likelihoods of at least 0, not all of them 0", column=column.name)
+    return found
+
+
+class Inference:
+    """Posteriors of a network with known parameters.
+
+    Parameters
+    ----------
+    graph, columns, parameters
+        The network.
+
+    """
+
+    def __init__(self, graph: Graph, columns: Mapping[str, Column], parameters: NetworkParameters) -> None:
+        self.graph, self.columns, self.parameters = graph, columns, parameters
+        self.names = [node for node in graph.nodes if columns[node].kind == CATEGORY]
+        self.place = {name: i for i, name in enumerate(self.names)}
+        self.sizes = [len(columns[name].values) for name in self.names]
+        self.scopes = [tuple(self.place[v] for v in (*graph.parents[name], name)) for name in self.names]
+        self.numeric = NumericPart(graph, columns, parameters.gaussians)
+        self._queries = 0
+        self._unobserved = np.full((1, len(self.names)), -1, np.int32)
+        self._products: dict[frozenset[str], list[Array]] = {}
+        self._potentials: dict[tuple[int | None, frozenset[str]], Array] = {}
+
+    @cached_property
+    def logs(self) -> list[Array]:
+        """The logs of the conditional tables."""
+        with np.errstate(divide="ignore"):
+            return [np.log(self.parameters.tables[name]) for name in self.names]
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """The junction tree of the categorical nodes."""
+        return JunctionTree(self.scopes, self.sizes, self.names)
+
+    @cached_property
+    def _rounded(self) -> dict[str, set[str]]:
+        """Nodes whose tables, as published, do not quite sum to one, with their descendants."""
+        off = [name for name in self.names if np.abs(self.parameters.tables[name].sum(-1) - 1).max() > 1e-13]
+        return {name: self.graph.descendants([name]) for name in off}
+
+    def potentials(self, root: int | None = None, matter: set[str] | None = None) -> Array:
+        """The potentials of the junction tree with a given root.
+
+        `matter` are the nodes asked for or observed. Where a table is rounded, nodes that none of them descends from would
+        not sum to one as they should, and are made to.
+        """
+        loose = frozenset([n for n, below in self._rounded.items() if matter is not None and below.isdisjoint(matter)])
+        key = (root, loose)
+        if key not in self._potentials:
+            if loose not in self._products:
+                tables = {i: self.parameters.tables[name] for i, name in enumerate(self.names)}
+                tables |= {self.place[n]: tables[self.place[n]] / tables[self.place[n]].sum(-1, keepdims=True) for n in loose}
+                self._products[loose] = self.tree.products(tables)
+            self._potentials[key] = self.tree.arranged(self._products[loose], root)
+        return self._potentials[key]
+
+    @property
+    def small(self) -> bool:
+        """Whether a junction tree is quick to go through as a whole."""
+        return bool(self.names) and self.tree.total_cells <= MOST_TREE_CELLS
+
+    def factors(self, targets: Sequence[str], evidence: Evidence) -> list[Factor]:
+        """All that matters to the targets, reduced to what agrees with the evidence.
+
+        Nodes that are neither asked for nor observed, and have no such descendants, sum to one and are left out.
+        """
+        relevant = self.graph.ancestors([*targets, *evidence.nodes, *evidence.likelihoods])
+        found = [
+            Factor(scope, logs) for name, scope, logs in zip(self.names, self.scopes, self.logs, strict=True)
+            if name in relevant
+        ]  # fmt: skip
+        with np.errstate(divide="ignore"):
+            found += [Factor((self.place[name],), np.log(each)) for name, each in evidence.likelihoods.items()]
+        observed = {name: np.array([number]) for name, number in evidence.numbers.items()}
+        for group in self.numeric.groups(list(observed)):
+            logs = self.numeric.density(group, observed).log_density.reshape(self.numeric.shape(group))
+            found.append(Factor(tuple(self.place[p] for p in group.scope), logs))
+        known = {self.place[name]: code for name, code in evidence.values.items()}
+        return [factor.reduced(known) for factor in found]
+
+    def joint(self, targets: Sequence[str], evidence: Evidence) -> tuple[Array, float]:
+        """The posterior over the configurations of categorical targets, and the log evidence, by variable elimination."""
+        keep = [self.place[name] for name in targets if name not in evidence.values]
+        factors = self.factors(targets, evidence)
+        table = eliminate(factors, keep, self.sizes, self.names, sum_out)
+        log_evidence = float(log_sum(table.logs))
+        if log_evidence == -np.inf:
+            raise impossible(self, evidence)
+        posterior = np.exp(table.logs - log_evidence)
+        whole = np.zeros([self.sizes[self.place[name]] for name in targets])
+        whole[tuple(evidence.values.get(name, slice(None)) for name in targets)] = posterior
+        return whole, log_evidence
+
+    def marginal(self, target: str, evidence: Evidence) -> tuple[Array, float]:
+        """The posterior of one categorical node, and the log evidence: by the junction tree once there are many queries."""
+        self._queries += 1
+        if self._queries <= FEW_QUERIES or evidence.numbers or evidence.likelihoods or not self.small:
+            return self.joint([target], evidence)
+        row = self._unobserved.copy()
+        for name, code in evidence.values.items():
+            row[0, self.place[name]] = code
+        v = self.place[target]
+        phi = self.potentials(self.tree.holders[v], {target, *evidence.values})
+        log_evidence, posterior = self.tree.collect_one(row, phi, v)
+        if log_evidence == -np.inf:  # or too small for the scales: logs decide
+            return self.joint([target], evidence)
+        return posterior / sum(posterior.tolist()), log_evidence  # of few numbers, sooner than by numpy
+
+    def log_evidence(self, evidence: Evidence) -> float:
+        """The log probability of the evidence; -inf where it is impossible."""
+        return float(eliminate(self.factors([], evidence), [], self.sizes, self.names, sum_out).logs)
+
+    def most_probable(self, evidence: Evidence, targets: Sequence[str] | None = None) -> tuple[dict[str, int], float]:
+        """The most probable values of the unobserved categorical nodes, or of the targets alone (others summed out), as codes.
+
+        Also the log probability of these values together with the evidence.
+        """
+        asked = self.names if targets is None else list(targets)
+        wanted = [name for name in asked if name not in evidence.values]
+        keep = [self.place[name] for name in wanted]
+        factors = self.factors(wanted, evidence)
+        hidden = {v for factor in factors for v in factor.scope} - set(keep)
+        if hidden:
+            scopes = self._without(factors, hidden)
+            factors = scopes
+        best = MaxOut()
+        top = eliminate(factors, [], self.sizes, self.names, best)
+        if float(top.logs) == -np.inf:
+            raise impossible(self, evidence)
+        chosen = best.trace()
+        return {name: chosen[self.place[name]] for name in wanted}, float(top.logs)
+
+    def _without(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
+        """The factors with some variables summed out, as separate factors."""
+        from likely.networks.elimination import best_order, product
+
+        for v in best_order([f.scope for f in factors], self.sizes, hidden):
+            touched = [f for f in factors if v in f.scope]
+            factors = [f for f in factors if v not in f.scope]
+            factors.append(sum_out(product(touched), v))
+        return factors
+
+    def numeric_posterior(self, target: str, evidence: Evidence) -> tuple[Array, Array, Array]:
+        """Weights, means and variances of the mixture of normals that a numeric node follows."""
+        observed = {name: np.array([number]) for name, number in evidence.numbers.items()}
+        group = next(g for g in self.numeric.groups(list(observed), [target]) if target in g.unobserved)
+        density = self.numeric.density(group, observed)
+        weights, _ = self.joint(list(group.scope), evidence) if group.scope else (np.ones(1), 0.0)
+        i = group.unobserved.index(target)
+        flat = weights.reshape(-1)
+        some = flat > 0
+        return flat[some], density.mean[0, some, i], density.covariance[some, i, i]
+
+
+def impossible(engine: Inference, evidence: Evidence) -> DataError:
+    """The error for evidence of probability zero; it names the first part that cannot be."""
+    values, likelihoods = dict(evidence.values), dict(evidence.likelihoods)
+    kept: dict[str, int] = {}
+    culprit = next(iter({**values, **likelihoods}), None)
+    for name, code in values.items():
+        kept[name] = code
+        if engine.log_evidence(Evidence(kept)) == -np.inf:
+            culprit = name
+            break
+    shown = {name: engine.columns[name].values[code] for name, code in kept.items()} or sorted(likelihoods)
+    return DataError(
+        f"the evidence has probability zero: {shown} cannot occur together under this network",
+        column=culprit, remedy="check these values, or fit with smoothing above 0",
+    )  # fmt: skip

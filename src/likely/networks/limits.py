@@ -1,0 +1,43 @@
+"""The largest table that is ever made, and the errors that name what would exceed it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from likely.errors import ResourceError
+
+MOST_CELLS = 1 << 27  # of one table: one gigabyte of probabilities
+
+
+def in_words(cells: float) -> str:
+    """A number of cells, and the memory they take."""
+    size = cells * 8
+    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
+        if size < 1000 or unit == "PB":
+            break
+        size /= 1000
+    shown = f"{cells:,.0f}" if cells < 1e15 else f"about 10^{math.log10(cells):.0f}"
+    return f"{shown} cells ({size:,.0f} {unit})" if cells < 1e15 else f"{shown} cells"
+
+
+def check_family(node: str, parents: Sequence[str], sizes: Mapping[str, int]) -> int:
+    """The number of cells of a node's conditional table; one that would not fit into memory is refused."""
+    cells = math.prod((sizes[name] for name in (*parents, node)), start=1)
+    if cells > MOST_CELLS:
+        listed = ", ".join(map(repr, parents[:8])) + (" …" if len(parents) > 8 else "")
+        raise ResourceError(
+            f"the table of node {node!r} given its {len(parents)} parents ({listed}) would have {in_words(float(cells))}",
+            remedy=f"give {node!r} fewer parents, merge values of the parents, or put a hidden node between them",
+        )
+    return cells
+
+
+def check_clique(names: Sequence[str], cells: float) -> None:
+    """Refuse an intermediate table of inference that would not fit into memory."""
+    if cells > MOST_CELLS:
+        listed = ", ".join(map(repr, names[:8])) + (" …" if len(names) > 8 else "")
+        raise ResourceError(
+            f"exact inference would need a table over {len(names)} nodes ({listed}) of {in_words(cells)}",
+            remedy="observe more nodes, ask for fewer at once, or estimate from samples: query(..., samples=100_000)",
+        )

@@ -1,0 +1,311 @@
+"""Rows of a table as a network counts them: integer codes of categorical nodes, numbers of numeric ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import DataError, UsageError, did_you_mean, no_column
+from likely.kernels.parallel import in_parallel
+from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, ordered, plain
+from likely.sources import Batch, Coded, ReadOptions, open_source, require_rows
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.integer[Any]]
+FEW_NUMBERS = 12  # distinct whole numbers: a column with no more of them is taken for categories
+KINDS = {"categorical": CATEGORY, "category": CATEGORY, "gaussian": NUMBER, "number": NUMBER}
+
+
+def code_type(columns: Sequence[Column]) -> type[np.signedinteger[Any]]:
+    """The narrowest type for the codes of all columns: the fewer bytes, the faster they are counted."""
+    most = max((len(c.values) for c in columns), default=0)
+    return np.int8 if most < 1 << 7 else np.int16 if most < 1 << 15 else np.int32
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table, a line a node; -1 and NaN are missing cells.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        What each node holds: categories with their values, or numbers.
+    codes : array of int8, int16 or int32, nodes × rows
+        The place of each value; 0 throughout for numeric nodes.
+    numbers : array of float64, numeric nodes × rows
+        The numbers, in the order of the numeric nodes.
+    weights : array of float64
+        How much each row counts; empty where each counts once.
+
+    """
+
+    columns: tuple[Column, ...]
+    codes: Codes
+    numbers: Array
+    weights: Array
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return int(self.codes.shape[1])
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.weights.sum()) if len(self.weights) else float(self.n)
+
+    @property
+    def numeric(self) -> dict[str, int]:
+        """The line of `numbers` of each numeric node."""
+        return {name: i for i, name in enumerate(c.name for c in self.columns if c.kind == NUMBER)}
+
+    @property
+    def complete(self) -> bool:
+        """Whether no cell is missing."""
+        return not (self.codes.size and self.codes.min() < 0) and not np.isnan(self.numbers).any()
+
+    def each_weight(self) -> Array:
+        """The weight of every row."""
+        return self.weights if len(self.weights) else np.ones(self.n)
+
+    def take(self, which: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        weights = self.weights[which] if len(self.weights) else self.weights
+        return replace(self, codes=self.codes[:, which], numbers=self.numbers[:, which], weights=weights)
+
+    def distinct(self) -> Rows:
+        """Rows that are alike made one, with their weight, where there can be only few different ones."""
+        if len(self.numbers) or self.n < 2:
+            return self
+        sizes = [len(c.values) + 1 for c in self.columns]
+        place, cells = np.zeros(self.n, np.int64), 1
+        for line, size in zip(self.codes, sizes, strict=True):
+            cells *= size
+            if cells >= 1 << 62:
+                return self
+            place = place * size + (line + 1)
+        if cells <= 4 * self.n:
+            first = np.full(cells, -1, np.int64)
+            first[place[::-1]] = np.arange(self.n - 1, -1, -1)
+            weights = np.bincount(place, self.weights if len(self.weights) else None, minlength=cells).astype(np.float64)
+            kept = np.flatnonzero(first >= 0)
+            return replace(self, codes=np.ascontiguousarray(self.codes[:, first[kept]]), weights=weights[kept])
+        _, first, which = np.unique(place, return_index=True, return_inverse=True)
+        if len(first) > 0.8 * self.n:
+            return self
+        weights = np.bincount(which.reshape(-1), self.weights if len(self.weights) else None).astype(np.float64)
+        return replace(self, codes=np.ascontiguousarray(self.codes[:, first]), weights=weights)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be read of a table.
+
+    Parameters
+    ----------
+    names : sequence of str, or None
+        The nodes; None takes every column.
+    known : mapping of str to Column
+        Nodes whose values are known already.
+    hidden : collection of str
+        Nodes that the table may lack.
+    kinds : mapping of str to str
+        "categorical" or "gaussian", where the data are not to decide.
+    unseen : "error", "missing" or "new"
+        What a value is that a known node does not have.
+    weights : str, array or None
+        A column that holds the weight of each row, or the weights themselves.
+
+    """
+
+    names: Sequence[str] | None = None
+    known: Mapping[str, Column] | None = None
+    hidden: Sequence[str] = ()
+    kinds: Mapping[str, str] | None = None
+    unseen: str = "error"
+    weights: Any = None
+
+
+def read_rows(data: Any, wanted: Wanted, reading: ReadOptions | None = None) -> Rows:
+    """The rows of any source as codes and numbers."""
+    if isinstance(data, Rows):
+        return data
+    if wanted.weights is None and not wanted.kinds and (reading is None or reading.missing is None):
+        declared = _declared(data, wanted.names, wanted.known or {})
+        if declared is not None:
+            return declared
+    source = open_source(data, reading)
+    batches = list(source.batches())
+    require_rows(sum(batch.rows for batch in batches), source.label)
+    names = list(batches[0].names) if wanted.names is None else list(wanted.names)
+    weights, names = _weights(wanted, batches, names)
+    known = wanted.known or {}
+    there = {name for batch in batches for name in batch.names}
+    for name in names:
+        if name not in there and name not in wanted.hidden:
+            remedy = f"it has {sorted(there)[:20]}; a node without a column is hidden={{{name!r}: NUMBER_OF_VALUES}}"
+            raise no_column(source.label, name, sorted(there), f"{remedy}")
+    made = in_parallel(lambda name: _line(name, batches, wanted, known.get(name)), names)
+    return _assembled(made, weights)
+
+
+def _assembled(made: Sequence[tuple[Column, Any]], weights: Array) -> Rows:
+    """Columns and their cells as one value."""
+    columns = tuple(column for column, _ in made)
+    rows = len(made[0][1]) if made else 0
+    codes = np.empty((len(columns), rows), code_type(columns))
+    for i, (column, line) in enumerate(made):
+        codes[i] = line if column.kind == CATEGORY else 0
+    numbers = [line for column, line in made if column.kind == NUMBER]
+    return Rows(columns, codes, np.array(numbers).reshape(len(numbers), rows), weights)
+
+
+def _weights(wanted: Wanted, batches: Sequence[Batch], names: list[str]) -> tuple[Array, list[str]]:
+    if wanted.weights is None:
+        return np.zeros(0), names
+    if isinstance(wanted.weights, str):
+        if wanted.weights not in batches[0].names:
+            raise no_column("the table", wanted.weights, list(batches[0].names))
+        found = _numbers(wanted.weights, batches)
+        names = [name for name in names if name != wanted.weights]
+    else:
+        found = np.asarray(wanted.weights, dtype=np.float64).reshape(-1)
+    if len(found) != sum(batch.rows for batch in batches) or not np.isfinite(found).all() or (found < 0).any():
+        raise DataError("weights must be finite numbers of at least 0, one for each row")
+    if not found.any():
+        raise DataError("the weights are all zero: nothing would be counted")
+    return found, names
+
+
+def _numbers(name: str, batches: Sequence[Batch]) -> Array:
+    found = [b.numbers([name], 0, b.rows)[:, 0] if name in b.names else np.full(b.rows, np.nan) for b in batches]
+    numbers = np.concatenate(found)
+    broken = np.isinf(numbers)
+    if broken.any():
+        row = int(broken.argmax())
+        raise DataError("which is not a finite number", column=name, value=float(numbers[row]), row=row + 1,
+                        remedy="mend it, or leave the row out")  # fmt: skip
+    return numbers
+
+
+def _line(name: str, batches: Sequence[Batch], wanted: Wanted, known: Column | None) -> tuple[Column, Any]:
+    """A node's column and its cells: codes, or numbers."""
+    present = [batch for batch in batches if name in batch.names]
+    rows = sum(batch.rows for batch in batches)
+    if known is not None and not present:
+        return known, np.full(rows, -1 if known.kind == CATEGORY else np.nan)
+    kind = known.kind if known is not None else _kind(name, present, (wanted.kinds or {}).get(name))
+    if kind == NUMBER:
+        numbers = _numbers(name, batches)
+        few = _few_whole(numbers) if known is None and name not in (wanted.kinds or {}) else None
+        if few is None:
+            return known or Column(name, NUMBER), numbers
+        codes = np.searchsorted(few, numbers)
+        codes[np.isnan(numbers)] = -1
+        return Column(name, CATEGORY, tuple(int(v) for v in few)), codes
+    empty = Coded(np.zeros(0, np.int32), ())
+    coded = [b.coded(name) if name in b.names else replace(empty, codes=np.full(b.rows, -1, np.int32)) for b in batches]
+    column, places = _united(name, coded, known, wanted.unseen)
+    return column, np.concatenate([place[np.clip(c.codes - c.low, -1, len(c.values))] for c, place in
+                                   zip(coded, places, strict=True)])  # fmt: skip
+
+
+def _kind(name: str, batches: Sequence[Batch], asked: str | None) -> str:
+    if asked is not None:
+        if asked not in KINDS:
+            raise UsageError(f"kind {asked!r} of node {name!r} is not known{did_you_mean(asked, KINDS)}: "
+                             "choose 'categorical' or 'gaussian'")  # fmt: skip
+        return KINDS[asked]
+    kinds = [kind for kind, _ in (batch.kind(name) for batch in batches) if kind is not None]
+    if not kinds:
+        raise DataError(
+            "holds no value at all", column=name,
+            remedy=f"leave it out, or declare it as a hidden node: hidden={{{name!r}: NUMBER_OF_VALUES}}",
+        )  # fmt: skip
+    return NUMBER if all(kind == NUMBER for kind in kinds) else CATEGORY
+
+
+def _few_whole(numbers: Array) -> Array | None:
+    """The distinct numbers, if they are whole and few: such a column holds categories."""
+    with np.errstate(all="ignore"):
+        low, high = np.fmin.reduce(numbers, initial=np.inf), np.fmax.reduce(numbers, initial=-np.inf)
+    head = np.unique(numbers[:1000][~np.isnan(numbers[:1000])])
+    if len(head) > FEW_NUMBERS or not low <= high or (head != np.floor(head)).any():
+        return None
+    if high - low < 1 << 12:  # counted, which is faster than sorted
+        seen = numbers[~np.isnan(numbers)]
+        whole = (seen - low).astype(np.int64)
+        if not np.array_equal(whole + low, seen):
+            return None
+        values = np.flatnonzero(np.bincount(whole)) + low
+    else:
+        values = np.unique(numbers[~np.isnan(numbers)])
+    return values if len(values) <= FEW_NUMBERS and (values == np.floor(values)).all() else None
+
+
+def _declared(data: Any, names: Sequence[str] | None, known: Mapping[str, Column]) -> Rows | None:
+    """The codes of a pandas frame of categories as they are, without a copy; None for anything else."""
+    if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "dtypes") or not len(data):
+        return None
+    wanted = [str(name) for name in data.columns] if names is None else list(names)
+    if not all(isinstance(name, str) for name in data.columns) or not data.columns.is_unique:
+        return None
+    if any(name in known or name not in data.columns or str(data.dtypes[name]) != "category" for name in wanted):
+        return None
+    held = [data[name].array for name in wanted]
+    listed = [Column(name, CATEGORY, tuple(map(plain, each.categories.tolist())))
+              for name, each in zip(wanted, held, strict=True)]  # fmt: skip
+    codes = np.empty((len(wanted), len(data)), code_type(listed))
+    columns = []
+    for line, each, column in zip(codes, held, listed, strict=True):
+        line[:] = each.codes
+        values = column.values
+        if any(is_missing(value) for value in values) or len(one_of_alike(values)) < len(values):
+            return None
+        occurs = _occurring(line, len(values))
+        if occurs.all():  # categories stay in their own order, which may mean something
+            columns.append(column)
+            continue
+        columns.append(Column(column.name, CATEGORY, ordered(v for v, there in zip(values, occurs, strict=True) if there)))
+        line[:] = np.array([*columns[-1].codes(values), -1], dtype=codes.dtype)[line]
+    return Rows(tuple(columns), codes, np.zeros((0, len(data))), np.zeros(0))
+
+
+def _occurring(codes: Codes, size: int) -> NDArray[np.bool_]:
+    """Which of the values occur; all rows are looked at only if the first of them lack a value."""
+    for some in (1 << 12, 1 << 16, len(codes)):
+        head = codes[:some]
+        seen = np.bincount(head[head >= 0], minlength=size) > 0
+        if seen.all() or some >= len(codes):
+            break
+    return seen
+
+
+def _united(name: str, coded: Sequence[Coded], known: Column | None, unseen: str) -> tuple[Column, list[Codes]]:
+    """The column with all values that occur, and for each part the new code of every old one (the last is missing)."""
+    seen: list[Any] = []
+    for part in coded:
+        codes = part.codes - part.low
+        often = np.bincount(codes[(codes >= 0) & (codes < len(part.values))], minlength=len(part.values))
+        seen += [part.values[i] for i in np.flatnonzero(often).tolist()]
+    if known is None:
+        column = Column(name, CATEGORY, ordered(one_of_alike(seen)))
+    else:
+        column = known
+        new = [value for value in dict.fromkeys(seen) if known.canonical(value) not in known.code]
+        if new and unseen == "error":
+            raise DataError("which the node does not have", column=name, value=new[0],
+                            remedy=f"its values are {list(known.values[:20])}; update() takes new ones in")  # fmt: skip
+        if new and unseen == "new":
+            column = known.union(Column(name, CATEGORY, ordered(one_of_alike(new))))
+    unknown = len(column.values)
+    places: list[Codes] = []
+    for part in coded:
+        place = np.array([*column.codes(part.values), -1, -1], dtype=np.int32)  # -1 for what is missing, on either side
+        place[place == unknown] = -1
+        places.append(place)
+    return column, places

@@ -1,0 +1,158 @@
+"""Decomposable scores of structures: each family (a node with its parents) is scored once and remembered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import UsageError, did_you_mean
+from likely.kernels import contingency
+from likely.networks.family_counts import grouped_moments
+from likely.networks.rows import Rows
+from likely.schema import CATEGORY, NUMBER
+
+Array = NDArray[np.float64]
+Family = tuple[int, tuple[int, ...]]  # the node, and its parents in ascending order
+MOST_CELLS_SCORED = 1 << 20  # a family with a larger table is never considered
+KINDS = {
+    "qnml": contingency.LOG_LIKELIHOOD, "bdeu": contingency.BDEU, "bic": contingency.BIC, "aic": contingency.AIC,
+    "k2": contingency.K2, "loglik": contingency.LOG_LIKELIHOOD,
+}  # fmt: skip
+IMPOSSIBLE = -math.inf
+
+
+class FamilyScores:
+    """The scores of families in a table.
+
+    Parameters
+    ----------
+    rows : Rows
+        The table; a row in which a cell of a family is missing is left out of its score.
+    score : {"qnml", "bdeu", "bic", "aic", "k2", "loglik"}
+        Which score; the larger, the better. Numeric nodes are scored by BIC under "qnml", "bdeu" and "k2".
+    equivalent_sample_size : float
+        Total pseudocount of BDeu, spread over the cells of each table.
+
+    """
+
+    def __init__(self, rows: Rows, score: str = "qnml", equivalent_sample_size: float = 10.0) -> None:
+        if score not in KINDS:
+            raise UsageError(f"score {score!r} is not known{did_you_mean(score, KINDS)}: choose from {', '.join(KINDS)}")
+        if not equivalent_sample_size > 0:
+            raise UsageError(f"equivalent_sample_size={equivalent_sample_size!r} must be above 0")
+        self.rows = rows.distinct()
+        self.kind = KINDS[score]
+        self.score = score
+        self.sizes = np.array([len(c.values) if c.kind == CATEGORY else 1 for c in rows.columns], np.int64)
+        self._any_numeric = bool(rows.numeric)
+        self.numeric = [c.kind == NUMBER for c in rows.columns]
+        self._lines = [rows.numeric.get(c.name, -1) for c in rows.columns]
+        self._total = max(rows.total, 1.0)
+        self._log_rows = math.log(max(rows.total, 1.0))
+        per_parameter = {contingency.BIC: 0.5 * self._log_rows, contingency.AIC: 1.0, contingency.K2: 1.0}
+        self.weight = equivalent_sample_size if self.kind == contingency.BDEU else per_parameter.get(self.kind, 0.0)
+        self._gaps = (self.rows.codes < 0).any(1) if self.rows.n else np.zeros(len(rows.columns), bool)
+        self._known: dict[Family, float] = {}
+        # Thousands of families will be counted: where that is much work, none of them is interpreted.
+        self.compiled = self.rows.codes.size > 400
+        self._count = contingency.score_families.fast if self.compiled else contingency.score_families
+
+    def __call__(self, families: Sequence[Family]) -> Array:
+        """The score of each family."""
+        new = [family for family in dict.fromkeys(families) if family not in self._known]
+        self._known.update(zip(new, self._scored(new), strict=True))
+        return np.array([self._known[family] for family in families])
+
+    @property
+    def scored(self) -> int:
+        """How many families have been counted."""
+        return len(self._known)
+
+    def _scored(self, families: Sequence[Family]) -> Iterable[float]:
+        found = np.full(len(families), IMPOSSIBLE)
+        tables, shapes = [], []
+        sizes = self.sizes.tolist()
+        for i, (node, parents) in enumerate(families):
+            if self.numeric[node]:
+                found[i] = self._gaussian(node, parents)
+            elif not (self._any_numeric and any(self.numeric[p] for p in parents)):
+                configurations = math.prod([sizes[p] for p in parents])
+                if configurations * sizes[node] <= MOST_CELLS_SCORED:
+                    tables.append(i)
+                    shapes.append((configurations, configurations * sizes[node]))
+        if tables:
+            found[tables] = self._tables([families[i] for i in tables], np.array(shapes, np.int64))
+        return found.tolist()
+
+    def _tables(self, families: Sequence[Family], shapes: NDArray[np.int64]) -> Array:
+        """The scores of families with these numbers of configurations and of cells."""
+        members = np.array([v for node, parents in families for v in (*parents, node)], np.int64)
+        first = np.zeros(len(families) + 1, np.int64)
+        np.cumsum([1 + len(parents) for _, parents in families], out=first[1:])
+        out = np.zeros(len(families))
+        rows = self.rows
+        self._count(rows.codes, rows.weights, self.sizes, first, members, self._gaps, self.kind, self.weight,
+                    np.zeros(shapes[:, 1].max()), out)  # fmt: skip
+        if self.score == "qnml":  # the regret of the family as one multinomial, less that of the parents as one
+            regret = log_regret(shapes, self._total)
+            out -= regret[:, 1] - regret[:, 0]
+        return out
+
+    def _gaussian(self, node: int, parents: Sequence[int]) -> float:
+        """The penalised log-likelihood of a linear Gaussian."""
+        some = [p for p in parents if not self.numeric[p]]
+        lines = [self._lines[p] for p in parents if self.numeric[p]]
+        shape = [int(self.sizes[p]) for p in some]
+        cells = math.prod(shape)
+        if cells > MOST_CELLS_SCORED:
+            return IMPOSSIBLE
+        rows = self.rows
+        x = rows.numbers[[*lines, self._lines[node]]].T
+        where, usable = np.zeros(rows.n, np.int64), ~np.isnan(x).any(1)
+        for p, size in zip(some, shape, strict=True):
+            where = where * size + rows.codes[p]
+            usable &= rows.codes[p] >= 0
+        moments = grouped_moments(x[usable], where[usable], rows.each_weight()[usable], (cells,))
+        total = _log_likelihood(moments.n, moments.scatter)
+        free = cells * (2 + len(lines))
+        penalty = {"loglik": 0.0, "aic": 1.0}.get(self.score, 0.5 * self._log_rows)
+        return total - penalty * free
+
+
+def log_regret(values: NDArray[np.int64], rows: float) -> Array:
+    """The regret of multinomials with so many values: the log of the sum that normalises their maximum likelihood.
+
+    By the approximation of Szpankowski and Weinberger (2012), which holds for any number of values and rows.
+    """
+    alpha = values / rows
+    c = 0.5 + 0.5 * np.sqrt(1 + 4 / alpha)
+    made: Array = rows * (np.log(alpha) + (alpha + 2) * np.log(c) - 1 / c) - 0.5 * np.log(c + 2 / alpha)
+    regret: Array = np.where(values > 1, made, 0.0)
+    return regret
+
+
+def _log_likelihood(n: Array, scatter: Array) -> float:
+    """The log-likelihood of linear Gaussians at its maximum; narrow ones are held at a share of the whole variance."""
+    whole = scatter[:, -1, -1].sum() / max(n.sum(), 1.0)
+    least = max(1e-9 * whole, 1e-300)
+    some = n > 0
+    covariance = scatter[some] / n[some][:, None, None]
+    m = covariance.shape[-1]
+    rest = covariance[:, -1, -1]
+    if m > 1:
+        ridge = 1e-9 * np.maximum(np.diagonal(covariance[:, :-1, :-1], axis1=1, axis2=2), 1e-300)
+        inner = covariance[:, :-1, :-1] + ridge[:, :, None] * np.eye(m - 1)
+        cross = covariance[:, :-1, -1]
+        rest = rest - np.einsum("jp,jp->j", cross, np.linalg.solve(inner, cross[..., None])[..., 0])
+    variance = np.maximum(rest, least)
+    return float((n[some] * (-0.5 * np.log(2 * np.pi * variance) - 0.5 * rest.clip(0) / variance)).sum())
+
+
+def network_score(scores: FamilyScores, parents: Sequence[Iterable[int]]) -> float:
+    """The score of a whole structure: the sum over its families."""
+    families: list[Any] = [(node, tuple(sorted(some))) for node, some in enumerate(parents)]
+    return float(scores(families).sum())

@@ -1,0 +1,221 @@
+"""Hill climbing over structures with a tabu list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.kernels import arc_moves
+from likely.networks.scores import FamilyScores, network_score
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+TURNS = 3  # covered arcs turned round before each step, so that early arcs do not fix the direction of later ones
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What a search may do.
+
+    Parameters
+    ----------
+    allowed : array of bool, nodes × nodes
+        Which arcs may be there (parent × child).
+    required : array of bool, nodes × nodes
+        Which arcs must be there.
+    max_parents : int
+        The most parents of a node.
+    tabu : int
+        Steps for which a pair of nodes is left alone after its arc was changed.
+    patience : int
+        Steps without a better structure after which the search ends.
+    trials : int
+        How often, at the top, an equivalent structure is drawn (by turning covered arcs round) to climb on from.
+    climbs : int
+        How often the search starts anew; the best structure of all is kept.
+    seed : int
+        Where the draws come from.
+
+    """
+
+    allowed: Flags
+    required: Flags
+    max_parents: int
+    tabu: int = 10
+    patience: int = 15
+    trials: int = 20
+    climbs: int = 2
+    seed: int = 0
+
+
+def hill_climb(scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings) -> list[set[int]]:
+    """The best structure found, as the parents of each node."""
+    rng = np.random.default_rng(settings.seed)
+    found = [_climb(scores, start, settings, rng) for _ in range(max(settings.climbs, 1))]
+    return max(found, key=lambda parents: network_score(scores, parents))
+
+
+def settle_directions(scores: FamilyScores, parents: Sequence[set[int]], settings: SearchSettings) -> list[set[int]]:
+    """Among equivalent structures, one with a high score: covered arcs are reversed while the score rises."""
+    state = _State(scores, parents, settings)
+    while True:
+        gains = {arc: _turn_gain(scores, state.parents, *arc) for arc in state.covered()}
+        best = max(gains, key=gains.__getitem__, default=None)
+        if best is None or gains[best] <= 1e-9:
+            return state.parents
+        state.change(*best, True)
+
+
+def _turn_gain(scores: FamilyScores, parents: Sequence[set[int]], a: int, b: int) -> float:
+    shared = tuple(sorted(parents[a]))
+    more_a, more_b = tuple(sorted((*shared, a))), tuple(sorted((*shared, b)))
+    old_a, old_b, new_b, new_a = scores([(a, shared), (b, more_a), (b, shared), (a, more_b)])
+    return float(new_a + new_b - old_a - old_b)
+
+
+class _State:
+    """A structure on its way: arcs, paths, and what each change of one arc would gain."""
+
+    def __init__(self, scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings) -> None:
+        self.scores, self.settings = scores, settings
+        self.n = len(start)
+        self.parents = [set(some) for some in start]
+        self.arcs = _as_array(start)
+        self.toggle = np.full((self.n, self.n), -np.inf)  # the gain of adding an arc, or of removing it
+        self.base = np.zeros(self.n)
+        self.until = np.zeros((self.n, self.n), np.int64)  # the step before which a pair is left alone
+        self._best = arc_moves.best_move.fast if scores.compiled else arc_moves.best_move
+        self._columns: dict[tuple[int, ...], Array] = {}  # by child and parents: the score with each arc changed, and as is
+        self._changed = set(range(self.n))
+
+    def set(self, parents: Sequence[set[int]]) -> None:
+        """Go to another structure."""
+        self._changed |= {child for child, some in enumerate(parents) if some != self.parents[child]}
+        self.parents = [set(some) for some in parents]
+        self.arcs = _as_array(parents)
+
+    def covered(self) -> list[tuple[int, int]]:
+        """Arcs whose ends share all other parents: turned round, they give an equivalent structure."""
+        return [
+            (a, b) for b, some in enumerate(self.parents) for a in some
+            if len(some) == len(self.parents[a]) + 1 and some == self.parents[a] | {a}
+            and self.settings.allowed[b, a] and not self.settings.required[a, b]
+        ]  # fmt: skip
+
+    def turn_covered(self, rng: np.random.Generator) -> None:
+        """Turn round a random covered arc."""
+        covered = self.covered()
+        if covered:
+            self.change(*covered[int(rng.integers(len(covered)))], True)
+
+    @property
+    def value(self) -> float:
+        """The score of the structure."""
+        self._refresh()
+        return float(self.base.sum())
+
+    def _refresh(self) -> None:
+        """Score anew what can be done to the parents of the nodes that have changed since."""
+        wanted = {child: (child, *sorted(self.parents[child])) for child in self._changed}
+        self._changed.clear()
+        families, others = [], []
+        for child, key in wanted.items():
+            if key not in self._columns:
+                for other in self._partners(child):
+                    families.append((child, tuple(sorted(self.parents[child] ^ {other}))))
+                    others.append(other)
+                families.append((child, key[1:]))
+                others.append(child)
+        scores = self.scores(families) if families else np.zeros(0)
+        for key in wanted.values():
+            if key not in self._columns:
+                self._columns[key] = np.full(self.n, -np.inf)
+        for (child, _), other, score in zip(families, others, scores.tolist(), strict=True):
+            self._columns[wanted[child]][other] = score
+        for child, key in wanted.items():
+            self.base[child] = self._columns[key][child]
+            self.toggle[:, child] = self._columns[key] - self.base[child]
+            self.toggle[child, child] = -np.inf
+
+    def _partners(self, child: int) -> list[int]:
+        """The nodes whose arc to the child may be added or removed."""
+        now, allowed, required = self.parents[child], self.settings.allowed[:, child], self.settings.required[:, child]
+        return [v for v in range(self.n) if v != child and (not required[v] if v in now else allowed[v])]
+
+    def best_move(self, step: int = 0) -> tuple[int, int, bool, float]:
+        """Parent and child of the change that gains most, whether it turns the arc round, and the gain.
+
+        Pairs that are to be left alone until after `step` are not changed.
+        """
+        self._refresh()
+        parent, child, turning, gain = self._best(self.toggle, self.arcs, self.until, step, self.settings.max_parents)
+        return int(parent), int(child), bool(turning), float(gain)
+
+    def change(self, parent: int, child: int, turn: bool) -> None:
+        """Add, remove or turn round an arc."""
+        self.arcs[parent, child] = not self.arcs[parent, child]
+        self.parents[child] ^= {parent}
+        if turn:
+            self.arcs[child, parent] = True
+            self.parents[parent] |= {child}
+        self._changed |= {child, parent} if turn else {child}
+
+
+def _climb(
+    scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings, rng: np.random.Generator
+) -> list[set[int]]:
+    """Climb, and go on from equivalent structures until none of those drawn leads higher."""
+    state = _State(scores, start, settings)
+    while True:
+        for _ in range(TURNS):
+            state.turn_covered(rng)
+        parent, child, turning, gain = state.best_move()
+        if gain <= 1e-9:
+            break
+        state.change(parent, child, turning)
+    best, top = _to_the_top(state)
+    failed = 0
+    while failed < settings.trials:
+        state.set(best)
+        for _ in range(int(rng.integers(1, state.n + 1))):
+            state.turn_covered(rng)
+        if state.best_move()[3] <= 1e-9:
+            best = [set(some) for some in state.parents]  # as good, and the next draw starts from here
+            failed += 1
+            continue
+        found, value = _to_the_top(state)
+        failed = 0 if value > top + 1e-9 else failed + 1
+        if value > top - 1e-9:
+            best, top = found, max(value, top)
+    return best
+
+
+def _to_the_top(state: _State) -> tuple[list[set[int]], float]:
+    """The best structure on the way up and on some steps across; changed pairs are left alone for a while."""
+    settings = state.settings
+    best, top = [set(some) for some in state.parents], state.value
+    since = step = 0
+    while since <= settings.patience:
+        parent, child, turning, gain = state.best_move(step)
+        if gain == -np.inf or (gain <= 1e-9 and not settings.tabu * settings.patience):
+            break
+        state.change(parent, child, turning)
+        step += 1
+        state.until[parent, child] = state.until[child, parent] = step + settings.tabu
+        if state.value > top + 1e-9:
+            best, top, since = [set(some) for some in state.parents], state.value, 0
+        else:
+            since += 1
+    state.until[:] = 0
+    return best, top
+
+
+def _as_array(parents: Sequence[set[int]]) -> Flags:
+    arcs = np.zeros((len(parents), len(parents)), bool)
+    for child, some in enumerate(parents):
+        for parent in some:
+            arcs[parent, child] = True
+    return arcs

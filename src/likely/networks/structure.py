@@ -1,0 +1,189 @@
+"""Learning the arcs of a network from data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likely.errors import LikelyWarning, UsageError, did_you_mean
+from likely.networks import fitting
+from likely.networks.graph import Graph, pairs_of
+from likely.networks.rows import Rows, Wanted, read_rows
+from likely.networks.scores import FamilyScores
+from likely.networks.search import SearchSettings, hill_climb, settle_directions
+from likely.networks.trees import k_dependence, spanning_tree
+from likely.schema import NUMBER
+
+if TYPE_CHECKING:
+    from likely.networks.network import Network
+
+METHODS = ("hill-climb", "chow-liu", "tan", "k-dependence", "naive-bayes")
+
+
+@dataclass(frozen=True)
+class StructureSettings:
+    """How the arcs of a network are learned.
+
+    Parameters
+    ----------
+    method : {"hill-climb", "chow-liu", "tan", "k-dependence", "naive-bayes"}
+        Hill climbing over all structures; the best tree (Chow and Liu); or a classifier: naive Bayes with a tree among the
+        columns (TAN), with at most `k` columns as parents of each (K-dependence), or without arcs among them.
+    target : str, optional
+        The class, for the classifiers.
+    score : {"qnml", "bdeu", "bic", "aic", "k2", "loglik"}
+        What hill climbing maximises: quotient normalised maximum likelihood, which has no prior to choose, or another; numeric
+        nodes are scored by BIC under "qnml", "bdeu" and "k2".
+    equivalent_sample_size : float
+        Total pseudocount of BDeu for each table.
+    required, forbidden : arcs
+        Arcs that must, or must not, be there; as text or pairs.
+    max_parents : int, optional
+        The most parents of a node.
+    k : int
+        The parents among the columns of a K-dependence classifier.
+    tabu, patience, climbs, seed : int
+        Steps for which a changed pair is left alone, steps without a gain before a climb ends, climbs, and the seed of the
+        draws among equivalent structures. Of equivalent structures one with a high K2 score is returned.
+    root : str, optional
+        Where a tree begins.
+    ignore : sequence of str
+        Columns that are left out.
+    kinds, values, smoothing
+        As for `Network`.
+    weights
+        As for `Network.fit`.
+
+    """
+
+    method: str = "hill-climb"
+    target: str | None = None
+    score: str = "qnml"
+    equivalent_sample_size: float = 1.0
+    required: Any = ()
+    forbidden: Any = ()
+    max_parents: int | None = None
+    k: int = 2
+    tabu: int = 10
+    patience: int = 15
+    climbs: int = 2
+    root: str | None = None
+    ignore: Sequence[str] = ()
+    kinds: Any = None
+    values: Any = None
+    smoothing: Any = "auto"
+    weights: Any = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            meant = did_you_mean(self.method, METHODS)
+            raise UsageError(f"method {self.method!r} is not known{meant}: choose from {', '.join(METHODS)}")
+        if (self.required or self.forbidden) and self.method != "hill-climb":
+            raise UsageError(f"method {self.method!r} takes no required or forbidden arcs: use 'hill-climb'")
+
+
+def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
+    """Learn the arcs of a network from any source, and fit it; `StructureSettings` has the settings."""
+    from likely.networks.network import Network
+
+    names = {each.name for each in fields(StructureSettings)}
+    settings = StructureSettings(**{name: value for name, value in given.items() if name in names})
+    reading = fitting.reading_of(missing, {name: value for name, value in given.items() if name not in names})
+    rows = _rows(data, settings, reading)
+    columns = [c.name for c in rows.columns]
+    if not rows.complete:
+        warnings.warn(
+            "cells are missing: arcs were learned from rows in which a node and its parents are known, parameters by EM",
+            LikelyWarning, stacklevel=3,
+        )  # fmt: skip
+    parents = _climbed(rows, settings) if settings.method == "hill-climb" else _without_search(rows, settings)
+    graph = Graph(tuple(columns), {columns[i]: tuple(columns[p] for p in sorted(some)) for i, some in enumerate(parents)})
+    made = Network(graph, values=settings.values, kinds=settings.kinds, smoothing=settings.smoothing)
+    return made.fit(rows, seed=settings.seed)
+
+
+def _rows(data: Any, settings: StructureSettings, reading: Any) -> Rows:
+    known = fitting.declared_columns(settings.values or {})
+    rows = read_rows(data, Wanted(None, known, (), settings.kinds, "error", settings.weights), reading)
+    dropped = [settings.ignore] if isinstance(settings.ignore, str) else list(settings.ignore)
+    kept = [i for i, c in enumerate(rows.columns) if c.name not in dropped]
+    if len(kept) < 2:
+        raise UsageError("a structure needs at least two columns")
+    columns = tuple(rows.columns[i] for i in kept)
+    numbers = rows.numbers[[rows.numeric[c.name] for c in columns if c.kind == NUMBER]]
+    rows = Rows(columns, np.ascontiguousarray(rows.codes[kept]), numbers, rows.weights)
+    fitting.refuse_constants(rows)
+    return rows
+
+
+def _search_settings(rows: Rows, given: StructureSettings) -> SearchSettings:
+    names = [c.name for c in rows.columns]
+    place = {name: i for i, name in enumerate(names)}
+    size = len(names)
+    allowed, must = ~np.eye(size, dtype=bool), np.zeros((size, size), bool)
+    numeric = np.array([c.kind == NUMBER for c in rows.columns])
+    allowed[np.ix_(numeric, ~numeric)] = False
+    everything = Graph(tuple(names), dict.fromkeys(names, ()))
+    for parent, child in _arcs(given.forbidden, everything):
+        allowed[place[parent], place[child]] = False
+    for parent, child in Graph.of(list(_arcs(given.required, everything)), names).arcs:
+        if not allowed[place[parent], place[child]]:
+            raise UsageError(f"the arc {parent!r} -> {child!r} is required, and forbidden or from a number to a category")
+        must[place[parent], place[child]] = True
+        allowed[place[child], place[parent]] = False
+    most = size if given.max_parents is None else int(given.max_parents)
+    if most < int(must.sum(0).max(initial=0)) or most < 0:
+        raise UsageError(f"max_parents={given.max_parents} is fewer than the arcs that are required")
+    return SearchSettings(
+        allowed, must, most, tabu=given.tabu, patience=given.patience, climbs=given.climbs, seed=given.seed
+    )
+
+
+def _arcs(given: Any, everything: Graph) -> list[tuple[str, str]]:
+    """Arcs as pairs; both directions of one pair may be forbidden, so that this is no graph."""
+    found = []
+    for parent, child in pairs_of(given):
+        if child is None or parent is None:
+            raise UsageError(f"{parent!r} is no arc: write 'A -> B'")
+        everything.check([parent, child])
+        found.append((parent, child))
+    return found
+
+
+def _climbed(rows: Rows, given: StructureSettings) -> Sequence[set[int]]:
+    settings = _search_settings(rows, given)
+    rows = rows.distinct()
+    start: list[set[int]] = [set(np.flatnonzero(settings.required[:, child]).tolist()) for child in range(len(rows.columns))]
+    best = hill_climb(FamilyScores(rows, given.score, given.equivalent_sample_size), start, settings)
+    if given.score in ("aic", "bic", "bdeu", "qnml"):
+        return settle_directions(FamilyScores(rows, "k2"), best, settings)
+    return best
+
+
+def _without_search(rows: Rows, given: StructureSettings) -> Sequence[set[int]]:
+    names = tuple(c.name for c in rows.columns)
+    everything = Graph(names, dict.fromkeys(names, ()))
+    start = None if given.root is None else names.index(everything.check(given.root)[0])
+    scores = FamilyScores(rows, "loglik" if given.method != "chow-liu" else "bic")
+    if given.method == "chow-liu":
+        return spanning_tree(scores, range(len(names)), [], start)
+    if given.target is None:
+        raise UsageError(f"method {given.method!r} needs the column of the class: pass target=")
+    goal = names.index(everything.check(given.target)[0])
+    if rows.columns[goal].kind == NUMBER:
+        remedy = f"bin it, or pass kinds={{{given.target!r}: 'categorical'}}"
+        raise UsageError(f"the target {given.target!r} holds numbers: {remedy}")
+    others = [v for v in range(len(names)) if v != goal]
+    if given.method == "naive-bayes":
+        return [set() if v == goal else {goal} for v in range(len(names))]
+    if given.method == "k-dependence":
+        if given.k < 0:
+            raise UsageError(f"k={given.k} is no number of parents")
+        return k_dependence(scores, goal, given.k)
+    tree = spanning_tree(scores, others, [goal], start)
+    return [set() if v == goal else {goal, *some} for v, some in enumerate(tree)]

@@ -1,0 +1,171 @@
+"""Bad input is refused with the node, the value and the remedy; no table larger than memory is made."""
+
+import numpy as np
+import pytest
+
+import likely
+from likely.errors import DataError, ResourceError, UsageError
+from networks_help import sprinkler
+
+DATA = {"A": ["x", "y", "x"], "B": ["u", "v", "v"]}
+
+
+@pytest.mark.parametrize("arcs", ["A -> B, B -> A", "A -> A", "A -> B, B -> C, C -> A, X -> A"])
+def test_a_cycle_is_named(arcs):
+    with pytest.raises(UsageError, match=r"cycle: .*A -> .*"):
+        likely.Network(arcs)
+
+
+@pytest.mark.parametrize("arcs", ["", "A ->", "-> B", [("A", "B", "C")], [3], []])
+def test_arcs_without_meaning_are_refused(arcs):
+    with pytest.raises((UsageError, TypeError)):
+        likely.Network(arcs)
+
+
+def test_unknown_nodes_are_named_with_what_may_have_been_meant():
+    net = likely.Network("Rain -> Wet").fit({"Rain": ["y", "n"], "Wet": ["y", "n"]})
+    for ask in (
+        lambda: net.query("rain"), lambda: net.query("Wet", {"Rian": "y"}), lambda: net.do(Rian="y"),
+        lambda: net.d_separated("Wet", "rain"), lambda: net.markov_blanket("Wett"), lambda: net.most_probable({}, ["Wett"]),
+        lambda: likely.Network("A -> B", hidden={"C": 2}), lambda: likely.Network("A -> B", values={"Q": [1, 2]}),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="not in the network"):
+            ask()
+    with pytest.raises(UsageError, match="did you mean 'Rain'"):
+        net.query("rain")
+
+
+def test_evidence_of_probability_zero_names_the_part_that_cannot_be():
+    net = sprinkler()
+    for _ in range(12):  # by elimination, and by the junction tree
+        with pytest.raises(DataError, match=r"probability zero.*'W'|'W'.*probability zero"):
+            net.query("C", {"S": "f", "R": "f", "W": "t"})
+    with pytest.raises(DataError, match="probability zero"):
+        net.sample(3, {"S": "f", "R": "f", "W": "t"})
+    with pytest.raises(DataError, match="probability zero"):
+        net.most_probable({"S": "f", "R": "f", "W": "t"})
+    assert net.log_evidence({"S": "f", "R": "f", "W": "t"}) == -np.inf
+
+
+def test_values_that_a_node_does_not_have_are_refused():
+    with pytest.raises(DataError, match=r"'W' has 'maybe'.*'f', 't'"):
+        sprinkler().query("C", {"W": "maybe"})
+    with pytest.raises(DataError, match="maybe"):
+        sprinkler().log_likelihood({n: ["maybe"] for n in "CSRW"})
+    with pytest.raises(DataError, match="likelihoods"):
+        sprinkler().query("C", {"W": {"t": 0, "f": 0}})
+    with pytest.raises(UsageError, match="dict of nodes"):
+        sprinkler().query("C", ["W"])
+
+
+def test_a_node_with_one_value_is_refused_with_a_remedy():
+    with pytest.raises(DataError, match=r"'B' has only one value, 'u'.*values="):
+        likely.Network("A -> B").fit({"A": ["x", "y"], "B": ["u", "u"]})
+    with pytest.raises(DataError, match="only one value"):
+        likely.Network.learn_structure({"A": ["x", "y"], "B": ["u", "u"]})
+    net = likely.Network("A -> B", values={"B": ["u", "v"]}).fit({"A": ["x", "y"], "B": ["u", "u"]})
+    assert 0 < net.query("B")["v"] < 0.5
+
+
+def test_a_hidden_node_needs_two_values():
+    with pytest.raises(UsageError, match="'H' has 1 value"):
+        likely.Network("H -> A", hidden={"H": 1})
+    with pytest.raises(UsageError, match="not understood"):
+        likely.Network("H -> A", hidden={"H": "two"})
+
+
+def test_a_node_without_a_column_is_named_with_the_remedy():
+    with pytest.raises(DataError, match=r"'H'.*hidden=\{'H'"):
+        likely.Network("H -> A, H -> B").fit(DATA)
+
+
+def test_a_hundred_parents_are_refused_before_any_table_is_made():
+    names = [f"p{i}" for i in range(100)]
+    net = likely.Network([(p, "child") for p in names])
+    data = {name: ["x", "y"] for name in (*names, "child")}
+    with pytest.raises(ResourceError, match=r"'child' given its 100 parents.*10\^30 cells.*fewer parents"):
+        net.fit(data)
+
+
+def test_inference_that_would_not_fit_into_memory_is_refused_and_can_be_sampled():
+    rng = np.random.default_rng(0)
+    rows, columns = 12, 12
+    name = lambda i, j: f"g{i}_{j}"  # noqa: E731
+    arcs = [(name(i, j), name(i + 1, j)) for i in range(rows - 1) for j in range(columns)]
+    arcs += [(name(i, j), name(i, j + 1)) for i in range(rows) for j in range(columns - 1)]
+    graph = likely.Network(arcs).graph
+    values = {n: list("abcdef") for n in graph.nodes}
+    tables = {n: rng.dirichlet(np.ones(6), size=(6,) * len(graph.parents[n]) or None) for n in graph.nodes}
+    grid = likely.Network.from_tables(graph, values, tables)
+    last = name(rows - 1, columns - 1)
+    with pytest.raises(ResourceError, match=r"table over \d+ nodes.*samples="):
+        grid.query(last)
+    assert sum(grid.query(last, samples=500).values()) == pytest.approx(1)
+
+
+def test_a_category_cannot_have_a_numeric_parent():
+    with pytest.raises(DataError, match="'B' holds categories and its parent 'A' numbers"):
+        likely.Network("A -> B").fit({"A": [0.5, 1.5, 2.25], "B": ["u", "v", "u"]})
+
+
+def test_what_is_not_fitted_says_so():
+    net = likely.Network("A -> B")
+    for ask in (lambda: net.query("A"), lambda: net.save("x.likely"), lambda: net.sample(2), lambda: net.update(DATA),
+                lambda: net.log_likelihood(DATA), lambda: net + net):  # fmt: skip
+        with pytest.raises(UsageError, match="fit"):
+            ask()
+    net.fit(DATA)
+    with pytest.raises(UsageError, match=r"net = net\.fit"):
+        net.query("A")
+
+
+def test_settings_without_meaning_are_refused():
+    net = likely.Network("A -> B")
+    for settings in ({"smoothing": -1}, {"smoothing": "much"}, {"smoothing": {"Q": 1}}):
+        with pytest.raises(UsageError):
+            net.fit(DATA, **settings)
+    for settings in ({"method": "magic"}, {"score": "magic"}, {"method": "tan"}, {"required": "A -> B", "forbidden": "A -> B"},
+                     {"required": "A -> Q"}, {"max_parents": -1}, {"equivalent_sample_size": 0}):  # fmt: skip
+        with pytest.raises(UsageError):
+            likely.Network.learn_structure(DATA, **settings)
+    with pytest.raises(DataError, match="no rows"):
+        net.fit({"A": [], "B": []})
+    with pytest.raises(DataError, match="weights"):
+        net.fit(DATA, weights=[1, -1, 1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "network n {", "variable a { type discrete [ 2 ] { x, y }; }", "probability ( a ) { table 1.0; }",
+        "variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { table 0.5; }",
+        "variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { table 0.9, 0.9; }",
+        "variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { table nan, 1.0; }",
+        "variable a { type discrete [ 2 ] { x, y }; } probability ( a | b ) { (x) 0.5, 0.5; }",
+        "variable a { type continuous; } probability ( a ) { table 1.0; }",
+    ],
+)  # fmt: skip
+def test_a_bad_bif_file_is_refused(text, tmp_path):
+    path = tmp_path / "n.bif"
+    path.write_text(text)
+    with pytest.raises(DataError):
+        likely.Network.from_bif(path)
+
+
+def test_a_file_that_is_not_there_is_a_data_error(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        likely.Network.from_bif(tmp_path / "none.bif")
+
+
+def test_structure_over_numbers_and_categories_never_points_from_a_number_to_a_category():
+    rng = np.random.default_rng(0)
+    k = rng.integers(0, 2, 500)
+    data = {"x": k + rng.normal(size=500) * 0.2, "k": np.where(k, "b", "a").tolist()}
+    for method in ("hill-climb", "chow-liu"):
+        assert likely.Network.learn_structure(data, method=method).arcs == [("k", "x")]
+
+
+def test_the_arcs_of_another_structure_cannot_be_added():
+    one = likely.Network("A -> B").fit(DATA)
+    with pytest.raises(DataError, match="different arcs"):
+        one + likely.Network("B -> A").fit(DATA)
