@@ -1,0 +1,41 @@
+"""Brain images: Gaussian naive Bayes over voxels, cross-validated by runs, and searchlight accuracy maps.
+
+Log-likelihoods of independent voxels add up, so the searchlight map needs no classifier per voxel: one tally of
+(n, mean, spread) per run and class, the log-likelihoods of every voxel, and their sums over neighbourhoods.
+
+It takes volumes that are already aligned, with a label and a run for each of them.
+
+Never: registration, smoothing, haemodynamic models, learning loops of its own.
+"""
+
+from likely.brain.classification import Classification, classify
+from likely.brain.cleaning import clean
+from likely.brain.dataset import Dataset
+from likely.brain.images import load, read_labels, save_map
+from likely.brain.maps import evidence_maps, mean_maps, weight_maps
+from likely.brain.neighbourhoods import Neighbourhoods
+from likely.brain.page import Report
+from likely.brain.permutations import PermutationTest
+from likely.brain.reporting import report, save
+from likely.brain.searchlight_map import SearchlightMap, searchlight, searchlight_pairs
+
+__all__ = [
+    "Classification",
+    "Dataset",
+    "Neighbourhoods",
+    "PermutationTest",
+    "Report",
+    "SearchlightMap",
+    "classify",
+    "clean",
+    "evidence_maps",
+    "load",
+    "mean_maps",
+    "read_labels",
+    "report",
+    "save",
+    "save_map",
+    "searchlight",
+    "searchlight_pairs",
+    "weight_maps",
+]
