@@ -1,37 +1,189 @@
-"""Bayesian learning by counting: a model is what it has counted; everything else is read off."""
+"""Bayesian learning by counting: a model is what it has counted; everything else is derived from that."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors see; at run time the same names are imported when first used
+    from likely import brain as brain
+    from likely import distributions as distributions
+    from likely import errors as errors
+    from likely.bayes import (
+        GridHypotheses as GridHypotheses,
+    )
+    from likely.bayes import (
+        Hypotheses as Hypotheses,
+    )
+    from likely.bayes import (
+        Posterior as Posterior,
+    )
+    from likely.bayes import (
+        SupervisedHypotheses as SupervisedHypotheses,
+    )
+    from likely.bayes import (
+        bayes_rule as bayes_rule,
+    )
+    from likely.bayes import (
+        conditional as conditional,
+    )
+    from likely.bayes import (
+        independent as independent,
+    )
+    from likely.bayes import (
+        odds as odds,
+    )
+    from likely.bayes import (
+        odds_ratio as odds_ratio,
+    )
+    from likely.bayes import (
+        product_rule as product_rule,
+    )
+    from likely.bayes import (
+        sum_rule as sum_rule,
+    )
+    from likely.bayes import (
+        total_probability as total_probability,
+    )
+    from likely.calibration import Calibration as Calibration
+    from likely.engines.inspection import inspect as inspect
+    from likely.estimate import Estimate as Estimate
+    from likely.estimate import estimate as estimate
+    from likely.estimators.hidden_markov import HiddenMarkov as HiddenMarkov
+    from likely.estimators.mixture import Mixture as Mixture
+    from likely.estimators.naive_bayes import NaiveBayes as NaiveBayes
+    from likely.estimators.network_classifier import NetworkClassifier as NetworkClassifier
+    from likely.estimators.text_naive_bayes import TextNaiveBayes as TextNaiveBayes
+    from likely.evaluation.comparison import compare as compare
+    from likely.evaluation.comparison import compare_baselines as compare_baselines
+    from likely.evaluation.comparison_table import Comparison as Comparison
+    from likely.evaluation.comparison_table import Difference as Difference
+    from likely.evaluation.cross_validation import evaluate as evaluate
+    from likely.evaluation.decision_figures import Curves as Curves
+    from likely.evaluation.decision_figures import DecisionFigures as DecisionFigures
+    from likely.evaluation.feature_importance import importance as importance
+    from likely.evaluation.learning_curve import LearningCurve as LearningCurve
+    from likely.evaluation.learning_curve import curve as curve
+    from likely.evaluation.metrics import Evaluation as Evaluation
+    from likely.evaluation.predictive_check import PredictiveCheck as PredictiveCheck
+    from likely.evaluation.predictive_check import predictive_check as predictive_check
+    from likely.families import (
+        Bernoulli as Bernoulli,
+    )
+    from likely.families import (
+        Binned as Binned,
+    )
+    from likely.families import (
+        Binomial as Binomial,
+    )
+    from likely.families import (
+        Categorical as Categorical,
+    )
+    from likely.families import (
+        Gaussian as Gaussian,
+    )
+    from likely.families import (
+        Joint as Joint,
+    )
+    from likely.families import (
+        Multinomial as Multinomial,
+    )
+    from likely.families import (
+        Poisson as Poisson,
+    )
+    from likely.families import (
+        Text as Text,
+    )
+    from likely.independence import IndependenceTest as IndependenceTest
+    from likely.independence import Simpson as Simpson
+    from likely.independence import independence_test as independence_test
+    from likely.independence import simpson as simpson
+    from likely.latent.clusters import Clusters as Clusters
+    from likely.latent.hidden_markov import sequences as sequences
+    from likely.latent.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
+    from likely.latent.mixtures import cluster as cluster
+    from likely.learn import learn as learn
+    from likely.load import load as load
+    from likely.model.evidence import ModelComparison as ModelComparison
+    from likely.model.evidence import compare_models as compare_models
+    from likely.model.ledger import Ledger as Ledger
+    from likely.model.model import Model as Model
+    from likely.model.parameters import ParameterCount as ParameterCount
+    from likely.networks.network import Network as Network
+    from likely.priors import (
+        ByClass as ByClass,
+    )
+    from likely.priors import (
+        Dirichlet as Dirichlet,
+    )
+    from likely.priors import (
+        MEstimate as MEstimate,
+    )
+    from likely.priors import (
+        NormalInverseGamma as NormalInverseGamma,
+    )
+    from likely.priors import (
+        Pseudocount as Pseudocount,
+    )
+    from likely.priors import (
+        Spread as Spread,
+    )
+    from likely.report import pictures as pictures
+    from likely.schema import Column as Column
+    from likely.schema import Schema as Schema
+    from likely.tally import Tally as Tally
+    from likely.teaching import lesson as lesson
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Nothing is imported before it is asked for: `import likely` costs a few milliseconds.
+# The module of each public name. Nothing is imported before it is used: `import likely` costs a few milliseconds.
 _HOMES = {
     "learn": "learn",
-    "load": "model",
-    "Model": "model",
-    "Ledger": "ledger",
-    "inspect": "learn",
-    "evaluate": "evaluate",
-    "Evaluation": "evaluate",
-    "cluster": "clustering",
-    "sequences": "sequences",
-    "curve": "curve",
-    "LearningCurve": "curve",
-    "compare": "compare",
-    "compare_rivals": "compare",
-    "Comparison": "comparison",
-    "importance": "importance",
+    "load": "load",
+    "Model": "model.model",
+    "Ledger": "model.ledger",
+    "ParameterCount": "model.parameters",
+    "Calibration": "calibration",
+    "inspect": "engines.inspection",
+    "evaluate": "evaluation.cross_validation",
+    "Evaluation": "evaluation.metrics",
+    "cluster": "latent.mixtures",
+    "Clusters": "latent.clusters",
+    "sequences": "latent.hidden_markov",
+    "HiddenMarkovModel": "latent.hidden_markov_model",
+    "curve": "evaluation.learning_curve",
+    "LearningCurve": "evaluation.learning_curve",
+    "compare": "evaluation.comparison",
+    "compare_baselines": "evaluation.comparison",
+    "compare_models": "model.evidence",
+    "ModelComparison": "model.evidence",
+    "Comparison": "evaluation.comparison_table",
+    "Curves": "evaluation.decision_figures",
+    "DecisionFigures": "evaluation.decision_figures",
+    "predictive_check": "evaluation.predictive_check",
+    "PredictiveCheck": "evaluation.predictive_check",
+    "Difference": "evaluation.comparison_table",
+    "importance": "evaluation.feature_importance",
     "estimate": "estimate",
+    "Estimate": "estimate",
     "Hypotheses": "bayes",
     "Posterior": "bayes",
     "bayes_rule": "bayes",
     "total_probability": "bayes",
     "independent": "bayes",
+    "SupervisedHypotheses": "bayes",
+    "GridHypotheses": "bayes",
+    "sum_rule": "bayes",
+    "product_rule": "bayes",
+    "conditional": "bayes",
+    "odds": "bayes",
+    "odds_ratio": "bayes",
+    "independence_test": "independence",
+    "IndependenceTest": "independence",
+    "simpson": "independence",
+    "Simpson": "independence",
     "Categorical": "families",
     "Binned": "families",
     "Bernoulli": "families",
@@ -41,39 +193,63 @@ _HOMES = {
     "Gaussian": "families",
     "Joint": "families",
     "Text": "families",
-    "Pseudocount": "prior",
-    "MEstimate": "prior",
-    "Dirichlet": "prior",
-    "NormalInverseGamma": "prior",
-    "Spread": "prior",
+    "Pseudocount": "priors",
+    "MEstimate": "priors",
+    "Dirichlet": "priors",
+    "NormalInverseGamma": "priors",
+    "Spread": "priors",
+    "ByClass": "priors",
     "Schema": "schema",
     "Column": "schema",
     "Tally": "tally",
-    "NaiveBayes": "estimators",
-    "TextNaiveBayes": "text_estimator",
-    "Mixture": "mixture",
-    "HiddenMarkov": "markov",
+    "NaiveBayes": "estimators.naive_bayes",
+    "TextNaiveBayes": "estimators.text_naive_bayes",
+    "Mixture": "estimators.mixture",
+    "HiddenMarkov": "estimators.hidden_markov",
+    "Network": "networks.network",
+    "NetworkClassifier": "estimators.network_classifier",
+}
+_MODULES = {
+    "brain": "brain",
+    "distributions": "distributions",
     "errors": "errors",
+    "lesson": "teaching.lesson",
+    "pictures": "report.pictures",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 class _Package(ModuleType):
-    """The package. A room called like a verb (`likely.learn`) must not push the verb aside when it is imported."""
+    """The package itself: importing a module named like a public function (`likely.learn`) must not replace the function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _HOMES and name != "errors"):
+        if not (isinstance(value, ModuleType) and name in _HOMES):
             super().__setattr__(name, value)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+def _room(path: str, name: str) -> ModuleType:
+    if not path.startswith("estimators"):
+        return importlib.import_module(f"likely.{path}")
+    from likely.errors import import_optional
+
+    room: ModuleType = import_optional(f"likely.{path}", f"likely.{name}", library="sklearn")
+    return room
+
+
+def _lookup(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(f"likely.{_MODULES[name]}")
+    elif name in _HOMES:
+        value = getattr(_room(_HOMES[name], name), name)
+    else:
         raise AttributeError(f"likely has no {name!r}")
-    home = importlib.import_module(f"likely.{_HOMES[name]}")
-    value = home if name == "errors" else getattr(home, name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # a misspelt name must fail in a type checker
+    __getattr__ = _lookup
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,7 @@
-"""One distribution alone: its parameters by maximum likelihood and with a prior, and how likely the values make them."""
+"""One distribution alone: maximum likelihood and MAP estimates, and the likelihood of values.
+
+Never: tables.
+"""
 
 from __future__ import annotations
 
@@ -10,81 +13,231 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.conjugate import ParameterPosterior
 from likely.errors import DataError, UsageError
-from likely.families import Bernoulli, Binomial, Categorical, Encoded, Gaussian, Multinomial, Poisson
+from likely.families import Encoded, Family, FittedBlock
 from likely.families import family as family_of
-from likely.families.base import Family
-from likely.families.forms import log_factorial
-from likely.prior import Prior, Pseudocount
-from likely.prior import prior as prior_of
+from likely.priors import Prior, Pseudocount
+from likely.priors import prior as prior_of
 from likely.schema import CATEGORY, NUMBER, Column, ordered
 from likely.sources import open_source
 
 Array = NDArray[np.float64]
-Shares = dict[Any, float]
+ParameterValues = dict[Any, float]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What values say of a distribution's parameters: alone (`ml`), and with the imagined ones added (`map`)."""
+    """Estimated parameters of one distribution; from `estimate`.
 
-    family: str
+    Attributes
+    ----------
+    family_made : Family
+        The family.
+    n : float
+        Number of values, or their total weight.
+    ml : dict
+        Maximum-likelihood estimates, by name.
+    map : dict
+        Maximum a posteriori estimates under the prior, by name.
+    """
+
+    family_made: Family
     n: float
-    ml: Shares
-    map: Shares
-    _log_likelihood: Callable[[Shares], float]
+    ml: ParameterValues
+    map: ParameterValues
+    _log_likelihood: Callable[[Mapping[Any, float]], float]
+    _posterior: Callable[[], ParameterPosterior]
+
+    @property
+    def family(self) -> str:
+        """The name of the family."""
+        return self.family_made.name
+
+    @property
+    def posterior(self) -> ParameterPosterior:
+        """The whole posterior of the parameters: mean, mode, intervals, densities, predictive distribution and draws.
+
+        A `Dirichlet(β)` prior gives Dirichlet(count + β), a pseudocount m gives Dirichlet(count + m), whose mean is the
+        smoothed estimate. Without a prior, counts have an improper prior and Gaussians the reference prior 1/σ².
+        """
+        return self._posterior()
+
+    def distribution(self, at: str = "map") -> Any:
+        """The fitted distribution of one value.
+
+        Parameters
+        ----------
+        at : "map", "ml" or "predictive", default="map"
+            Parameters: the MAP or maximum-likelihood estimates, or integrated out.
+
+        Returns
+        -------
+        distribution
+            With `.between(low, high)` and `.quantile(p)`.
+        """
+        if at == "predictive":
+            return self.posterior.predictive
+        if at not in ("ml", "map"):
+            raise UsageError(f"at={at!r} is not known: choose 'ml', 'map' or 'predictive'")
+        return self.family_made.distribution(self.ml if at == "ml" else self.map)
+
+    def probability(self, low: float = -math.inf, high: float = math.inf, at: str = "map") -> float:
+        """P(low < X < high) of the fitted distribution.
+
+        Parameters
+        ----------
+        low : float
+            Lower end; minus infinity by default.
+        high : float
+            Upper end; infinity by default.
+        at : "map", "ml" or "predictive", default="map"
+            Parameters: the MAP or maximum-likelihood estimates, or integrated out.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
+        return float(self.distribution(at).between(low, high))
+
+    def quantile(self, p: float, at: str = "map") -> float:
+        """Quantile of the fitted distribution.
+
+        Parameters
+        ----------
+        p : float
+            Probability, 0 to 1.
+        at : "map", "ml" or "predictive", default="map"
+            Parameters: the MAP or maximum-likelihood estimates, or integrated out.
+
+        Returns
+        -------
+        float
+            The p-quantile.
+        """
+        return float(self.distribution(at).quantile(p))
 
     @property
     def log_likelihood(self) -> float:
-        """log P(values | parameters) at its maximum."""
+        """log P(values | parameters) at the maximum likelihood estimate."""
         return self._log_likelihood(self.ml)
 
     def log_likelihood_of(self, **parameters: float) -> float:
-        """log P(values | parameters) for parameters of one's own; those not named stay at their maximum."""
+        """Log-likelihood of the values at other parameters.
+
+        Parameters
+        ----------
+        **parameters
+            Parameters by name; those not named stay at their maximum-likelihood estimates.
+
+        Returns
+        -------
+        float
+            log P(values | parameters).
+        """
         return self._log_likelihood(self.ml | parameters)
 
     def curve(self, parameter: Any = None, points: int = 101) -> list[tuple[float, float]]:
-        """The log likelihood along one parameter, the others at their maximum (shares keep their proportions)."""
+        """Log-likelihood along one parameter, the others at their maximum (probabilities keep their proportions).
+
+        Parameters
+        ----------
+        parameter : object or None, default=None
+            Name of the parameter; the first one by default.
+        points : int, default=101
+            Number of points.
+
+        Returns
+        -------
+        list of (float, float)
+            Parameter and log-likelihood.
+        """
         name = next(iter(self.ml)) if parameter is None else parameter
         if name not in self.ml:
             raise UsageError(f"there is no parameter {name!r}: choose one of {list(self.ml)}")
         return [(x, self._log_likelihood(self._moved(name, x))) for x in _grid(self, name, points)]
 
-    def _moved(self, name: Any, value: float) -> Shares:
-        if self.family not in ("categorical", "multinomial"):
+    def _moved(self, name: Any, value: float) -> ParameterValues:
+        if not self.family_made.sums_to_one:
             return self.ml | {name: value}
         rest = 1.0 - self.ml[name]
         scale = (1.0 - value) / rest if rest else 0.0
         return {k: value if k == name else p * scale for k, p in self.ml.items()}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as plain data."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """The estimate as plain data, with posterior and predictive distribution.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the credible intervals.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         return {
             "family": self.family,
             "n": self.n,
             "ml": {str(k): v for k, v in self.ml.items()},
             "map": {str(k): v for k, v in self.map.items()},
             "log_likelihood": self.log_likelihood,
-        }
+        } | self._posterior_dict(level)
+
+    def _posterior_dict(self, level: float) -> dict[str, Any]:
+        """The posterior and the predictive distribution; nothing where the prior leaves the posterior improper."""
+        try:
+            posterior = self.posterior
+            found = posterior.to_dict(level)
+        except UsageError as error:
+            return {"posterior": None, "no_posterior": str(error)}
+        return {"posterior": found, "predictive": _as_dict(posterior.predictive)}
 
     def __str__(self) -> str:
         width = max(len(str(k)) for k in self.ml)
-        lines = [
-            f"{self.family}, n = {self.n:g}, log likelihood {self.log_likelihood:.6f}",
-            f"{'':{width}}  {'ML':>12}  {'MAP':>12}",
-        ]
-        lines += [f"{k!s:{width}}  {v:12.6f}  {self.map[k]:12.6f}" for k, v in self.ml.items()]
-        return "\n".join(lines)
+        head = f"{self.family}, n = {self.n:g}, log likelihood {self.log_likelihood:.6f}"
+        lines = [head, f"{'':{width}}  {'ML':>12}  {'MAP':>12}"]
+        body = [f"{k!s:{width}}  {v:12.6f}  {self.map[k]:12.6f}" for k, v in self.ml.items()]
+        try:
+            mean, interval = self.posterior.mean, self.posterior.interval()
+        except UsageError:
+            return "\n".join([*lines, *body])
+        lines[1] += f"  {'mean':>12}  {'95 % interval':>23}"
+        between = [(mean.get(k), interval.get(k)) for k in self.ml]
+        more = ["" if m is None or i is None else f"  {m:12.6f}  {i[0]:10.6g} … {i[1]:10.6g}" for m, i in between]
+        return "\n".join([*lines, *(line + rest for line, rest in zip(body, more, strict=True))])
+
+
+def _as_dict(distribution: Any) -> dict[str, Any]:
+    """A distribution as plain data: its name and parameters."""
+    given = {name: dict(v) if isinstance(v, Mapping) else v for name, v in vars(distribution).items()}
+    return {"distribution": type(distribution).__name__} | given
 
 
 def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weights: Any = None) -> Estimate:
-    """The parameters of one distribution from its values; `family` and `prior` as in `learn`.
+    """Estimate the parameters of one distribution from its values.
 
-    Binomial takes pairs (k, n), multinomial a table of counts (or one row of it), all others plain values. An outcome that
-    the prior names is estimated even if no value shows it.
+    Parameters
+    ----------
+    values : sequence, array or dict of columns
+        The values; pairs (k, n) for a binomial, a table of counts (or one row of it) for a multinomial, one column of yes/no
+        values or several independent ones (a multivariate Bernoulli variable) for a Bernoulli family.
+    family : name or family, default="categorical"
+        The family, as for `learn`. `Gaussian(unbiased=True)` divides by n − 1.
+    prior : float or prior, default=0.0
+        Pseudocount or prior of the MAP estimate. An outcome that it names is estimated even if no value shows it.
+    weights : array or None, default=None
+        Weight of each value.
+
+    Returns
+    -------
+    Estimate
+        Maximum-likelihood and MAP estimates, posterior and predictive distribution.
     """
-    chosen, imagined = family_of(family), prior_of(prior)
-    rows, columns = _encoded(values, chosen, imagined.named)
+    chosen, chosen_prior = family_of(family), prior_of(prior)
+    rows, columns = _encoded(values, chosen, chosen_prior.named)
     count = len(rows.numbers)
     w = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
     if not count or w.shape != (count,) or not (w >= 0).all() or w.sum() == 0:
@@ -95,18 +248,61 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
         bad = chosen.check(column.name, rows.numbers[:, j]) if rows.numbers.shape[1] > j else None
         if bad:
             raise DataError(f"which {bad[1]}", column=column.name, value=rows.numbers[bad[0], j].item(), row=bad[0] + 1)
-    (statistic,) = chosen.count(rows, np.zeros(count, np.int64), w, 1)
-    blocks = [tuple(columns)]
+    statistics = chosen.count(rows, np.zeros(count, np.int64), w, 1)
+    counted = _Counted(chosen, _blocks(columns, len(statistics)), statistics, rows.numbers, w)
+    at_most, with_prior = counted.parameters(Pseudocount(0.0)), counted.parameters(chosen_prior)
+    return Estimate(
+        chosen, float(w.sum()), at_most, with_prior, counted.log_likelihood(), lambda: counted.posterior(chosen_prior.averaged)
+    )
 
-    def parameters(with_prior: Prior) -> Shares:
-        return _named(chosen, chosen.derive(blocks, [statistic], [with_prior], ["values"])[0].rows)
 
-    log_likelihood = _log_likelihood(chosen, statistic.arrays(), columns, rows.numbers, w)
-    return Estimate(chosen.name, float(w.sum()), parameters(Pseudocount(0.0)), parameters(imagined), log_likelihood)
+def _blocks(columns: Sequence[Column], number: int) -> list[tuple[Column, ...]]:
+    return [tuple(columns)] if number == 1 else [(column,) for column in columns]
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What was counted of the values: one block of columns, or several independent columns of one family."""
+
+    family: Family
+    blocks: list[tuple[Column, ...]]
+    statistics: list[Any]
+    numbers: Array
+    weights: Array
+
+    def _named(self, by_block: list[ParameterValues]) -> ParameterValues:
+        """One block keeps the names of its parameters; of several, each has one parameter, named like its column."""
+        if len(by_block) == 1:
+            return by_block[0]
+        return {columns[0].name: next(iter(own.values())) for columns, own in zip(self.blocks, by_block, strict=True)}
+
+    def parameters(self, prior: Prior) -> ParameterValues:
+        derived = self.family.derive(self.blocks, self.statistics, [prior] * len(self.blocks), ["values"])
+        return self._named([self.family.named_parameters(each.rows) for each in derived])
+
+    def posterior(self, prior: Prior) -> ParameterPosterior:
+        derived = self.family.derive(self.blocks, self.statistics, [prior] * len(self.blocks), ["values"])
+        whole = np.array([self.weights.sum()])
+        parts = [
+            self.family.parameter_posteriors(FittedBlock(columns, statistic, prior, own, whole))[0]
+            for columns, statistic, own in zip(self.blocks, self.statistics, derived, strict=True)
+        ]
+        names = [columns[0].name for columns in self.blocks]
+        return parts[0] if len(parts) == 1 else self.family.together(names, parts)
+
+    def log_likelihood(self) -> Callable[[Mapping[Any, float]], float]:
+        several = len(self.blocks) > 1
+        parts = []
+        for j, (columns, statistic) in enumerate(zip(self.blocks, self.statistics, strict=True)):
+            numbers = self.numbers[:, j : j + 1] if several else self.numbers
+            parts.append((columns[0].name, self.family.log_likelihood(statistic.arrays(), columns, numbers, self.weights)))
+        if not several:
+            return parts[0][1]
+        return lambda p: math.fsum(of({"p": p[name]}) for name, of in parts)
 
 
 def _coded(values: Any, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
-    """Values of a categorical distribution, with room for the outcomes that the prior names."""
+    """Codes of categorical values, with the outcomes that the prior names."""
     coded = next(iter(open_source({"value": list(values)}).batches())).coded("value")
     column = Column("value", CATEGORY, ordered(coded.values)).union(Column("value", CATEGORY, ordered(named)))
     place = np.array([*(column.code[column.canonical(v)] for v in coded.values), -1])
@@ -116,81 +312,26 @@ def _coded(values: Any, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
 
 
 def _encoded(values: Any, chosen: Family, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
-    """The values as the family counts them."""
+    """The values in the form that the family counts."""
     none = np.zeros(0, np.int64)
-    if isinstance(chosen, Categorical):
+    if chosen.column_kind == CATEGORY:
         return _coded(values, named)
     if isinstance(values, Mapping):
         names, table = [str(name) for name in values], np.column_stack([np.atleast_1d(v) for v in values.values()])
     else:
         table = np.asarray(values, dtype=np.float64)
-        table = table[:, None] if table.ndim == 1 and not isinstance(chosen, Multinomial) else np.atleast_2d(table)
-        names = ["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]
-    if isinstance(chosen, Multinomial) and isinstance(values, Mapping):  # a column that was never counted holds zeros
-        new = [str(name) for name in named if str(name) not in names]
-        names, table = [*names, *new], np.column_stack([table, np.zeros((len(table), len(new)))])
-    if isinstance(chosen, Binomial) and isinstance(chosen.trials, str):
-        names = ["k", "n"]
-    if chosen.single and table.shape[1] != 1:
-        raise UsageError(f"the family {chosen.name} takes one column of values: estimate each column on its own")
+        table = table[:, None] if table.ndim == 1 and not chosen.a_vector_is_a_row else np.atleast_2d(table)
+        names, named = (["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]), ()
+    names, table = chosen.value_columns(names, table, named)
     table = np.ascontiguousarray(table, dtype=np.float64)
     return Encoded(np.zeros((len(table), 0), np.int32), none, none, table), [Column(name, NUMBER) for name in names]
 
 
-def _named(chosen: Family, rows: Sequence[Mapping[str, Any]]) -> Shares:
-    if isinstance(chosen, Gaussian):
-        return {"mean": rows[0]["mean"], "variance": rows[0]["deviation"] ** 2}
-    if isinstance(chosen, Poisson):
-        return {"rate": rows[0]["rate"]}
-    if isinstance(chosen, Bernoulli):
-        return {"p": next(row["probability"] for row in rows if row["value"] is True)}
-    if isinstance(chosen, Binomial):
-        return {"p": rows[0]["probability"]}
-    key = "value" if isinstance(chosen, Categorical) else "column"
-    return {row[key]: row["probability"] for row in rows}
-
-
-def _log_likelihood(
-    chosen: Family, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, w: Array
-) -> Callable[[Shares], float]:
-    """log P(values | parameters) as a function of the parameters, from what was counted."""
-    if isinstance(chosen, Gaussian):
-        n, mean, spread = (float(counted[part][0]) for part in ("n", "mean", "spread"))
-        return lambda p: (
-            -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
-        )
-    seen = counted["seen"][0]
-    if isinstance(chosen, Poisson):
-        constant = float(w @ log_factorial(numbers[:, 0]))
-        return lambda p: _times(seen[1], p["rate"]) - seen[0] * p["rate"] - constant
-    if isinstance(chosen, (Bernoulli, Binomial)):
-        ways = 0.0
-        if isinstance(chosen, Binomial):
-            pair = chosen.pair(numbers)
-            ways = float(
-                w @ (log_factorial(pair[:, 1]) - log_factorial(pair[:, 0]) - log_factorial(pair[:, 1] - pair[:, 0]))
-            )
-        return lambda p: _times(seen[0], 1 - p["p"]) + _times(seen[1], p["p"]) + ways
-    if isinstance(chosen, Categorical):  # values one after the other: one order, so no coefficient
-        return lambda p: math.fsum(_times(seen[i], p[key]) for i, key in enumerate(columns[0].values))
-    ways = float(w @ (log_factorial(numbers.sum(1)) - log_factorial(numbers).sum(1)))
-    return lambda p: ways + math.fsum(_times(seen[i], p[c.name]) for i, c in enumerate(columns))
-
-
-def _times(count: float, probability: float) -> float:
-    """count · log probability, where nothing seen costs nothing."""
-    if count == 0:
-        return 0.0
-    return float(count) * math.log(probability) if probability > 0 else -math.inf
-
-
 def _grid(found: Estimate, name: Any, points: int) -> list[float]:
-    """Where the curve is drawn: all of (0, 1) for a share, around the maximum for the rest."""
+    """Values of a parameter at which the likelihood curve is computed."""
     if points < 2:
         raise UsageError(f"points={points}: at least two are needed")
-    top = found.ml[name]
-    if found.family in ("gaussian", "poisson"):
-        wide = 4 * math.sqrt((found.ml.get("variance", top) or 1.0) / found.n)
-        low, high = (top - wide, top + wide) if name == "mean" else (top / 10 + 1e-12, 3 * top + 1e-12)
-        return [low + (high - low) * i / (points - 1) for i in range(points)]
-    return [(i + 0.5) / points for i in range(points)]
+    low, high = found.family_made.parameter_range(name, found.ml, found.n)
+    if (low, high) == (0.0, 1.0):  # at probabilities 0 and 1 the likelihood is zero
+        return [(i + 0.5) / points for i in range(points)]
+    return [low + (high - low) * i / (points - 1) for i in range(points)]

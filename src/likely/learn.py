@@ -1,4 +1,7 @@
-"""The one loop from rows to a model: look at the columns, choose their families, count."""
+"""From a source to a model: plan the columns, count, derive, calibrate.
+
+Never: rows, SQL.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from likely.belief import with_taken
 from likely.calibration import DEPENDENCE
-from likely.em import MAX_ITER, Rows, warn_if_stopped, weights_of
 from likely.engines import Plan, tally_source
 from likely.engines.memory import MOST_VALUES
+from likely.engines.planning import AUTO, plan_for
+from likely.engines.row_weights import WEIGHT_COLUMN
 from likely.engines.targets import opened
-from likely.engines.weights import WEIGHT_COLUMN
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.filling import filled, has_gaps, say_what_was_filled
-from likely.model import Model, with_room
-from likely.partly import MORE_ROUNDS, TOL, Choice, partly
-from likely.planning import AUTO, derived, plan_for, used_as
-from likely.prior import Priors, priors, textbook
-from likely.schema import CATEGORY, NUMBER, Column, in_words, look_alikes, ordered, say_alike
+from likely.latent.em import MAX_ITER, StreamedRows, warn_if_stopped, weights_of
+from likely.latent.missing_cells import filled, has_gaps, warn_of_filled
+from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
+from likely.model.model import Model
+from likely.model.parameters import with_taken
+from likely.model.relearning import with_room
+from likely.model.selection import select as select_columns
+from likely.model.selection import without_idle_parts
+from likely.priors import Priors, priors, textbook
+from likely.schema import Column, in_words
 from likely.schema import plain as plainly
-from likely.selecting import select as select_columns
-from likely.selecting import without_idle_parts
-from likely.sources import Batch, Frame, Gaps, Reading, Source, for_target, missing_of, open_source, require_rows
-from likely.sources.dateparts import with_parts
-from likely.sources.gaps import doubt, doubtful, taken_by_column
+from likely.sources import (
+    Batch,
+    ReadOptions,
+    Source,
+    missing_of,
+    require_rows,
+)
+from likely.sources.date_parts import with_parts
+from likely.sources.missing_tokens import token_warnings
 from likely.tally import Tally
 
-# Where labels are plenty, rows without one are not worth the time: they are tried from so large a part of the rows on.
-FEW = 0.5
-MOST_CELLS = 50_000_000
+# Semi-supervised learning is tried if there are more unlabelled rows than this multiple of the labelled ones.
+MIN_UNLABELLED_RATIO = 0.5
+MOST_CELLS = 50_000_000  # rows × columns that are kept in memory for EM; larger tables are read in every round
 
 
 def learn(
@@ -47,113 +57,201 @@ def learn(
     max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
     **how: Any,
 ) -> Model:  # fmt: skip
-    """Count a table into a model of one of its columns.
+    """Learn a model of one column of a table from all others.
 
-    `target` names a column or is an array of labels; numbers are cut into `target_bins`, so many quantiles or given edges.
-    `families` maps a column (or several) to its family, or is one for all; the rest is chosen, see `model.schema`. Weekday,
-    month and hour of dates are used where they tell the class something, or as `date_parts` names them. `plain` is the
-    textbook's model, `average` averages it over all choices of columns, `select` keeps the best. `unlabelled` rows are
-    shared out if it helps, by EM: for `max_iter` rounds at most, and until its maximum is `tol` nats away. A default model
-    holds up to 40,000 rows to be calibrated on; `keep_rows=False` is the same without them. `how` a file is read:
-    `encoding`, `decimal`, `thousands`, `dates` and more, see docs/data.md.
+    The default model is a naive Bayes classifier with discriminative weights: each column has a weight fitted by
+    leave-one-out, and interactions are added where they help. `plain=True` is the textbook's model.
+
+    Parameters
+    ----------
+    data : path, glob, frame, dict of columns, DuckDB relation or folder of texts
+        The table: .csv, .tsv, .parquet, .json, .jsonl, .arrow, .duckdb, .sqlite, .xlsx, .ods, also compressed; a pandas,
+        polars or pyarrow frame; a NumPy array; a folder with one folder of text files a class.
+    target : str, int, array or None, default=None
+        The column to predict, or one label a row. A folder of texts brings its own.
+    target_bins : int, sequence of float, "none" or None, default=None
+        Cut a numeric target into so many bins of about equally many rows, or at these edges; "none": a class a number.
+    families : name, family, dict of them or None, default=None
+        Families of the columns: one for all, or a dict from columns (or tuples of columns) to families, in which "*" stands
+        for every column not named. Names are "categorical", "binned", "gaussian", "poisson", "bernoulli", "binomial:n",
+        "multinomial", "joint" and "text"; "gaussian:class" names a setting as well. The rest is chosen from the data: see
+        `model.schema`.
+    joint : sequence of tuples of columns, default=()
+        Columns that are modelled together, each tuple as one block.
+    date_parts : "auto", "none" or sequence of str, default="auto"
+        Weekday, month and hour of dates as columns: those informative about the class, none, or those named.
+    smoothing : "auto", float, prior or dict of them, default="auto"
+        Pseudocount for each value (0 is maximum likelihood, 1 Laplace), a prior, or a dict from columns to them with "*" for
+        the rest. "auto" chooses it for each column by leave-one-out (1 in a plain model). A number makes the model plain.
+    class_prior : dict, float, prior or None, default=None
+        Class probabilities, or a pseudocount for each class; None counts them.
+    weights : str, array or None, default=None
+        Row weights: a column, or one number a row.
+    ignore : sequence of str, default=()
+        Columns to leave out.
+    missing : sequence of str or None, default=None
+        Texts that stand for a missing cell, instead of the usual ones.
+    classes : sequence, default=()
+        Labels that exist even if no row has them.
+    plain : bool, default=False
+        Whether to learn the textbook's model: categories as counts, numbers Gaussian, pseudocount 1, no weights, no
+        interactions, no calibration.
+    dependence : "auto", "pairs", "none", "tree" or "one-dependence", default="auto"
+        Which interactions between columns the calibration may add.
+    average : bool, default=False
+        Whether to average the plain model over all choices of which columns depend on the class.
+    select : bool, int or str, default=False
+        Whether to keep only some columns of the plain model, by forward selection on the leave-one-out log loss: True or
+        "forward" as many as help, or so many at most.
+    engine : "auto" or "memory", default="auto"
+        Where the rows are counted.
+    unlabelled : "auto", "ignore", "error" or float, default="auto"
+        What to do with rows without a label: use them by EM if that helps on held-out labels, leave them out, refuse them,
+        or count each with this weight (0 to 1).
+    max_iter : int, default=1000
+        Maximum number of EM iterations.
+    tol : float, default=0.1
+        EM stops when the maximum of the penalised log-likelihood is estimated to be at most `tol` nats away, in all.
+    keep_rows : bool, default=True
+        Whether the model keeps a sample of up to 40,000 rows, from which it can be calibrated again.
+    progress : callable or None, default=None
+        Called with the number of rows after each batch.
+    **how
+        How a file is read: `encoding`, `decimal`, `thousands`, `dates`, `header`, `table`, `sheet`, `on_bad_rows`,
+        `max_unpacked`, `memory_limit`; see the page "How data is read".
+
+    Returns
+    -------
+    Model
+        The model.
+
+    Examples
+    --------
+    >>> import likely
+    >>> rows = {"sky": ["clear", "clear", "grey", "grey"], "play": ["yes", "yes", "no", "yes"]}
+    >>> model = likely.learn(rows, "play", plain=True)
+    >>> model.predict([{"sky": "clear"}]).tolist()
+    ['yes']
     """
     _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = Reading.of(missing, how)
+    reading = ReadOptions.of(missing, how)
     table = opened(data, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(table, families, joint, ignore, plain, target_bins is None, date_parts)
-    counted = Counted(with_parts(table.source, plan.parts), plan, unlabelled, (max_iter, tol))
+    plan = plan_for(
+        table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
+    )
+    counted = CountedSource(with_parts(table.source, plan.parts), plan, Unlabelled(unlabelled, max_iter, tol))
     tally = without_idle_parts(tally_source(counted.batches(), plan, progress))
-    tally = with_taken(tally, gaps := missing_of(table.source))
+    tally = with_taken(tally, tokens := missing_of(table.source))
     require_rows(counted.rows, table.source.label)
-    known = table.known | {"average": bool(average), "dependence": dependence, **gaps.remembered()}
-    model = _modelled(counted, tally, reading, (smoothing, class_prior, classes), known, select)
+    fields = table.known | {"average": bool(average), "dependence": dependence, **tokens.stored()}
+    settings = ModelSettings(smoothing, class_prior, tuple(plainly(label) for label in classes), select)
+    model = _fitted(counted, tally, reading, settings, fields)
     return model if keep_rows else model.without_rows()
 
 
-def _modelled(
-    counted: Counted,
-    tally: Tally,
-    reading: Reading,
-    given: tuple[Any, Any, Sequence[Any]],
-    known: dict[str, Any],
-    select: bool | int | str,
+@dataclass(frozen=True)
+class Unlabelled:
+    """What to do with rows without a label, and when EM stops."""
+
+    mode: str | float
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+
+    @property
+    def weight(self) -> float | None:
+        """Weight of each unlabelled row; None if it is chosen on held-out labels."""
+        return None if self.mode == "auto" else float(self.mode)
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Priors, declared classes and feature selection as requested by the caller."""
+
+    smoothing: Any
+    class_prior: Any
+    classes: tuple[Any, ...]
+    select: bool | int | str
+
+    def priors(self, tally: Tally) -> Priors:
+        """The priors for the classes and columns of a tally."""
+        return priors(self.smoothing, self.class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
+
+
+def _fitted(
+    counted: CountedSource, tally: Tally, reading: ReadOptions, settings: ModelSettings, fields: dict[str, Any]
 ) -> Model:
-    """The model of what was counted, under the priors that were given; what happened on the way is said."""
-    smoothing, class_prior, classes = given
-    tally = declare(tally, [plainly(label) for label in classes])
-    known["declared"] = tuple(tally.schema.target.canonical(plainly(label)) for label in classes)
-    prior = priors(smoothing, class_prior, tally.schema.classes, tally.sample is None, tally.blocks)
-    helped = by_shares(counted, tally, prior)
-    say_what_happened(counted, tally.schema.target, reading, helped)
-    for said in _doubts([tally.schema.target, *tally.schema.columns], counted.rows):
-        warnings.warn(said, LikelyWarning, stacklevel=3)
-    say_many_values(tally)
-    if helped:
-        warn_if_stopped(helped.converged, helped.rounds, MORE_ROUNDS, stacklevel=4)
-        known["weights"] = None if known["weights"] == WEIGHT_COLUMN else known["weights"]
-        return replace(helped.model, tally=with_taken(helped.model.tally, missing_of(counted.source)), **known)
+    """The model of a tally: semi-supervised if that helps, missing cells imputed by EM, then calibrated; with warnings."""
+    tally = declare(tally, settings.classes)
+    fields["declared"] = tuple(tally.schema.target.canonical(label) for label in settings.classes)
+    prior = settings.priors(tally)
+    semi_supervised = _semi_supervised(counted, tally, prior)
+    _warn_of_skipped_rows(counted, tally.schema.target, reading, semi_supervised)
+    for message in token_warnings([tally.schema.target, *tally.schema.columns], counted.rows):
+        warnings.warn(message, LikelyWarning, stacklevel=3)
+    _warn_of_many_values(tally)
+    if semi_supervised:
+        warn_if_stopped(semi_supervised.converged, semi_supervised.rounds, MORE_ROUNDS, stacklevel=4)
+        fields["weights"] = None if fields["weights"] == WEIGHT_COLUMN else fields["weights"]
+        fitted = semi_supervised.model
+        return replace(fitted, tally=with_taken(fitted.tally, missing_of(counted.source)), **fields)
     if has_gaps(tally):
-        _, batches, parts = _again(counted, tally)
-        before, tally = tally, filled(tally, prior, parts, batches)
-        say_what_was_filled(before, tally)
-    finished = _finished(Model(with_room(tally, prior), prior, **known), counted.source, counted.plan, select)
+        again = _RowsForEM(counted, tally)
+        before, tally = tally, filled(tally, prior, again.parts, again.batches)
+        warn_of_filled(before, tally)
+    finished = _calibrated(Model(with_room(tally, prior), prior, **fields), counted.source, counted.plan, settings.select)
     reading.check_memory()
     return finished
 
 
-def _doubts(columns: Sequence[Column], rows: int) -> Iterator[str]:
-    """Columns in which a text was taken for missing while another like it is a value, or whose values differ by case alone."""
-    for column in columns:
-        pair = doubtful(dict(column.taken), column.values, rows)
-        if pair:
-            yield doubt(column.name, *pair, dict(column.taken)[pair[0]], rows)
-        if alike := look_alikes(column.values):
-            yield say_alike(column.name, alike)
-
-
 def check_unlabelled(given: str | float) -> None:
-    """What happens to rows without a label: a word that is known, or the weight of each."""
+    """Raise UsageError unless `unlabelled` is a known word or a weight from 0 to 1."""
     if isinstance(given, str):
         _one_of(unlabelled=(given, ("auto", "ignore", "error")))
     elif isinstance(given, bool) or not 0 <= given <= 1:
-        raise UsageError(f"unlabelled={given!r} is no weight of a row without a label: pass a number from 0 to 1")
+        raise UsageError(f"unlabelled={given!r} is not a weight of unlabelled rows: pass a number from 0 to 1")
 
 
-def by_shares(counted: Counted, tally: Tally, prior: Priors) -> Choice | None:
-    """The model of all rows, those without a label by their shares; None where that does not help, or is not tried."""
-    if not counted.without_label or counted.unlabelled in ("ignore", "error"):
+def _semi_supervised(counted: CountedSource, tally: Tally, prior: Priors) -> SemiSupervisedFit | None:
+    """Semi-supervised fit of all rows, the unlabelled ones by EM; None if it does not help, or is not tried."""
+    unlabelled = counted.unlabelled
+    if not counted.without_label or unlabelled.mode in ("ignore", "error"):
         return None
-    few = tally.rows * FEW < counted.without_label and counted.rows * len(counted.plan.columns) <= MOST_CELLS
-    if len(tally.schema.classes) < 2 or (counted.unlabelled == "auto" and not few):
+    many = counted.without_label > tally.rows * MIN_UNLABELLED_RATIO
+    affordable = counted.rows * len(counted.plan.columns) <= MOST_CELLS
+    if len(tally.schema.classes) < 2 or (unlabelled.mode == "auto" and not (many and affordable)):
         return None
-    plan, batches, parts = _again(counted, tally)
-    made = partly(parts, batches, plan, tally.schema.classes, prior, weights_of(plan))
-    found = made.learned(None if counted.unlabelled == "auto" else float(counted.unlabelled), *counted.until)
+    again = _RowsForEM(counted, tally)
+    made = partly_labelled(
+        again.plan, tally.schema.classes, prior, parts=again.parts, batches=again.batches, weights=weights_of(again.plan)
+    )
+    found = made.fit(unlabelled.weight, unlabelled.max_iter, unlabelled.tol)
     return found if found.unlabelled else None
 
 
-def _again(counted: Counted, tally: Tally) -> tuple[Plan, Callable[[], Iterator[Batch]], Callable[[Any], Any]]:
-    """The rows once more, as EM reads them: the plan of the columns that are left, the batches and the labelled parts."""
-    known = {column.name for column in tally.schema.columns}  # some may have turned out to be names
-    columns = tuple(c for c in counted.plan.columns if c.name in known)
-    plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
-    classes, weights = tally.schema.classes, weights_of(plan)
+class _RowsForEM:
+    """The rows of a source, read again for EM with the columns that are kept in the tally."""
 
-    def batches() -> Iterator[Batch]:
-        return counted.source.batches(plan.kinds())
+    def __init__(self, counted: CountedSource, tally: Tally) -> None:
+        kept = {column.name for column in tally.schema.columns}  # identifiers may have been dropped while counting
+        columns = tuple(c for c in counted.plan.columns if c.name in kept)
+        self.plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
+        self._counted, self._classes = counted, tally.schema.classes
 
-    def parts(schema: Any) -> Any:
-        target = replace(schema.target, values=classes)
-        rows = Rows(batches, replace(schema, target=target), weights, labelled=True)
-        return list(rows) if counted.rows * len(columns) <= MOST_CELLS else rows
+    def batches(self) -> Iterator[Batch]:
+        """All rows, in order."""
+        return self._counted.source.batches(self.plan.kinds())
 
-    return plan, batches, parts
+    def parts(self, schema: Any) -> Any:
+        """The rows with their labels, in memory if the table is small enough."""
+        target = replace(schema.target, values=self._classes)
+        rows = StreamedRows(self.batches, replace(schema, target=target), weights_of(self.plan), labelled=True)
+        return list(rows) if self._counted.rows * len(self.plan.columns) <= MOST_CELLS else rows
 
 
-def _finished(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
-    """The model once all is fitted, if it can be a classifier; what it has to say is said."""
+def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
+    """The model after feature selection and calibration; notes of its parameters become warnings."""
     _refuse_one_class(model, source.label)
     if select is not False:
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
@@ -180,7 +278,7 @@ def _refuse_one_class(model: Model, label: str) -> None:
 
 
 def declare(tally: Tally, classes: Sequence[Any]) -> Tally:
-    """The tally with room for classes that no row has shown yet."""
+    """The tally with declared classes added, which may have no rows yet."""
     if not classes:
         return tally
     column = tally.schema.target
@@ -189,24 +287,23 @@ def declare(tally: Tally, classes: Sequence[Any]) -> Tally:
 
 
 @dataclass
-class Counted:
-    """The batches on their way to the engine, with a note of how many rows passed and how many had no label."""
+class CountedSource:
+    """A source that counts its rows, and those without a label, while they are read."""
 
     source: Source
     plan: Plan
-    unlabelled: str | float
-    until: tuple[int, float]  # when EM ends: its rounds, and nats to the maximum
+    unlabelled: Unlabelled
     rows: int = 0
     without_label: int = 0
 
     def batches(self) -> Iterator[Batch]:
-        """The rows, with the columns of the plan."""
+        """The rows, with the columns of the plan; DataError for an unlabelled row if those are refused."""
         for batch in self.source.batches(self.plan.kinds()):
             hidden = batch.coded(self.plan.target)
             outside = (hidden.codes < hidden.low) if hidden.low == 0 else np.zeros(1, bool)
             self.rows += batch.rows
             self.without_label += int(outside.sum())
-            if self.unlabelled == "error" and outside.any():
+            if self.unlabelled.mode == "error" and outside.any():
                 row = batch.start + int(np.argmax(outside)) + 1
                 raise DataError(
                     "has no label", column=self.plan.target, row=row, remedy="fill it in, or pass unlabelled='ignore'"
@@ -214,83 +311,29 @@ class Counted:
             yield batch
 
 
-def say_what_happened(counted: Counted, target: Column, reading: Reading, helped: Choice | None = None) -> None:
-    """Nothing is lost without a word: rows that were skipped and rows that had no label."""
+def _warn_of_skipped_rows(
+    counted: CountedSource, target: Column, reading: ReadOptions, semi_supervised: SemiSupervisedFit | None
+) -> None:
+    """Warn of rows without a label, and of bad rows that were skipped."""
     if counted.without_label:
-        shared = f"counted by their shares, with weight {helped.unlabelled:g}" if helped else ""
-        said = f"{counted.without_label:,} of {counted.rows:,} rows have no {target.name!r}"
-        odd = any(token for token, _ in target.taken)
-        why = f" ({in_words(dict(target.taken))}; missing=[...] changes what is missing)" if odd else ""
-        warnings.warn(f"{said}{why}: they were {shared or 'not counted'}", LikelyWarning, stacklevel=4)
+        used = f"used by EM with weight {semi_supervised.unlabelled:g}" if semi_supervised else "not counted"
+        tokens = any(token for token, _ in target.taken)
+        why = f" ({in_words(dict(target.taken))}; missing=[...] changes the missing-value tokens)" if tokens else ""
+        message = f"{counted.without_label:,} of {counted.rows:,} rows have no {target.name!r}{why}: they were {used}"
+        warnings.warn(message, LikelyWarning, stacklevel=4)
     if reading.rejects:
         shown = "; ".join(reading.rejects[:5])
-        said = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
-        warnings.warn(said, LikelyWarning, stacklevel=4)
+        message = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
+        warnings.warn(message, LikelyWarning, stacklevel=4)
 
 
-def say_many_values(tally: Tally) -> None:
-    """A column with so many values that few rows share one: it is counted as asked, but not without a word."""
+def _warn_of_many_values(tally: Tally) -> None:
+    """Warn of columns with so many distinct values that few rows share one."""
     for column in tally.schema.columns:
         if len(column.values) > MOST_VALUES:
             warnings.warn(
                 f"column {column.name!r} has {len(column.values):,} different values in {tally.rows:,} rows: most of them "
-                f"say little; leave it out with ignore=[{column.name!r}] (--ignore), or group its values",
+                f"carry little information; leave it out with ignore=[{column.name!r}] (--ignore), or group its values",
                 LikelyWarning,
                 stacklevel=5,
             )
-
-
-def inspect(
-    data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, **how: Any
-) -> list[dict[str, Any]]:
-    """What Likely sees in a table: each column with its kind, the reason, missing cells and different values."""
-    source = for_target(open_source(data, Reading.of(missing, how)), target)
-    found: list[dict[str, Any]] = []
-    for first in source.batches():
-        batch = replace(first, parts=derived(first, AUTO, None, ())) if isinstance(first, Frame) else first
-        for name in batch.names:
-            kind, reason, used = (*batch.kind(name), True) if name == target else used_as(batch, name)
-            if isinstance(batch, Frame) and name in batch.parts:
-                reason += ", used where it tells the class something"
-            said = {"column": name, "kind": kind or "none", "reason": reason, "used": used}
-            found.append(said | _summary(batch, name, kind))
-            found[-1] |= _taken(batch, name, kind, missing_of(source))
-        break  # the first batch is what the choice is made from
-    require_rows(len(found), source.label)
-    return found
-
-
-def _taken(batch: Batch, name: str, kind: str | None, gaps: Gaps) -> dict[str, Any]:
-    """What was taken for missing in a column, and what is doubtful in that."""
-    taken = taken_by_column(gaps.taken, [name]).get(name, {})
-    values = batch.coded(name).values if kind == CATEGORY or (taken and kind != NUMBER) else ()
-    pair = doubtful(taken, values, batch.rows)
-    said = doubt(name, *pair, taken[pair[0]], batch.rows) if pair else ""
-    alike = look_alikes(ordered(values)) if kind == CATEGORY else []
-    return {"taken": taken, "doubt": said, "look_alikes": say_alike(name, alike) if alike else ""}
-
-
-def _summary(batch: Batch, name: str, kind: str | None) -> dict[str, Any]:
-    if kind == NUMBER:
-        x = batch.numbers([name], 0, batch.rows)[:, 0]
-        seen = x[~np.isnan(x)]
-        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (None, None)
-        return {
-            "rows": batch.rows,
-            "missing": int(np.isnan(x).sum()),
-            "different": len(np.unique(seen)),
-            "from": low,
-            "to": high,
-        }
-    try:
-        coded = batch.coded(name)
-    except DataError:  # neither text nor number
-        return {"rows": batch.rows, "missing": batch.rows, "different": 0, "from": None, "to": None}
-    seen_codes = coded.codes[(coded.codes >= coded.low)]
-    return {
-        "rows": batch.rows,
-        "missing": batch.rows - len(seen_codes),
-        "different": len(np.unique(seen_codes)),
-        "from": None,
-        "to": None,
-    }

@@ -1,4 +1,7 @@
-"""What columns mean: their names, their kinds and the values they are known to take."""
+"""What columns mean: names, kinds and domains.
+
+Never: data.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from numbers import Real
 from typing import Any
 
 from likely.errors import DataError
-from likely.threads import cached_property
+from likely.kernels.parallel import cached_property
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
 BINS = "bins"  # the form of a target whose classes are bins of a column of numbers
@@ -23,33 +26,54 @@ CALENDAR = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, whether it holds categories or numbers, and which categories were seen."""
+    """One column as a model uses it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    kind : str
+        "category", "number" or "text".
+    values : tuple
+        The categories that were seen, sorted.
+    reason : str
+        Why it is used so.
+    guessed : bool
+        Whether no cell was seen, so that the kind stands until one is.
+    taken : tuple of (str, int)
+        Texts that were read as missing, and how often.
+    form : str
+        How its numbers or dates are written in text.
+    asked_for : bool
+        Whether its family was named rather than chosen.
+    """
 
     name: str
     kind: str
     values: tuple[Any, ...] = ()
     reason: str = field(default="", compare=False)
-    guessed: bool = field(default=False, compare=False)  # no cell was seen: the kind stands until somebody knows it
-    # Texts that were taken for missing when the model was learned, and how often each was found.
+    guessed: bool = field(default=False, compare=False)  # no cell was read: the kind is a guess until another table has one
+    # Texts that were read as missing when the model was learned, and how often each occurred.
     taken: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    # How numbers or dates are written in text (see likely.sources.forms); "weekday/" and the form of the dates for a part
-    # of dates, "bins" for bins of a column of numbers.
+    # How numbers or dates are written in text (see likely.sources.number_formats); "weekday/" and the form of the dates
+    # for a part of dates, "bins" for bins of a column of numbers.
     form: str = field(default="", compare=False)
+    asked_for: bool = field(default=False, compare=False)  # whether its family was named by the user rather than chosen
 
     @cached_property
     def code(self) -> dict[Any, int]:
-        """The place of each known value."""
+        """The code of each known value."""
         return {value: place for place, value in enumerate(self.values)}
 
     def codes(self, values: Sequence[Any]) -> list[int]:
-        """The place of each given value; a value never seen stands just past the last place."""
+        """The code of each given value; one past the last for an unknown value."""
         unseen = len(self.values)
         return [self.code.get(self.canonical(value), unseen) for value in values]
 
     def canonical(self, value: Any) -> Any:
-        """The same value as this column writes it: 1, "1", 1.0 and True find each other, the texts "01" and "1" do not.
+        """The value in the spelling of this column: 1, "1", 1.0 and True are equal, the texts "01" and "1" are not.
 
-        A new text is a whole number where the column holds such numbers, so that classes read from a file keep one type.
+        A new text becomes an integer where the column holds integers, so that classes read from a file keep one type.
         """
         if value in self.code or not self.values:
             return value
@@ -62,14 +86,14 @@ class Column:
         return any(type(value) is int for value in self.values)
 
     def in_order(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        """Values in the order of this column: bins by their edges, weekdays and months as in the calendar, others sorted."""
+        """Values in order: bins by their edges, weekdays and months by the calendar, others sorted."""
         named = CALENDAR.get(self.form.partition("/")[0])
         if named:
             return tuple(sorted(ordered(values), key=lambda value: named.index(value) if value in named else len(named)))
         return tuple(sorted(ordered(values), key=_lower_edge)) if self.form == BINS else ordered(values)
 
     def union(self, other: Column) -> Column:
-        """The column that knows every value which either of the two knows."""
+        """The column with the values of both."""
         if self.kind != other.kind:
             raise DataError(
                 f"column {self.name!r} holds {_plural(self.kind)} on one side and {_plural(other.kind)} on the other: "
@@ -92,7 +116,17 @@ def _summed(one: Iterable[tuple[str, int]], other: Iterable[tuple[str, int]]) ->
 
 @dataclass(frozen=True)
 class Schema:
-    """The target with its classes, the columns that are used, and those left out with the reason."""
+    """The target with its classes, the columns that are used, and those left out.
+
+    Attributes
+    ----------
+    target : Column
+        The target; its values are the classes.
+    columns : tuple of Column
+        The columns that the model uses.
+    ignored : tuple of (str, str)
+        The columns that were left out, each with the reason.
+    """
 
     target: Column
     columns: tuple[Column, ...]
@@ -105,21 +139,21 @@ class Schema:
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
-        """Each column under its name."""
+        """Columns by name."""
         return {column.name: column for column in self.columns}
 
     def taken_back(self) -> Schema:
-        """The schema of rows that are to be forgotten: what was taken for missing in them counts against the rest."""
+        """The schema of rows to be forgotten: their counts of texts read as missing are negative."""
         target, *columns = (
             replace(c, taken=tuple((token, -n) for token, n in c.taken)) for c in (self.target, *self.columns)
         )
         return replace(self, target=target, columns=tuple(columns))
 
     def union(self, other: Schema) -> Schema:
-        """The schema of both: every class and every value that either of the two knows."""
+        """The schema with the classes and values of both."""
         if self.by_name.keys() != other.by_name.keys():
             odd = sorted(self.by_name.keys() ^ other.by_name.keys())
-            raise DataError(f"columns {odd} stand on one side only: learn both from the same columns")
+            raise DataError(f"columns {odd} are on one side only: learn both from the same columns")
         if self.target.name != other.target.name:
             raise DataError(f"the targets differ: {self.target.name!r} and {other.target.name!r}")
         columns = tuple(column.union(other.by_name[column.name]) for column in self.columns)
@@ -136,7 +170,7 @@ class Schema:
 
 
 def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values sorted in their own order; where they have none, numbers first, then text, then by type and spelling."""
+    """The values sorted; where they cannot be compared, numbers first, then text, then by type and repr."""
     distinct = list(values)
     try:
         return tuple(sorted(distinct))
@@ -145,7 +179,7 @@ def ordered(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _lower_edge(label: Any) -> float:
-    """Where a bin begins, by its name; what is no name of a bin stands last."""
+    """Lower edge of a bin, from its label; other labels are last."""
     first = str(label).removeprefix("above ").partition(" to ")[0]
     try:
         return -math.inf if first == "up" else float(first)
@@ -154,18 +188,18 @@ def _lower_edge(label: Any) -> float:
 
 
 def _rank(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, Real):  # 1, 1.0 and True are one value: they must stand in one place
+    if isinstance(value, Real):  # 1, 1.0 and True are equal: they must have one rank
         return (0, value)
     return (1, value) if isinstance(value, str) else (2, type(value).__name__, repr(value))
 
 
 def plain(value: Any) -> Any:
-    """A value as Python has it, with NumPy's wrapping taken off."""
+    """A NumPy scalar as Python value; others unchanged."""
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a plain Python value stands for nothing: None, NaN and their kin."""
+    """Whether a plain Python value is missing: None, NaN, NaT, pandas.NA."""
     if value is None or value is math.nan:
         return True
     try:
@@ -175,10 +209,10 @@ def is_missing(value: Any) -> bool:
 
 
 def one_of_alike(values: Sequence[Any]) -> list[Any]:
-    """The different values: where a text and a number say the same, the number stays, whichever came first.
+    """The distinct values: where a text and a number are equal, the number is kept, whichever came first.
 
-    This is the one rule, within a table and between tables that are added up. A sum must not depend on the order of its
-    parts, so texts are read against the numbers of all sides, and once more against what they have been read as.
+    This is the one rule, within a table and between tables that are added. A sum must not depend on the order of its parts, so
+    texts are compared with the numbers of all sides, and once more with what they were read as.
     """
     texts = [value for value in values if isinstance(value, str)]
     others: dict[Any, Any] = {}
@@ -197,7 +231,7 @@ def _same_type(one: Any, other: Any) -> bool:
 
 
 def _spellings(value: Any) -> list[str]:
-    """How a value that is no text could be written in a column of text."""
+    """Spellings of a value other than text in a column of text."""
     if isinstance(value, bool):
         return [str(value), str(value).lower(), str(value).upper(), str(int(value)), str(float(value))]
     if isinstance(value, int):
@@ -208,10 +242,10 @@ def _spellings(value: Any) -> list[str]:
 
 
 def _readings(text: str) -> list[Any]:
-    """What a text could stand for in a column of numbers or truths."""
+    """Values of a text in a column of numbers or booleans."""
     if text.lower() in ("true", "false"):
         return [text.lower() == "true"]
-    for read in (int, float):  # a whole number is read digit by digit: as a float it could become its neighbour
+    for read in (int, float):  # integers first: a float could round to a neighbouring integer
         try:
             return [read(text)]
         except ValueError:
@@ -228,7 +262,7 @@ def _taken(column: Column) -> str:
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Tokens and how often each was found: `'NA' 12 times, blank once`."""
+    """Tokens and how often each occurred: `'NA' 12 times, blank once`."""
     pairs = ((repr(token) if token else "blank", n) for token, n in counts.items())
     return ", ".join(f"{token} {'once' if n == 1 else f'{n:,} times'}" for token, n in pairs)
 
@@ -238,7 +272,7 @@ def _known(column: Column) -> str:
 
 
 def look_alikes(values: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Texts among the values that differ only by case or blanks, those that do together."""
+    """Groups of texts that differ only by case or blanks."""
     found: dict[str, list[str]] = {}
     for value in values:
         if isinstance(value, str):
@@ -246,8 +280,8 @@ def look_alikes(values: Sequence[Any]) -> list[tuple[str, ...]]:
     return [tuple(alike) for alike in found.values() if len(alike) > 1]
 
 
-def say_alike(name: str, alike: Sequence[tuple[str, ...]], most: int = 3) -> str:
-    """What is said of a column with such values."""
+def alike_message(name: str, alike: Sequence[tuple[str, ...]], most: int = 3) -> str:
+    """Message about a column with such values."""
     shown = "; ".join(" and ".join(map(repr, group[:4])) for group in alike[:most])
     more = f" and {len(alike) - most:,} more such groups" if len(alike) > most else ""
     return f"column {name!r}: {shown}{more} differ only by case or blanks, and count as different values"

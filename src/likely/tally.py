@@ -1,4 +1,7 @@
-"""The additive whole: how much of each class was seen, and one statistic for each block of columns."""
+"""The additive whole: class counts and one sufficient statistic for each block of columns.
+
+Never: rows, priors.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, UsageError
-from likely.families import Binomial, Block, Encoded, counted_alike
+from likely.families import Block, Encoded
 from likely.families.histogram import Histogram
 from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
-from likely.families.words import Words
-from likely.reservoir import Reservoir
+from likely.families.word_counts import Words
+from likely.row_sample import Reservoir
 from likely.schema import CATEGORY, Column, Schema
 
 Array = NDArray[np.float64]
@@ -23,14 +26,30 @@ Places = dict[str, NDArray[np.intp]]
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What was counted: the weight of each class and a statistic a block. Tallies of one schema add."""
+    """What was counted; tallies of one schema add.
+
+    Attributes
+    ----------
+    schema : Schema
+        What the columns mean.
+    blocks : tuple of Block
+        The columns as they are modelled, alone or together, each with its family.
+    classes : array
+        Weight of the rows of each class.
+    statistics : tuple of Statistic
+        Sufficient statistic of each block.
+    rows : int
+        Number of rows.
+    sample : Reservoir or None
+        A sample of the rows, for the calibration; None in a plain model.
+    """
 
     schema: Schema
     blocks: tuple[Block, ...]
     classes: Array
     statistics: tuple[Statistic, ...]
     rows: int = 0
-    sample: Reservoir | None = None  # of the rows themselves, for what is fitted on top of the counts
+    sample: Reservoir | None = None  # of the rows themselves, for the calibration
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
@@ -42,11 +61,11 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Tally) -> Tally:
-        """Counting together: classes and values known to either side are known to the sum."""
+        """Tally of both sets of rows, with the classes and values of both."""
         if not isinstance(other, Tally):
             return NotImplemented
         a, b = self._aligned(other)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is refused below
             statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
             classes = a.classes + b.classes
         _refuse_overflow(a.blocks, statistics, classes)
@@ -54,11 +73,11 @@ class Tally:
         return Tally(a.schema, a.blocks, classes, statistics, a.rows + b.rows, sample)
 
     def __sub__(self, other: Tally) -> Tally:
-        """Taking back what was counted; refused where it was never counted or digits would be lost."""
+        """Subtract counted rows; refused where they were not counted or digits would be lost."""
         if not isinstance(other, Tally):
             return NotImplemented
         a, b = self._aligned(replace(other, schema=other.schema.taken_back()))
-        # Moments subtract only nearly. Where all rows are kept, those that are left are counted again instead.
+        # Moments subtract only approximately. Where all rows are kept, the remaining ones are counted again instead.
         kept = a.sample is not None and b.sample is not None and a.sample.complete and b.sample.complete
         statistics: dict[Block, Statistic] = {}
         for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
@@ -69,9 +88,9 @@ class Tally:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
         if not a.documents_have_rows:
-            said = "was learned beside other columns by an older version, whose sample of rows cannot forget"
+            message = "was learned beside other columns by an older version, whose sample of rows cannot forget"
             text = next(block.name for block, s in zip(a.blocks, a.statistics, strict=True) if isinstance(s, Words))
-            raise ForgetError(said, column=text, remedy="learn the model anew, or make it forget after without_rows()")
+            raise ForgetError(message, column=text, remedy="learn the model anew, or make it forget after without_rows()")
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
         if sample is not None:
             again = [block for block in a.blocks if block not in statistics]
@@ -80,7 +99,7 @@ class Tally:
         return Tally(a.schema, a.blocks, classes, left, max(a.rows - b.rows, 0), sample)
 
     def __mul__(self, factor: float) -> Tally:
-        """Every row counted that many times."""
+        """Tally of every row counted `factor` times."""
         if not (factor >= 0 and np.isfinite(factor)):
             raise UsageError(f"a tally cannot be multiplied by {factor!r}: use a number of zero or more")
         statistics = tuple(statistic * factor for statistic in self.statistics)
@@ -91,11 +110,11 @@ class Tally:
     __rmul__ = __mul__
 
     def zero(self) -> Tally:
-        """The tally of no rows: neutral in every sum."""
+        """The empty tally: neutral in every sum."""
         return self * 0.0
 
     def pruned(self, keep_classes: Sequence[Any] = ()) -> Tally:
-        """Without the values and classes that no row shows: they were never seen, or have been forgotten."""
+        """The tally without values and classes of zero weight."""
         target = self.schema.target
         labels = np.array(
             [c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp
@@ -128,7 +147,7 @@ class Tally:
         return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics, sample=sample)
 
     def with_schema(self, schema: Schema) -> Tally:
-        """The same counts in a schema that knows at least as many classes and values."""
+        """The same counts in a schema with more classes and values."""
         if schema == self.schema:
             return replace(self, schema=schema)
         labels = _places(self.schema.target, schema.target)
@@ -164,7 +183,7 @@ class Tally:
         return replace(self, schema=schema, classes=self.classes[index], statistics=statistics, sample=sample)
 
     def with_values(self, named: Mapping[str, Iterable[Any]]) -> Tally:
-        """The tally with room for values that no row has shown yet, column by column."""
+        """The tally with more values of some columns, with a count of zero."""
         columns = tuple(
             c.union(replace(c, values=tuple(named[c.name]))) if c.kind == CATEGORY and c.name in named else c
             for c in self.schema.columns
@@ -172,7 +191,7 @@ class Tally:
         return self.with_schema(replace(self.schema, columns=columns))
 
     def without(self, name: str, reason: str) -> Tally:
-        """The tally that has never looked at one column, and says why."""
+        """The tally without one column, with the reason in the schema."""
         keep = [i for i, block in enumerate(self.blocks) if name not in block.columns]
         columns = tuple(c for c in self.schema.columns if c.name != name)
         schema = replace(self.schema, columns=columns, ignored=(*self.schema.ignored, (name, reason)))
@@ -182,7 +201,7 @@ class Tally:
         return replace(self, schema=schema, blocks=blocks, statistics=statistics, sample=sample)
 
     def counted_the_same(self, other: Tally) -> bool:
-        """Whether the other has counted the same: from equal rows, in any order."""
+        """Whether both have the same counts, as from equal rows in any order."""
         if self.rows != other.rows:
             return False
         try:
@@ -193,7 +212,7 @@ class Tally:
         return np.allclose(a.classes, b.classes, rtol=1e-9) and all(x == y or _close(x, y) for x, y in pairs)
 
     def in_common(self, other: Tally) -> tuple[float, float, float]:
-        """How many of the other's rows are among those kept here, of how many; and the share of rows here that repeat."""
+        """Weight of the other's rows in this row sample, weight that was checked, and the share of repeated rows here."""
         a, b = self._aligned(other)
         if a.sample is None or b.sample is None:
             return 0.0, 0.0, 1.0
@@ -202,7 +221,7 @@ class Tally:
 
     @property
     def documents_have_rows(self) -> bool:
-        """Whether most documents that are kept have the key of a row that is kept; older versions gave them other keys."""
+        """Whether most sampled documents have the key of a sampled row; older versions gave them other keys."""
         sample = self.sample
         kept = [s.sample.keys for s in self.statistics if isinstance(s, Words) and s.sample is not None]
         if sample is None or not kept:
@@ -212,12 +231,12 @@ class Tally:
 
     @property
     def rows_kept(self) -> int:
-        """How many rows of the table, or documents, are inside for what is fitted on top of the counts."""
+        """Number of rows of the table, or documents, that are kept for the calibration."""
         documents = [len(s.sample) for s in self.statistics if isinstance(s, Words) and s.sample is not None]
         return max([0 if self.sample is None else len(self.sample), *documents])
 
     def without_rows(self, edges: Mapping[str, Array]) -> Tally:
-        """The same counts without rows and documents; numbers are told apart no further than bins with these edges need."""
+        """The same counts without rows and documents; numbers are rounded as far as bins with these edges allow."""
         statistics: list[Any] = []
         for block, statistic in zip(self.blocks, self.statistics, strict=True):
             if isinstance(statistic, Words):
@@ -235,34 +254,34 @@ class Tally:
         return one.with_schema(schema), two.with_schema(schema)
 
     def taught_by(self, other: Tally) -> Tally:
-        """The same tally; a column of which it has seen no cell holds what it holds on the other side."""
-        told: dict[str, Column] = {}
+        """The same tally; a column without any cell takes its kind from the other side."""
+        learned_kinds: dict[str, Column] = {}
         for mine in self.schema.columns:
             theirs = other.schema.by_name.get(mine.name, mine)
-            # Of two that only guess, always the same one is believed, so that the order of a sum leaves no trace.
+            # Of two guesses always the same one is taken, so that the order of a sum does not matter.
             if mine.guessed and mine.kind != theirs.kind and (not theirs.guessed or theirs.kind > mine.kind):
-                told[mine.name] = replace(theirs, values=())
-        if not told:
+                learned_kinds[mine.name] = replace(theirs, values=())
+        if not learned_kinds:
             return self
-        columns = self.schema.by_name | told
+        columns = self.schema.by_name | learned_kinds
         statistics = tuple(
             block.nothing([columns[name] for name in block.columns], len(self.classes))
-            if told.keys() & set(block.columns)
+            if learned_kinds.keys() & set(block.columns)
             else statistic
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         schema = replace(self.schema, columns=tuple(columns[c.name] for c in self.schema.columns))
-        sample = None if self.sample is None else self.sample.without_cells(told.values())
+        sample = None if self.sample is None else self.sample.without_cells(learned_kinds.values())
         return replace(self, schema=schema, statistics=statistics, sample=sample)
 
     def _in_order_of(self, first: Tally) -> Tally:
-        """The same tally with its blocks in the order of another; refused where they model different things."""
+        """The same tally with its blocks in the order of another; refused where families or columns differ."""
         if self.blocks == first.blocks:
             return self
         place = {frozenset(block.columns): i for i, block in enumerate(self.blocks)}
         order = [place.get(frozenset(block.columns)) for block in first.blocks]
         for block, at in zip(first.blocks, order, strict=True):
-            if at is None or not counted_alike(self.blocks[at].family, block.family):
+            if at is None or not self.blocks[at].family.counts_like(block.family):
                 found = "nothing" if at is None else self.blocks[at].family
                 raise UsageError(
                     f"column {block.name!r} is {block.family} in one model and {found} in the other: "
@@ -281,7 +300,7 @@ class Tally:
         mine, statistic = self.blocks[at].columns, self.statistics[at]
         if mine == columns or not isinstance(statistic, Counts | Scatter):
             return statistic
-        if isinstance(self.blocks[at].family, Binomial):
+        if self.blocks[at].family.columns_have_roles:
             raise UsageError(
                 f"columns {list(mine)} are trials and successes: name them in the same order in both models"
             )
@@ -297,12 +316,12 @@ class Tally:
 
 
 def _and_parts(schema: Schema, names: Sequence[str]) -> str:
-    """What else is to be the same where columns are derived from dates."""
+    """Addition to a remedy where columns are derived from dates."""
     return " and the same date_parts=" if any("/" in schema.by_name[name].form for name in names) else ""
 
 
 def _close(x: Statistic, y: Statistic) -> bool:
-    """Whether two statistics differ by no more than the order of their sums explains."""
+    """Whether two statistics are equal up to the rounding of their sums."""
     if not isinstance(x, Counts | Moments | Scatter):
         return False
     pairs = [(array, y.arrays()[name]) for name, array in x.arrays().items()]
@@ -310,15 +329,15 @@ def _close(x: Statistic, y: Statistic) -> bool:
 
 
 def _holds_expected(block: Block, tally: Tally, statistic: Moments | Scatter) -> bool:
-    """Whether rows with missing cells were counted by what is expected of them, which no row that is kept can tell."""
+    """Whether rows with missing cells were counted by their expectation (EM), which the kept rows cannot reproduce."""
     if isinstance(statistic, Moments) or tally.sample is None:
         return False
-    whole = float(_counted_again(block, tally.schema, tally.sample).weight().sum())
-    return float(statistic.n.sum()) > whole * (1 + 1e-9)
+    complete_weight = float(_counted_again(block, tally.schema, tally.sample).weight().sum())
+    return float(statistic.n.sum()) > complete_weight * (1 + 1e-9)
 
 
 def _counted_again(block: Block, schema: Schema, sample: Reservoir) -> Statistic:
-    """One block counted from the rows that are kept, which are all there are."""
+    """Count one block again from the row sample, which is complete."""
     names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
     codes = [sample.columns[name] for name in names]
     numbers = [sample.columns[name] for name in block.columns if name not in names]
@@ -333,7 +352,7 @@ def _counted_again(block: Block, schema: Schema, sample: Reservoir) -> Statistic
 
 
 def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], classes: Array) -> None:
-    """Refuse a sum that is no number any more; counts are finite as long as the class totals are."""
+    """Refuse a sum that is not finite; counts are finite as long as the class totals are."""
     remedy = "use smaller numbers or weights"
     if not np.isfinite(classes).all():
         raise DataError("the weights of the rows are too large to be added up", remedy=remedy)
@@ -343,7 +362,7 @@ def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], c
 
 
 def _picked(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:
-    """Where each class and value goes when only some are kept; -1 where it is not kept."""
+    """New code of each class and value when only some are kept; -1 where it is not."""
     sizes = {column.name: len(column.values) for column in schema.columns}
     return _inverse(labels, len(schema.classes)), {name: _inverse(kept[name], sizes[name]) for name in kept}
 
@@ -355,12 +374,12 @@ def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 
 def _places(column: Column, larger: Column) -> NDArray[np.intp]:
-    """Where each value of a column stands in a column that knows all of them; texts that say one number share a place."""
+    """Code of each value of a column in a larger column; texts of equal numbers share one."""
     return np.array([larger.code[larger.canonical(value)] for value in column.values], dtype=np.intp)
 
 
 def _expanded(statistic: Statistic, maps: list[NDArray[np.intp]], sizes: list[int]) -> Statistic:
-    """A statistic on larger domains; what comes to one place is added up."""
+    """A statistic on larger domains; values of one code are added."""
     for axis, places in enumerate(maps):
         first = np.sort(np.unique(places, return_index=True)[1])
         if len(first) < len(places):

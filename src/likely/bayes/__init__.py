@@ -1,7 +1,36 @@
-"""Bayes' rule: a belief, times how well it foretold the data, shared out so that all beliefs sum to one."""
+"""Bayes' rule on events and hypotheses; the posterior of rows.
 
-from likely.bayes.events import bayes_rule, independent, total_probability
+Never: data.
+"""
+
+from likely.bayes.events import (
+    bayes_rule,
+    conditional,
+    independent,
+    odds,
+    odds_ratio,
+    product_rule,
+    sum_rule,
+    total_probability,
+)
+from likely.bayes.grid import GridHypotheses
 from likely.bayes.hypotheses import Hypotheses
 from likely.bayes.rule import Posterior, labels_array, normalise
+from likely.bayes.supervised import SupervisedHypotheses
 
-__all__ = ["Hypotheses", "Posterior", "bayes_rule", "independent", "labels_array", "normalise", "total_probability"]
+__all__ = [
+    "GridHypotheses",
+    "Hypotheses",
+    "Posterior",
+    "SupervisedHypotheses",
+    "bayes_rule",
+    "conditional",
+    "independent",
+    "labels_array",
+    "normalise",
+    "odds",
+    "odds_ratio",
+    "product_rule",
+    "sum_rule",
+    "total_probability",
+]

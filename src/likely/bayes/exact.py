@@ -1,4 +1,4 @@
-"""Probabilities as they are given: fractions stay exact, floats are weighed in logs."""
+"""Exact and floating-point probabilities: fractions stay exact, floats are combined in logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Name = TypeVar("Name")
 Number = Fraction | float
 
 TOLERANCE = 1e-9  # how far floats may sum from 1
-LARGEST_SHOWN = 2**40  # a fraction with a larger denominator is easier read as a decimal
+LARGEST_SHOWN = 2**40  # a fraction with a larger denominator is printed as a decimal
 
 
 def probability(value: Any, of: str) -> Number:
@@ -37,27 +37,27 @@ def probability(value: Any, of: str) -> Number:
 
 
 def distribution(table: Mapping[Name, Any], of: str) -> dict[Name, Number]:
-    """Probabilities that sum to one: exactly if they are exact, else but for rounding."""
+    """Probabilities that sum to one: exactly if they are exact, else up to rounding."""
     _check_mapping(table, of)
     if not table:
         raise DataError(f"{of} is empty", remedy="name at least one possibility")
     numbers = {name: probability(value, f"{of} for {name!r}") for name, value in table.items()}
     whole = total(numbers.values())
     if (whole != 1) if isinstance(whole, Fraction) else abs(whole - 1) > TOLERANCE:
-        shown = whole if isinstance(whole, Fraction) else f"{whole:.12g}"
-        raise DataError(f"{of} sums to {shown}, not 1", remedy="add what is missing or divide each number by the sum")
+        value = whole if isinstance(whole, Fraction) else f"{whole:.12g}"
+        raise DataError(f"{of} sums to {value}, not 1", remedy="add what is missing or divide each number by the sum")
     return numbers
 
 
 def same_names(prior: Mapping[Any, Any], table: Mapping[Any, Any], of: str) -> None:
-    """What the prior names, the table names, and nothing else."""
+    """Refuse a table that does not have exactly the names of the prior."""
     _check_mapping(table, of)
     for name in prior:
         if name not in table:
-            raise DataError(f"{of} says nothing of {name!r}", value=name, remedy="add it, or take it from the prior")
+            raise DataError(f"{of} does not name {name!r}", value=name, remedy="add it, or take it from the prior")
     for name in table:
         if name not in prior:
-            raise DataError(f"the prior says nothing of {name!r}", value=name, remedy=f"add it, or take it from {of}")
+            raise DataError(f"the prior does not name {name!r}", value=name, remedy=f"add it, or take it from {of}")
 
 
 def _check_mapping(table: object, of: str) -> None:
@@ -66,7 +66,7 @@ def _check_mapping(table: object, of: str) -> None:
 
 
 def count(value: Any, of: Any) -> int:
-    """How often something was seen: a whole number, 0 or more."""
+    """A count: a whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
         raise DataError(f"the count of {of!r} is {value!r}", value=value, remedy="give a whole number, 0 or more")
     return int(value)
@@ -83,6 +83,15 @@ def total(numbers: Iterable[Number]) -> Number:
     return sum(terms, start=Fraction(0)) if all_exact(terms) else math.fsum(terms)
 
 
+def ratio(above: Number, below: Number, of: str) -> Number:
+    """above / below; infinity if only the divisor is 0."""
+    if below:
+        return above / below
+    if not above:
+        raise DataError(f"{of} would be 0 / 0", remedy="ask for a hypothesis or event that is possible")
+    return math.inf
+
+
 def log(number: Number) -> float:
     """The natural logarithm, minus infinity at 0; a fraction may be far too small for a float."""
     if number == 0:
@@ -93,7 +102,7 @@ def log(number: Number) -> float:
 
 
 def posterior_of(weights: Mapping[Name, Number]) -> dict[Name, Number]:
-    """Each weight's share of their sum; the weights are fractions, or the logs of floats."""
+    """The weights normalised to sum to one; they are fractions, or the logs of floats."""
     if all_exact(weights.values()):
         whole = total(weights.values())
         return {name: weight / whole for name, weight in weights.items()}
@@ -110,17 +119,17 @@ def first_best(weights: Mapping[Name, Number]) -> Name:
 
 def _as_good(weight: Number, best: Number) -> bool:
     # 0.1 * 0.3 and 0.3 * 0.1 tie, but the sums of their logs differ in the last digit; logs of probabilities
-    # have one sign, so nothing cancels and a few roundings are all that can part equals.
+    # have one sign, so nothing cancels, and equals differ by a few roundings at most.
     return weight == best or (isinstance(weight, float) and math.isclose(weight, best, rel_tol=1e-14, abs_tol=1e-15))
 
 
-def said(number: Number) -> str:
-    """A number for the eye: a short fraction as it is, anything else as a decimal."""
+def shown(number: Number) -> str:
+    """A number as text: a short fraction as it is, anything else as a decimal."""
     if isinstance(number, Fraction):
-        return str(number) if number.denominator <= LARGEST_SHOWN else said_log(log(number))
+        return str(number) if number.denominator <= LARGEST_SHOWN else shown_log(log(number))
     return f"{number:.6g}"
 
 
-def said_log(log_number: float) -> str:
-    """A number for the eye, given its log; too small for a float, it is shown as a power of e."""
+def shown_log(log_number: float) -> str:
+    """A number as text, given its log; one too small for a float is written as a power of e."""
     return f"{math.exp(log_number):.6g}" if log_number > -700 or log_number == -math.inf else f"exp({log_number:.6g})"

@@ -1,11 +1,11 @@
-"""A finite space of hypotheses, learned by counting outcomes."""
+"""Bayesian learning over a finite set of hypotheses, by counting outcomes."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import filterfalse
@@ -13,30 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from likely.bayes.exact import (
-    Number,
-    all_exact,
-    count,
-    distribution,
-    first_best,
-    log,
-    posterior_of,
-    said,
-    said_log,
-    same_names,
-    total,
-)
-from likely.bayes.rule import normalise
-from likely.errors import DataError
-from likely.threads import cached_property
+from likely.bayes.exact import Number, all_exact, count, distribution, log, same_names, shown, shown_log, total
+from likely.bayes.grid import GridHypotheses
+from likely.bayes.space import Space
+from likely.bayes.supervised import SupervisedHypotheses
+from likely.errors import DataError, UsageError
+from likely.kernels.parallel import cached_property
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Hypotheses:
-    """A finite space of hypotheses and what has been seen: beliefs are read off the counts of the outcomes.
+class Hypotheses(Space):
+    """A finite space of hypotheses with the counts of observed outcomes; posterior and predictions are derived from them.
 
     Fractions and whole numbers stay exact; a single float anywhere turns the space to floats, kept in logs.
-    An outcome that a hypothesis does not mention has probability 0 under it.
+
+    Parameters
+    ----------
+    prior : dict
+        P(h) for each hypothesis.
+    likelihood : dict of dict
+        P(outcome | h) for each hypothesis; an outcome that it does not mention has probability 0.
+
+    Attributes
+    ----------
+    seen : dict
+        How often each outcome was observed.
+    exact : bool
+        Whether all numbers are fractions.
     """
 
     prior: Mapping[Any, Any]
@@ -47,6 +50,8 @@ class Hypotheses:
     def __post_init__(self) -> None:
         prior = distribution(self.prior, "the prior")
         same_names(prior, self.likelihood, "the likelihood")
+        if any(callable(row) for row in self.likelihood.values()):
+            raise UsageError("the likelihoods are functions: use Hypotheses.supervised(...) or Hypotheses.grid(...)")
         rows = {h: distribution(self.likelihood[h], f"the likelihood of {h!r}") for h in prior}
         outcomes = dict.fromkeys(outcome for row in rows.values() for outcome in row)
         exact = all(all_exact(table.values()) for table in (prior, *rows.values()))
@@ -57,106 +62,160 @@ class Hypotheses:
             exact=exact,
         )
 
+    @staticmethod
+    def supervised(
+        *,
+        prior: Mapping[Any, Any],
+        predict: Mapping[Any, Callable[[Any], Any]] | None = None,
+        likelihood: Mapping[Any, Callable[[Any, Any], Any]] | None = None,
+        noise: Any = 0,
+        labels: Sequence[Any] = (False, True),
+    ) -> SupervisedHypotheses:
+        """Hypotheses on labelled data: each gives a label, or P(y | x, h), for any x.
+
+        Parameters
+        ----------
+        prior : dict
+            P(h) for each hypothesis.
+        predict : dict of callables or None, default=None
+            For each hypothesis a function of x: the label it predicts, or a dict from labels to probabilities.
+        likelihood : dict of callables or None, default=None
+            Instead of it, for each hypothesis a function (y, x) that returns P(y | x, h).
+        noise : number, default=0
+            Probability that a label is not the one that the hypothesis predicts, spread evenly over the others.
+        labels : sequence, default=(False, True)
+            All possible labels.
+
+        Returns
+        -------
+        SupervisedHypotheses
+            The space before any data.
+        """
+        return SupervisedHypotheses(prior=prior, predictors=predict, likelihood=likelihood, noise=noise, labels=labels)
+
+    @staticmethod
+    def grid(
+        low: float,
+        high: float,
+        points: int = 1001,
+        *,
+        likelihood: Callable[[Any, float], float],
+        prior: Callable[[float], float] | None = None,
+    ) -> GridHypotheses:
+        """A continuous parameter θ on a grid, with the likelihood and the prior density as functions.
+
+        Parameters
+        ----------
+        low, high : float
+            Ends of the grid.
+        points : int, default=1001
+            Number of points, both ends included.
+        likelihood : callable
+            Function (outcome, θ) that returns P(outcome | θ), or its density.
+        prior : callable or None, default=None
+            Function of θ that returns its prior density, up to a factor; uniform by default.
+
+        Returns
+        -------
+        GridHypotheses
+            The grid before any data.
+        """
+        return GridHypotheses(low=low, high=high, points=points, likelihood=likelihood, prior=prior)
+
     def observe(self, observations: Any) -> Hypotheses:
-        """The beliefs after one more outcome, several, or a mapping of outcomes to counts; in any order the same."""
-        counts = self._counted(observations)
-        standing = self._standing
+        """Update on observed outcomes; their order does not matter.
+
+        Parameters
+        ----------
+        observations : outcome, iterable of outcomes, or dict
+            One outcome, several, or a dict from outcomes to counts.
+
+        Returns
+        -------
+        Hypotheses
+            A new space; this one is unchanged.
+        """
+        counts = self._counts_of(observations)
+        possible = self._possible
         for outcome in counts:
-            standing = {h for h in standing if self.likelihood[h][outcome] > 0}
-            if not standing:
+            possible = {h for h in possible if self.likelihood[h][outcome] > 0}
+            if not possible:
                 raise DataError(
-                    f"{outcome!r} is impossible under every hypothesis that the data before it left standing",
+                    f"{outcome!r} is impossible under every hypothesis that the data before it left possible",
                     value=outcome,
                     remedy="check it, or give it a likelihood above 0",
                 )
-        after = object.__new__(Hypotheses)  # the space was checked when it was made, and only the counts are new
         seen = {**self.seen, **{o: self.seen.get(o, 0) + n for o, n in counts.items()}}
+        after = object.__new__(Hypotheses)  # prior and likelihood were checked when they were given: only the counts are new
         after.__dict__.update(prior=self.prior, likelihood=self.likelihood, exact=self.exact, seen=seen)
         return after
 
     def trace(self, observations: Any) -> Iterator[Hypotheses]:
-        """The beliefs before the data, then after each outcome in turn."""
-        beliefs = self
-        yield beliefs
+        """Update on one outcome after the other.
+
+        Parameters
+        ----------
+        observations : iterable of outcomes, or dict
+            The outcomes in order, or a dict from outcomes to counts.
+
+        Yields
+        ------
+        Hypotheses
+            The space before the data, then after each outcome.
+        """
+        current = self
+        yield current
         if isinstance(observations, Mapping):
-            observations = Counter(self._counted(observations)).elements()
+            observations = Counter(self._counts_of(observations)).elements()
         for outcome in self._each(observations):
-            beliefs = beliefs.observe(outcome)
-            yield beliefs
-
-    @property
-    def posterior(self) -> dict[Any, Number]:
-        """How probable each hypothesis is after the data."""
-        return dict(self._posterior)
-
-    @property
-    def map(self) -> Any:
-        """The most probable hypothesis after the data; of equals the first."""
-        return first_best(self._weights)
-
-    @property
-    def ml(self) -> Any:
-        """The hypothesis that foretold the data best, its prior ignored; of equals the first."""
-        return first_best(self._support)
-
-    @property
-    def evidence(self) -> Number:
-        """How probable the data so far were, under all hypotheses together."""
-        return total(self._weights.values()) if self.exact else math.exp(self.log_evidence)
-
-    @property
-    def log_evidence(self) -> float:
-        """The log of the evidence, which stays finite where the evidence itself is too small for a float."""
-        if self.exact:
-            return log(self.evidence)
-        weights = np.array([list(self._weights.values())])
-        return float(normalise(weights, weights[0])[1][0])
+            current = current.observe(outcome)
+            yield current
 
     def predict(self) -> dict[Any, Number]:
-        """Bayes-optimal: each outcome's probability under each hypothesis, weighted by how probable that is."""
+        """Bayes-optimal prediction: P(outcome | data), averaged over the posterior of the hypotheses."""
         return self.vote(self.likelihood)
 
     def predict_map(self) -> dict[Any, Number]:
-        """What the most probable hypothesis alone would say."""
+        """Prediction of the MAP hypothesis alone."""
         return dict(self.likelihood[self.map])
 
     def vote(self, votes: Mapping[Any, Any]) -> dict[Any, Number]:
-        """P(v | D) = Σ P(v | h) P(h | D), where each hypothesis votes for one value or gives a distribution."""
-        same_names(self.prior, votes, "the vote")
-        ballots = {h: self._ballot(h, votes[h]) for h in self.prior}
-        values = dict.fromkeys(value for ballot in ballots.values() for value in ballot)
-        return {v: total([self._posterior[h] * b[v] for h, b in ballots.items() if v in b]) for v in values}
+        """P(v | D) = Σ P(v | h) P(h | D): predictions of the hypotheses, averaged over their posterior.
 
-    def _ballot(self, hypothesis: Any, vote: Any) -> dict[Any, Number]:
+        Parameters
+        ----------
+        votes : dict
+            For each hypothesis one value, or a dict from values to probabilities.
+
+        Returns
+        -------
+        dict
+            Probability of each value.
+        """
+        same_names(self.prior, votes, "the vote")
+        distributions = {h: self._vote_of(h, votes[h]) for h in self.prior}
+        values = dict.fromkeys(value for distribution_of in distributions.values() for value in distribution_of)
+        return {v: total([self._posterior[h] * b[v] for h, b in distributions.items() if v in b]) for v in values}
+
+    def _vote_of(self, hypothesis: Any, vote: Any) -> dict[Any, Number]:
         if isinstance(vote, Mapping):
             return distribution(vote, f"the vote of {hypothesis!r}")
         return {vote: Fraction(1)}
 
     @cached_property
-    def _support(self) -> dict[Any, Number]:
+    def _likelihoods(self) -> dict[Any, Number]:
         """P(data | h) for each hypothesis: a product of fractions, or the log of it."""
         if self.exact:
             return {
                 h: math.prod((row[o] ** n for o, n in self.seen.items()), start=Fraction(1))
                 for h, row in self.likelihood.items()
             }
-        # fsum rounds once, so the order of the outcomes leaves no trace, not even in the last digit
+        # fsum rounds once, so the order of the outcomes does not matter, not even in the last digit
         return {h: math.fsum(n * log(row[o]) for o, n in self.seen.items()) for h, row in self.likelihood.items()}
 
     @cached_property
-    def _weights(self) -> dict[Any, Number]:
-        """P(data | h) P(h) for each hypothesis, or the log of it."""
-        if self.exact:
-            return {h: p * self._support[h] for h, p in self.prior.items()}
-        return {h: log(p) + self._support[h] for h, p in self.prior.items()}
-
-    @cached_property
-    def _posterior(self) -> dict[Any, Number]:
-        return posterior_of(self._weights)
-
-    @cached_property
-    def _standing(self) -> set[Any]:
-        """The hypotheses that neither the prior nor the data have ruled out."""
+    def _possible(self) -> set[Any]:
+        """The hypotheses that neither the prior nor the data have excluded."""
         return {h for h, p in self.prior.items() if p > 0 and all(self.likelihood[h][o] > 0 for o in self.seen)}
 
     @property
@@ -176,8 +235,8 @@ class Hypotheses:
             return [observations]
         return observations.tolist() if isinstance(observations, np.ndarray) else observations
 
-    def _counted(self, observations: Any) -> dict[Any, int]:
-        """How often each outcome was seen, in the order of first sight."""
+    def _counts_of(self, observations: Any) -> dict[Any, int]:
+        """Count of each outcome, in the order of first occurrence."""
         counts: dict[Any, int]
         if isinstance(observations, Mapping):
             counts = {outcome: count(n, outcome) for outcome, n in observations.items()}
@@ -185,7 +244,7 @@ class Hypotheses:
             items = list(self._each(observations))
             try:
                 counts = Counter(items)
-            except TypeError:  # what cannot be hashed is no outcome
+            except TypeError:  # an unhashable value is no outcome
                 raise self._unknown(next(filterfalse(self._is_outcome, items))) from None
         for outcome in filterfalse(self._is_outcome, counts):
             raise self._unknown(outcome)
@@ -199,22 +258,22 @@ class Hypotheses:
         """Everything as plain numbers, and as fractions where the space is exact."""
         tables = {"prior": self.prior, "posterior": self.posterior, "predict": self.predict()}
         tables["predict_map"] = self.predict_map()
-        told: dict[str, Any] = {name: {key: float(p) for key, p in table.items()} for name, table in tables.items()}
-        told["likelihood"] = {h: {o: float(p) for o, p in row.items()} for h, row in self.likelihood.items()}
-        told |= {"map": self.map, "ml": self.ml, "seen": dict(self.seen), "exact": self.exact}
-        told |= {"evidence": float(self.evidence), "log_evidence": self.log_evidence}
+        found: dict[str, Any] = {name: {key: float(p) for key, p in table.items()} for name, table in tables.items()}
+        found["likelihood"] = {h: {o: float(p) for o, p in row.items()} for h, row in self.likelihood.items()}
+        found |= {"map": self.map, "ml": self.ml, "seen": dict(self.seen), "exact": self.exact}
+        found |= {"evidence": float(self.evidence), "log_evidence": self.log_evidence}
         if self.exact:
-            told["fractions"] = {name: {key: said(p) for key, p in table.items()} for name, table in tables.items()}
-            told["fractions"]["evidence"] = said(self.evidence)
-        return told
+            found["fractions"] = {name: {key: shown(p) for key, p in table.items()} for name, table in tables.items()}
+            found["fractions"]["evidence"] = shown(self.evidence)
+        return found
 
     def _lines(self) -> tuple[list[list[str]], list[str]]:
         """The table, headed, and the sentences below it."""
         table = [["hypothesis", "prior", "P(data | h)", "posterior"]]
         for h, prior in self.prior.items():
-            foretold = said(self._support[h]) if self.exact else said_log(float(self._support[h]))
-            table.append([_name(h), said(prior), foretold, said(self._posterior[h])])
-        evidence = said(self.evidence) if self.exact else said_log(self.log_evidence)
+            of_data = shown(self._likelihoods[h]) if self.exact else shown_log(float(self._likelihoods[h]))
+            table.append([_name(h), shown(prior), of_data, shown(self._posterior[h])])
+        evidence = shown(self.evidence) if self.exact else shown_log(self.log_evidence)
         return table, [
             f"seen: {self._seen_text()}; P(data) = {evidence}",
             f"next, all hypotheses together: {_listed(self.predict())}",
@@ -242,13 +301,13 @@ class Hypotheses:
 
 
 def _name(name: Any) -> str:
-    """A name as it reads, unless it hides control characters."""
+    """A name as text; its repr if it has control characters."""
     text = str(name)
     return text if text.isprintable() else repr(text)
 
 
 def _listed(table: Mapping[Any, Number]) -> str:
-    return ", ".join(f"{_name(name)} {said(number)}" for name, number in table.items())
+    return ", ".join(f"{_name(name)} {shown(number)}" for name, number in table.items())
 
 
 def _html_row(tag: str, cells: list[str]) -> str:

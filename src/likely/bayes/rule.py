@@ -1,4 +1,4 @@
-"""Bayes' rule in logs, row by row: the one place where scores become probabilities."""
+"""Bayes' rule in logs, row by row: the one place where log joint scores are normalised."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.decisions import Costs, by_threshold
 from likely.errors import DataError, UsageError
-from likely.threads import cached_property
+from likely.kernels.parallel import cached_property
 
 Floats = NDArray[np.float64]
 
@@ -19,9 +20,9 @@ CLASSES_SHOWN = 10
 
 
 def normalise(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
-    """Each row shared out among its classes, in logs, with the log evidence; an impossible row falls back on the prior.
+    """Log probabilities of the classes of each row, and its log evidence; a row impossible in every class gets the prior.
 
-    An infinite score is certain, and several share. A score that is not a number is refused.
+    A class with an infinite score is certain; several such classes have equal probability. A score of NaN is refused.
     """
     shares, peak = _below_peak(log_joint, log_prior)
     with np.errstate(over="ignore", under="ignore"):
@@ -31,7 +32,7 @@ def normalise(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
 
 
 def share_out(log_joint: Floats, log_prior: Floats) -> Floats:
-    """Each row shared out among its classes: the same as `normalise` without the logs, for half the price."""
+    """Probabilities of the classes of each row: as `normalise` without the logs, in half the time."""
     shares, _ = _below_peak(log_joint, log_prior)
     with np.errstate(over="ignore", under="ignore"):
         np.exp(shares, out=shares)
@@ -40,18 +41,18 @@ def share_out(log_joint: Floats, log_prior: Floats) -> Floats:
 
 
 def _below_peak(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
-    """Every score less the best of its row, and that best one; one class a line."""
-    # NumPy's reductions over the short axis are then vectorised along the rows.
+    """Scores minus the maximum of their row, and that maximum; transposed to classes × rows."""
+    # Transposed, NumPy's reductions over the few classes are vectorised along the rows.
     shares = np.array(np.transpose(log_joint), dtype=np.float64, order="C")
     peak = shares.max(axis=0)
     base = peak if np.isfinite(peak).all() else _settle_extremes(shares, peak, log_prior)
-    with np.errstate(over="ignore", under="ignore"):  # scores 1e308 apart: the lesser is 0, as it should be
+    with np.errstate(over="ignore", under="ignore"):  # scores 1e308 apart: the smaller probability is 0
         shares -= base
     return shares, peak
 
 
 def _settle_extremes(shares: Floats, peak: Floats, log_prior: Floats) -> Floats:
-    """Impossible rows take the prior's scores, infinite ones 0 against minus infinity; the rows' new peaks."""
+    """Give impossible rows the prior's scores and infinite scores 0 against minus infinity; returns the new maxima."""
     _refuse_nan(peak)
     prior = np.asarray(log_prior, dtype=np.float64)
     if not np.isfinite(prior.max()):
@@ -65,12 +66,12 @@ def _settle_extremes(shares: Floats, peak: Floats, log_prior: Floats) -> Floats:
 def _refuse_nan(peak: Floats) -> None:
     if np.isnan(peak).any():
         raise DataError(
-            "a score is not a number", row=int(np.isnan(peak).argmax()) + 1, remedy="look for NaN in the model"
+            "a score is not a number", row=int(np.isnan(peak).argmax()) + 1, remedy="check the model for NaN"
         )
 
 
 def labels_array(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    """The labels as a NumPy array of their own type; labels of several types stay as they are."""
+    """The labels as a NumPy array of their own type; labels of several types as objects."""
     if isinstance(classes, np.ndarray):
         return classes
     kinds = {_label_kind(label) for label in classes}
@@ -79,13 +80,13 @@ def labels_array(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
         if labels.dtype.kind in kinds or (kinds == {"i"} and labels.dtype.kind == "u"):
             return labels
     labels = np.empty(len(classes), dtype=object)
-    for place, label in enumerate(classes):  # one by one, or a label that is a tuple would become a row
+    for place, label in enumerate(classes):  # one by one: a label that is a tuple must not become a row
         labels[place] = label
     return labels
 
 
 def _label_kind(label: Any) -> str:
-    """NumPy's letter for an array that keeps such a label whole, or O for an array of objects."""
+    """NumPy's kind of an array that keeps such a label unchanged, or O for an array of objects."""
     if isinstance(label, str):  # NumPy's strings drop a closing NUL
         return "O" if len(label) > LONGEST_LABEL or label.endswith("\0") else "U"
     if isinstance(label, np.generic):
@@ -93,14 +94,34 @@ def _label_kind(label: Any) -> str:
     return {bool: "b", int: "i", float: "f"}.get(type(label), "O")
 
 
+def least_cost(probabilities: Floats, classes: Sequence[Any] | NDArray[Any], costs: Any) -> NDArray[Any]:
+    """The decision of lowest expected cost for each row, in the type of the classes where all decisions are classes."""
+    names = tuple(labels_array(classes).tolist())
+    table = Costs.of(costs, names)
+    of = classes if len(table.decisions) == len(names) else table.decisions
+    return np.asarray(labels_array(of)[table.decide(probabilities)])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """What is believed of each row: the classes' log joint scores, and everything that is read off them."""
+    """Posterior of the classes for every row, derived from the joint log scores.
+
+    Attributes
+    ----------
+    classes : sequence
+        The labels.
+    log_joint : array
+        Joint log scores, rows × classes.
+    log_prior : array
+        Log prior of the classes, which is the answer where a row is impossible under every class.
+    no_evidence : str
+        Why the scores are not log P(class, row), where they are not.
+    """
 
     classes: Sequence[Any] | NDArray[Any]
     log_joint: Floats
     log_prior: Floats
-    no_evidence: str = ""  # why the scores are no log P(class, row), where they are not
+    no_evidence: str = ""  # why the scores are not log P(class, row); empty where they are
 
     @cached_property
     def _normalised(self) -> tuple[Floats, Floats]:
@@ -108,36 +129,75 @@ class Posterior:
 
     @property
     def log_probabilities(self) -> Floats:
-        """The log of each class's share, rows by classes."""
+        """Log probabilities, rows × classes."""
         return self._normalised[0]
 
     @property
     def log_evidence(self) -> Floats:
-        """log P(x) of each row x: how probable it is under all classes together. Only a generative model has one."""
+        """log P(x) of each row x, summed over the classes; only for generative models."""
         if self.no_evidence:
             raise UsageError(f"there is no log_evidence: {self.no_evidence}")
         return self._normalised[1]
 
     @cached_property
     def probabilities(self) -> Floats:
-        """Each class's share, rows by classes; every row sums to one."""
+        """Probabilities, rows × classes; every row sums to one."""
         return share_out(self.log_joint, self.log_prior)
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:
-        """The rows that no class allows, so that the prior speaks alone."""
+        """Whether each row is impossible under every class, so that its probabilities are those of the prior."""
         nothing: NDArray[np.bool_] = np.isneginf(self.log_joint.max(axis=1))
         return nothing
 
     @cached_property
     def labels(self) -> NDArray[Any]:
-        """The most probable label of each row, in the labels' own type; of equals the first."""
+        """The most probable label of each row, in the labels' own type; the first of equals."""
         best = self.log_joint.argmax(axis=1)
         peak = self.log_joint[np.arange(len(best)), best]
         _refuse_nan(peak)
         best[np.isneginf(peak)] = self.log_prior.argmax()
         labels: NDArray[Any] = labels_array(self.classes)[best]
         return labels
+
+    def decide(self, *, costs: Any = None, threshold: Any = None) -> NDArray[Any]:
+        """The decision for each row: of lowest expected loss, by a threshold, or the most probable label.
+
+        Parameters
+        ----------
+        costs : {true class: {decision: cost}}, optional
+            "*" stands for all true classes; a decision that is no class rejects the row.
+        threshold : float or {class: probability}, optional
+            The probability from which a class is predicted; one number is for the second of two classes.
+
+        Returns
+        -------
+        array
+            One decision a row.
+        """
+        if costs is None and threshold is None:
+            return self.labels
+        if costs is not None and threshold is not None:
+            raise UsageError("give costs or a threshold, not both: costs imply the thresholds")
+        if costs is None:
+            names = tuple(labels_array(self.classes).tolist())
+            return np.asarray(labels_array(self.classes)[by_threshold(self.probabilities, names, threshold)])
+        return least_cost(self.probabilities, self.classes, costs)
+
+    def expected_loss(self, costs: Any) -> Floats:
+        """The expected cost of each decision.
+
+        Parameters
+        ----------
+        costs : {true class: {decision: cost}}
+            As for `decide`.
+
+        Returns
+        -------
+        array
+            Rows × decisions: the classes, then the decisions that are no class.
+        """
+        return Costs.of(costs, tuple(labels_array(self.classes).tolist())).expected(self.probabilities)
 
     def __len__(self) -> int:
         return len(self.log_joint)
@@ -148,7 +208,7 @@ class Posterior:
         return f"Posterior({len(self)} row{'' if len(self) == 1 else 's'}, {few})"
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One plain dict a row: its label and the probability of each class."""
+        """One dict per row: its label and the probability of each class."""
         names = labels_array(self.classes).tolist()
         rows = zip(self.labels.tolist(), self.probabilities.tolist(), strict=True)
         return [{"label": label, "probabilities": dict(zip(names, row, strict=True))} for label, row in rows]

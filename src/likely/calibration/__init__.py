@@ -1,8 +1,11 @@
-"""What is fitted on top of the counts: how far each column is believed, which columns speak together, a bias per class."""
+"""The second stage: column weights by leave-one-out, interactions, discriminant, averaging over columns.
+
+Never: files, rows in bulk.
+"""
 
 from __future__ import annotations
 
+from likely.calibration.calibration import Calibration, Interaction
 from likely.calibration.fit import DEPENDENCE, calibrate
-from likely.calibration.parts import Calibration, Interaction
 
 __all__ = ["DEPENDENCE", "Calibration", "Interaction", "calibrate"]

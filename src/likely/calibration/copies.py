@@ -1,9 +1,9 @@
-"""How much of a row is left out together with it: the row and its copies, but not rows that are equal by chance.
+"""Copies of rows: the part of a row's weight that is left out together with the row, excluding chance repeats.
 
-Equal rows are one row of the sample with their weights added up, so a weight of 2 may be a copy (a row repeated, weighted or
-oversampled) or two rows that happen to be equal. If a row's cells were independent given its class, λ rows like it would be
-expected by chance; of its weight w, w / (1 + λ) is taken for copies. In many or continuous columns λ is near zero and all
-of the weight is left out; where rows repeat naturally, one unit is. Two documents are never equal by chance.
+Equal rows are one row of the sample with their weights summed, so a weight of 2 may be a copy (a repeated, weighted or
+oversampled row) or two rows that are equal by chance. If the cells of a row were independent given its class, λ rows like it
+would be expected by chance; of its weight w, w / (1 + λ) counts as copies. With many or continuous columns λ is near zero and
+all of the weight is left out; where rows repeat naturally, one unit is. Two documents are never equal by chance.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.families.copies import left_together, mean_of_classes
-from likely.families.words import Words
-from likely.reservoir import Reservoir, hashes, number_hashes, to_keys
+from likely.families.copy_weights import left_together, mean_of_classes
+from likely.families.word_counts import Words
+from likely.row_sample import Reservoir, hashes, number_hashes, to_keys
 from likely.schema import TEXT, Schema
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
-HEAVIEST = 1e12  # a weight of a row, beyond which sums lose the others
+HEAVIEST = 1e12  # maximum weight of a row: beyond, sums lose the other rows
 NEGLIGIBLE = 1e-3  # rows expected by chance
 
 
 @dataclass(frozen=True)
-class Effective:
-    """The sample in units of independent rows."""
+class EffectiveSample:
+    """The sample in units of independent rows (Kish's effective sample size, by class)."""
 
     sample: Reservoir  # weights divided by the copies of their class
-    left: Array  # how much of each row is left out, in the same units
-    copies: Array  # of each class: the mean number of copies of a row, so that rows / copies is Kish's effective size
+    left: Array  # weight of each row that is left out, in the same units
+    copies: Array  # mean number of copies of a row, by class; rows / copies is Kish's effective size
 
-    def first(self, rows: int) -> Effective:
-        """Some of the rows; their order is random."""
+    def first(self, rows: int) -> EffectiveSample:
+        """The first rows, which are a random subset."""
         return self if rows >= len(self.sample) else self.take(slice(rows))
 
-    def take(self, rows: NDArray[np.intp] | slice) -> Effective:
-        """Some of the rows."""
-        return Effective(self.sample.take(rows), self.left[rows], self.copies)
+    def take(self, rows: NDArray[np.intp] | slice) -> EffectiveSample:
+        """A subset of the rows."""
+        return EffectiveSample(self.sample.take(rows), self.left[rows], self.copies)
 
 
 def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
-    """The rows in a random order that depends on their cells alone, not on the names or the order of columns.
+    """The rows in a pseudo-random order that depends on their cells alone, not on the names or the order of columns.
 
-    Rows that differ in their documents only would stand side by side: beside text, the rows stay in the order of their keys.
+    Rows that differ only in their documents would be neighbours: with text, the rows stay in the order of their keys.
     """
     if any(column.kind == TEXT for column in schema.columns):
         return sample
@@ -57,17 +57,17 @@ def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
     return sample.take(np.lexsort((sample.labels, to_keys(total))))
 
 
-def effective(sample: Reservoir, tally: Tally) -> Effective:
+def effective(sample: Reservoir, tally: Tally) -> EffectiveSample:
     """The sample with its weights in units of independent rows."""
     weights, classes = np.minimum(sample.weights, HEAVIEST), tally.classes
     copies = _copies(sample, weights, classes * _without_text(tally))
     mean = mean_of_classes(copies, weights, sample.labels, len(classes))
     own = mean[sample.labels]
-    return Effective(replace(sample, weights=weights / own), copies / own, mean)
+    return EffectiveSample(replace(sample, weights=weights / own), copies / own, mean)
 
 
 def _without_text(tally: Tally) -> Array:
-    """The share of the rows of each class that have no document: only these may be equal by chance."""
+    """Share of the rows of each class that have no document: only these can be equal by chance."""
     share = np.ones(len(tally.classes))
     for statistic in tally.statistics:
         if isinstance(statistic, Words):
@@ -76,14 +76,14 @@ def _without_text(tally: Tally) -> Array:
 
 
 def _copies(sample: Reservoir, weights: Array, classes: Array) -> Array:
-    """Of each row's weight, the part that is left out with it; `classes` is the weight of rows that may be equal by chance."""
+    """The part of each row's weight that is left out with it; `classes` is the weight of rows that may be equal by chance."""
     if (weights == 1.0).all():
         return weights
     return left_together(_beyond_chance(sample, weights, classes), weights, sample.labels)
 
 
 def _beyond_chance(sample: Reservoir, weights: Array, classes: Array) -> Array:
-    """Of each row's weight, what chance repeats do not explain; at least one row."""
+    """The part of each row's weight that chance repeats do not explain; at least one row."""
     beyond = np.minimum(weights, 1.0)
     many = np.flatnonzero(weights > 1.0)
     expected = np.log(np.maximum(classes, 1e-300))[sample.labels[many]]
@@ -101,17 +101,17 @@ def _beyond_chance(sample: Reservoir, weights: Array, classes: Array) -> Array:
 
 
 def _frequency(sample: Reservoir, weights: Array, name: str, rows: NDArray[np.intp], alone: bool) -> Array:
-    """How often the cell of each of these rows occurs in its class.
+    """Relative frequency of the cell of each of these rows in its class.
 
-    A number that is the only column would always be expected as often as it is repeated: it is compared with the rows of the
-    other classes instead.
+    The expected number of repeats of a number that is the only column would always equal the observed one: its frequency in the
+    other classes is used instead.
     """
     x = sample.columns[name]
     number = x.dtype.kind == "f"
     cells = np.unique(x, return_inverse=True)[1].reshape(-1) if number else x.astype(np.int64) + 1
     if number and alone:
-        whole = np.bincount(cells, weights)
-        others: Array = (whole[cells[rows]] - weights[rows]) / np.maximum(weights.sum() - weights[rows], 1e-300)
+        total_weight = np.bincount(cells, weights)
+        others: Array = (total_weight[cells[rows]] - weights[rows]) / np.maximum(weights.sum() - weights[rows], 1e-300)
         return np.maximum(others, 0.0)
     size = int(cells.max()) + 1
     seen = np.bincount(sample.labels * size + cells, weights)

@@ -1,9 +1,8 @@
-"""The calibration of a tally: weights first, then round by round the columns that speak together."""
+"""Calibration of a tally: column weights first, then discriminants, and interactions round by round."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,174 +11,163 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import share_out
-from likely.calibration import tempered
-from likely.calibration.classical import Pair, chosen_pairs
+from likely.calibration import temperature as tempered
+from likely.calibration.calibration import Calibration, Interaction, JointGaussian
 from likely.calibration.copies import effective, shuffled
-from likely.calibration.cuts import best_table
-from likely.calibration.directions import Direction, make_direction
-from likely.calibration.documents import joined
-from likely.calibration.parts import Calibration, Interaction
-from likely.calibration.search import Search, Searched, surprises
-from likely.calibration.tables import Rows, Table
+from likely.calibration.discriminant import LinearDiscriminant, fit_discriminant
+from likely.calibration.interaction_cuts import best_table
+from likely.calibration.interaction_search import GroupedColumn, InteractionSearch, residuals_of
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows
+from likely.calibration.joint_gaussian import fit_joint_gaussian
+from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
-    Absent,
-    Data,
+    CalibrationData,
+    MissingnessTerm,
     Term,
     base_scores,
     included,
     log_loss,
-    make_absent,
-    make_term,
+    make_missingness_terms,
     make_terms,
 )
-from likely.calibration.weights import Problem
-from likely.errors import LikelyWarning
+from likely.calibration.text_terms import joined
+from likely.calibration.weight_fit import Problem
 from likely.families.base import Parameters
-from likely.families.curve import LeftOut
-from likely.families.forms import Steps
-from likely.reservoir import Reservoir
+from likely.families.likelihoods import BinnedTable
+from likely.families.text_calibration import LeftOutDocuments
+from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
+from likely.row_sample import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
-from likely.threads import in_parallel, one_blas_thread, side_by_side, slabs
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-# How many columns may speak together; the last two are classical, and of pairs.
+# Maximum number of columns of an interaction; the last two are TAN and AODE.
 DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
-ENTRIES = 8_000_000  # of evidence: fewer rows are looked at where classes and columns are many
+ENTRIES = 8_000_000  # of evidence: fewer rows are used where classes and columns are many
 FEWEST_ROWS = 2_000
 MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
-OWN_WEIGHTS = 512  # terms that say most have a weight of their own, all others one together
+OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
 ROUNDS = 6
-# Ridge penalties: weights are pulled towards the temperature, all others towards 0.
-TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DIRECTION_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
-SCALED_STRENGTH = 40.0  # pulls the weights of columns, once there is text, to a multiple of what they were
-CROWDED = 10.0  # rows a weight: with fewer, weights are pulled the more
+# Ridge penalties: of column weights towards the temperature, of all others towards 0.
+TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
+SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
+CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 NEGLIGIBLE = 1e-3  # a weight
-COMPILED = 300_000  # rows times classes times tables, from which on compiled loops pay
-CUT_ENTRIES = 1_000  # rows times classes, from which on cuts of numbers are sought for each table
-NEAR = 2e-2  # of a step in the weights: near enough while tables are still being added
-TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted, towards which all weights are pulled
-RISE_ROWS = 5_000  # by which is told what each column is worth
+# Rows times classes times tables from which compiled loops are worth their import: of gains, and of cuts.
+COMPILED, CUT_COMPILED = 300_000, 1_500_000
+CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
+ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
+TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
+GAIN_ROWS = 5_000  # on which the gains of columns are estimated
+# Nats that all terms together must gain for even odds that there is a signal. By leave-one-out noise gains more than g nats
+# with a probability of about exp(-g / 2), so that one table of noise in seven gains so much.
+EVEN_ODDS = 4.0
+JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
 
 
 def calibrate(
     tally: Tally,
-    believed: Sequence[Parameters],
+    parameters: Sequence[Parameters],
     dependence: str = "auto",
-    documents: Mapping[str, LeftOut] = MappingProxyType({}),
+    documents: Mapping[str, LeftOutDocuments] = MappingProxyType({}),
 ) -> Calibration | None:
-    """The second stage of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps.
+    """Calibration of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps.
 
-    `documents` has, for each column of text, the scores of the documents that are kept.
+    `documents` has, for each column of text, the leave-one-out scores of the documents that are kept.
     """
-    with one_blas_thread():  # the work is shared out among threads of our own
-        return _calibrate(tally, believed, dependence, documents)
+    with one_blas_thread():  # the package's own threads share the work
+        return _calibrate(tally, parameters, dependence, documents)
 
 
 def _calibrate(
-    tally: Tally, believed: Sequence[Parameters], dependence: str, documents: Mapping[str, LeftOut]
+    tally: Tally, parameters: Sequence[Parameters], dependence: str, documents: Mapping[str, LeftOutDocuments]
 ) -> Calibration | None:
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None
-    whole = effective(shuffled(sample, tally.schema), tally)
+    rows_once = effective(shuffled(sample, tally.schema), tally)
     if classes > tempered.MANY_CLASSES:
-        return _tempered(Data(tally, whole.first(tempered.rows_for(classes)), 0), believed)
-    rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(believed), 1)))
-    most = MOST_ENTRIES // (classes * max(len(believed), 1))
-    data = Data.of(tally, whole.first(min(rows, max(tempered.FEWEST_ROWS, most))), believed)
-    terms = make_terms(data, believed)
+        return tempered.one_weight(
+            CalibrationData(tally, rows_once.first(tempered.rows_for(classes)), 0), parameters, TEMPERATURE_STRENGTH
+        )
+    rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(parameters), 1)))
+    most = MOST_ENTRIES // (classes * max(len(parameters), 1))
+    data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
+    terms = make_terms(data, parameters)
     if not terms:
         return None
-    fit = Fit.start(data, terms, make_absent(data, terms))
+    fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
     if dependence == "auto":
-        fit.add_direction()
+        fit.add_discriminant()
+        fit.add_joint()
     if dependence in ("tree", "one-dependence"):
-        fit.classical(dependence == "tree")
-    search = Search(fit.searched, len(terms), DEPENDENCE[dependence])
+        fit.add_pairs(dependence == "tree")
+    search = InteractionSearch(fit.grouped_columns, len(terms), DEPENDENCE[dependence])
     for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
-        if not fit.grow(search) and not fit.grow(search, triples=True):
+        if not fit.add_interactions(search) and not fit.add_interactions(search, triples=True):
             break
     fit.solve(fit.weights)
+    fit.shrink()
     fit.add_texts(*joined(data.sample, tally, documents))
-    return fit.result(believed)
-
-
-def _tempered(data: Data, believed: Sequence[Parameters]) -> Calibration | None:
-    """One weight for all columns, where classes are very many: no bias, no weight and no table of their own."""
-    names: list[str] = []
-
-    def evidence() -> Iterator[Single]:
-        for i, each in enumerate(believed):
-            term = make_term(data, i, each)
-            if term is not None:
-                names.append(term.name)
-                yield term.evidence
-
-    classes, rows = len(data.tally.schema.classes), data.sample
-    weight = tempered.temperature(base_scores(data), evidence(), rows.labels, rows.weights, TEMPERATURE_STRENGTH)
-    if not names:
-        return None
-    warnings.warn(
-        f"{classes:,} classes: all columns share one weight ({weight:.2f}); columns are weighted one by one, and searched "
-        f"for interactions, up to {tempered.MANY_CLASSES:,} classes",
-        LikelyWarning,
-        stacklevel=5,
-    )
-    edges = {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)}
-    weights, counted = dict.fromkeys(names, weight), float(data.tally.classes.sum())
-    return Calibration(weights, {}, np.zeros(classes), weight, (), edges, {}, counted, {}, data.rows.copies)
+    return fit.result(parameters)
 
 
 @dataclass
-class Fit:
-    """The second stage while it is fitted: terms, interaction tables, and their weights."""
+class CalibrationFit:
+    """State of the fit: terms, interaction tables, weights and biases."""
 
-    data: Data
+    data: CalibrationData
     terms: Sequence[Term]
-    absent: Sequence[Absent]
-    included: Array  # probability that each term matters
+    absent: Sequence[MissingnessTerm]
+    included: Array  # posterior inclusion probability of each term
     base: Single
     evidence: list[Single]
     weights: Array
     bias: Array
     temperature: float
-    alone: int  # how many of the terms speak for one block, or for its being missing
-    tables: dict[tuple[int, ...], Table | Pair]
-    shared: bool = False  # whether all tables have one weight in common
-    rest: frozenset[int] = frozenset()  # terms that have one weight in common, where there are very many
-    direction: Direction | None = None  # the term that follows those of single blocks
+    singles: int  # number of terms of one block, or of its missingness
+    tables: dict[tuple[int, ...], ResidualTable | PairTable]
+    shared: bool = False  # whether all tables have one common weight
+    rest: frozenset[int] = frozenset()  # terms with one common weight, where there are very many
+    discriminant: LinearDiscriminant | None = None  # the term after those of single blocks
+    joint: JointGaussian | None = None  # and the term after it
 
     @staticmethod
-    def start(data: Data, terms: Sequence[Term], absent: Sequence[Absent]) -> Fit:
-        """A common temperature first, then a weight for each term, pulled towards it."""
+    def start(data: CalibrationData, terms: Sequence[Term], absent: Sequence[MissingnessTerm]) -> CalibrationFit:
+        """Fit a common temperature first, then a weight for each term with a ridge penalty towards it."""
         base = base_scores(data)
         evidence, probability = included(data, [*terms, *(each.term for each in absent)], base)
         none = np.zeros(base.shape[1])
-        fit = Fit(data, terms, absent, probability, base, evidence, none[:0], none, 1.0, len(evidence), {})
-        summed = np.sum([said[:TEMPERATURE_ROWS] for said in evidence], axis=0)
+        fit = CalibrationFit(
+            data, terms, absent, included=probability, base=base, evidence=evidence, weights=none[:0], bias=none,
+            temperature=1.0, singles=len(evidence), tables={},
+        )  # fmt: skip
+        summed = np.sum([each[:TEMPERATURE_ROWS] for each in evidence], axis=0)
         one = fit._problem([summed], np.zeros(1), np.array([TEMPERATURE_STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
         fit.temperature = float(weight[0])
         if len(evidence) > OWN_WEIGHTS:
-            order = np.argsort([-fit._worth(said) for said in evidence], kind="stable")
+            order = np.argsort([-fit._single_gain(each) for each in evidence], kind="stable")
             fit.rest = frozenset(order[OWN_WEIGHTS:].tolist())
-        fit.solve(np.full(len(evidence), fit.temperature), near=True)
+        fit.solve(np.full(len(evidence), fit.temperature), rough=True)
         return fit
 
     @property
     def sample(self) -> Reservoir:
-        """The rows, in units of independent ones."""
+        """Rows of the sample, in units of independent rows."""
         return self.data.sample
 
-    def _worth(self, said: Single) -> float:
-        """How much more likely a term by itself makes the labels, the rows left out."""
-        rows = slice(TEMPERATURE_ROWS)
-        lost = log_loss(self.base[rows].astype(np.float64) + said[rows], self.sample.labels[rows])
-        return -float((self.sample.weights[rows] * lost).sum())
+    def _single_gain(self, evidence: Single) -> float:
+        """Leave-one-out log likelihood of the labels with one term alone."""
+        return -self.data.loss(self.base[:TEMPERATURE_ROWS].astype(np.float64), evidence)
+
+    def _single_gains(self) -> Array:
+        """Gain of each term alone: without each fold, where choices are nested, and last with all rows."""
+        gains = [self._single_gain(t.evidence) if t.gains is None else t.gains for t in self.terms]
+        return np.stack([np.broadcast_to(each, self.data.folds + 1) for each in gains])
 
     def _problem(self, evidence: Sequence[Single], centre: Array, strength: Array) -> Problem:
         rows = min(len(evidence[0]), max(1000, FIT_ENTRIES // self.base.shape[1]))
@@ -188,107 +176,119 @@ class Fit:
             [each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH
         )
 
-    def solve(self, start: Array, near: bool = False) -> None:
-        """A weight for every term, or for all of the rest together, pulled to the temperature; tables are pulled to zero.
+    def solve(self, start: Array, rough: bool = False) -> None:
+        """Fit a weight for every term, or one for all terms in `rest`; penalised towards the temperature, tables towards zero.
 
-        While terms are still being added, a rough solution is enough.
+        While terms are still being added, an approximate solution is enough.
         """
         own = np.array([i for i in range(len(self.evidence)) if i not in self.rest])
         rest = sorted(self.rest)
-        said = [self.evidence[i] for i in own]
-        centre = np.where(own < self.alone, self.temperature, 0.0)
-        pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.alone / max(float(self.sample.weights.sum()), 1.0))
+        evidence = [self.evidence[i] for i in own]
+        centre = np.where(own < self.singles, self.temperature, 0.0)
+        pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
         strength = np.where(
-            own < self.alone, pull, np.where(own < self._first_table, DIRECTION_STRENGTH, TABLE_STRENGTH)
+            own < self.singles, pull, np.where(own < self._first_table, DISCRIMINANT_STRENGTH, TABLE_STRENGTH)
         )
-        begun = start[own]
+        initial = start[own]
         if rest:
-            said.append(sum(self.evidence[i] for i in rest))
+            evidence.append(sum(self.evidence[i] for i in rest))
             centre, strength = np.append(centre, self.temperature), np.append(strength, pull)
-            begun = np.append(begun, start[rest[0]])
-        found, self.bias = self._problem(said, centre, strength).solve(begun, self.bias, NEAR if near else None)
+            initial = np.append(initial, start[rest[0]])
+        found, self.bias = self._problem(evidence, centre, strength).solve(initial, self.bias, ROUGH if rough else None)
         self.weights = np.zeros(len(self.evidence))
         self.weights[own] = found[: len(own)]
         self.weights[rest] = found[len(own) :]
 
-    def shares(self) -> Array:
-        """The probability of each class for every row, the row left out."""
-        spoken = [(weight, said) for weight, said in zip(self.weights, self.evidence, strict=True) if weight > 0]
+    def probabilities(self) -> Array:
+        """Leave-one-out class probabilities of every row."""
+        weighted = [(weight, each) for weight, each in zip(self.weights, self.evidence, strict=True) if weight > 0]
 
         def work(part: tuple[int, int]) -> Array:
             a, b = part
             score = self.base[a:b].astype(np.float64) + self.bias
-            for weight, said in spoken:
-                score += np.multiply(said[a:b], weight, dtype=np.float64)
+            for weight, each in weighted:
+                score += np.multiply(each[a:b], weight, dtype=np.float64)
             return np.ascontiguousarray(share_out(score, self.bias))
 
-        # Stretches of a few thousand rows, which stay in the cache while one term after the other is added.
+        # Chunks of a few thousand rows stay in the cache while the terms are added.
         return np.concatenate(in_parallel(work, slabs(len(self.base), 128 * self.base.shape[1])))
 
-    def add_direction(self) -> None:
-        """A linear discriminant over all columns, with the weight that it deserves."""
-        worth = [float(t.gains[-1]) if t.gains is not None else self._worth(t.evidence) for t in self.terms]
-        self.direction = make_direction(self.data, self.terms, worth)
-        if self.direction is None:
+    def add_discriminant(self) -> None:
+        """Add a linear discriminant over all columns, unless its weight is negligible."""
+        self.discriminant = fit_discriminant(self.data, self.terms, self._single_gains())
+        if self.discriminant is None:
             return
-        self.evidence.append(self.direction.evidence)
-        self.solve(np.append(self.weights, 0.1), near=True)
+        self.evidence.append(self.discriminant.evidence)
+        self.solve(np.append(self.weights, 0.1), rough=True)
         if self.weights[-1] <= NEGLIGIBLE:
             self.evidence.pop()
             self.weights = self.weights[:-1]
-            self.direction = None
+            self.discriminant = None
+
+    def add_joint(self) -> None:
+        """Add a joint Gaussian of all numbers for each class, where its gain is worth the time of scoring it."""
+        made = fit_joint_gaussian(self.data, self.terms)
+        if made is None:
+            return
+        before, kept = self._gain(), (self.weights, self.bias)
+        self.joint, evidence = made
+        self.evidence.append(evidence)
+        self.solve(np.append(self.weights, 0.1), rough=True)
+        if self._gain() - before <= EVEN_ODDS + JOINT_GAIN * float(self.sample.weights.sum()):
+            self.evidence.pop()
+            self.joint, (self.weights, self.bias) = None, kept
 
     @property
     def _first_table(self) -> int:
-        return self.alone + (self.direction is not None)
+        return self.singles + (self.discriminant is not None) + (self.joint is not None)
 
     @property
-    def searched(self) -> dict[int, Searched]:
-        """The terms that can enter interactions."""
-        return {i: term.searched for i, term in enumerate(self.terms) if term.searched is not None}
+    def grouped_columns(self) -> dict[int, GroupedColumn]:
+        """Columns that can enter interactions, by term."""
+        return {i: term.column for i, term in enumerate(self.terms) if term.column is not None}
 
-    def grow(self, search: Search, triples: bool = False) -> bool:
-        """Add the interaction tables that gain most, and fit all weights again; whether there were any."""
-        rows = Rows(self.sample.labels, self.sample.weights, self.data.rows.left, self.shares())
+    def add_interactions(self, search: InteractionSearch, triples: bool = False) -> bool:
+        """Add the interaction tables with the largest gains and fit all weights again; returns whether there were any."""
+        rows = ScoredRows(self.sample.labels, self.sample.weights, self.data.rows.left, self.probabilities())
         if triples and not search.widen(rows):
             return False
-        best, sureness = search.best(self.tables, rows, triples)
-        compiled = rows.shares.size * len(best) >= COMPILED
+        best, threshold = search.best(self.tables, rows, triples)
+        compiled, cut = (rows.probabilities.size * len(best) >= each for each in (COMPILED, CUT_COMPILED))
+        residuals = residuals_of(rows) if rows.probabilities.size >= CUT_ENTRIES else None
 
-        residuals = surprises(rows) if rows.shares.size >= CUT_ENTRIES else None
+        def make(columns: tuple[int, ...]) -> tuple[ResidualTable, Single] | None:
+            parts = [search.columns[i] for i in columns]
+            return best_table(parts, rows, threshold, residuals, compiled=compiled, cut_compiled=cut)
 
-        def make(columns: tuple[int, ...]) -> tuple[Table, Single] | None:
-            return best_table([search.columns[i] for i in columns], rows, sureness, residuals, compiled)
-
-        made = side_by_side(make, best, len(rows.labels))
+        made = side_by_side(make, best, FEW_ROWS if cut else len(rows.labels))
         new = {columns: found for columns, found in zip(best, made, strict=True) if found is not None}
         self.tables |= {columns: table for columns, (table, _) in new.items()}
-        self.evidence += [said for _, said in new.values()]
+        self.evidence += [evidence for _, evidence in new.values()]
         if new:
-            self.solve(np.concatenate([self.weights, np.full(len(new), 0.1)]), near=True)
+            self.solve(np.concatenate([self.weights, np.full(len(new), 0.1)]), rough=True)
         return bool(new)
 
-    def classical(self, tree: bool) -> None:
-        """Pairs of columns as the textbooks choose them: a tree with a weight for each, or all with one in common."""
-        rows = Rows(self.sample.labels, self.sample.weights, self.data.rows.left, self.shares())
-        pairs = chosen_pairs(self.searched, [term.name for term in self.terms], rows, tree)
+    def add_pairs(self, tree: bool) -> None:
+        """Add the pairs of a tree (TAN), each with a weight, or all pairs with one common weight (AODE)."""
+        rows = ScoredRows(self.sample.labels, self.sample.weights, self.data.rows.left, self.probabilities())
+        pairs = chosen_pairs(self.grouped_columns, [term.name for term in self.terms], rows, tree)
         if not pairs:
             return
         self.tables = {pair: table for pair, (table, _) in pairs.items()}
-        said = [table.left_out(cells, rows) for table, cells in pairs.values()]
+        evidence = [table.left_out(cells, rows) for table, cells in pairs.values()]
         self.shared = not tree
-        self.evidence += said if tree else [np.sum(said, axis=0)]
-        self.solve(np.concatenate([self.weights, np.full(len(said) if tree else 1, 1.0 / len(said))]), near=True)
+        self.evidence += evidence if tree else [np.sum(evidence, axis=0)]
+        self.solve(np.concatenate([self.weights, np.full(len(evidence) if tree else 1, 1.0 / len(evidence))]), rough=True)
 
-    def add_texts(self, rows: NDArray[np.intp], said: Mapping[str, Single]) -> None:
-        """The texts of some of the rows as terms, whose weights are pulled to one; all weights are fitted on these rows.
+    def add_texts(self, rows: NDArray[np.intp], documents: Mapping[str, Single]) -> None:
+        """Add the texts of some of the rows as terms, penalised towards weight one; all weights are fitted on these rows.
 
-        Text and columns may repeat each other. The weights of the columns are pulled to one multiple of what they were
-        without text, so that they and the tables keep what all rows tell.
+        Text and columns may be redundant. The weights of the columns are penalised towards one multiple of their values without
+        text, so that columns and tables keep the information of all rows.
         """
-        if not said:
+        if not documents:
             return
-        texts, k, terms = list(said.values()), len(self.terms), len(self.evidence)
+        texts, k, terms = list(documents.values()), len(self.terms), len(self.evidence)
         if len(rows) < len(self.base):
             self.data = replace(self.data, rows=self.data.rows.take(rows))
             self.base, self.evidence = self.base[rows], [each[rows] for each in self.evidence]
@@ -305,62 +305,87 @@ class Fit:
         self.weights = np.concatenate([found[:k], found[terms:], found[k:terms]])
         self.evidence = [*self.evidence[:k], *texts, *self.evidence[k:]]
         self.included = np.insert(self.included, k, ones[1:])
-        self.terms = [*self.terms, *(Term(name, each) for name, each in said.items())]
-        self.alone += len(texts)
+        self.terms = [*self.terms, *(Term(name, each) for name, each in documents.items())]
+        self.singles += len(texts)
 
-    def rises(self) -> dict[str, float]:
-        """By how much the left-out log loss rises, in nats a row, if a block and all tables it is in fall silent."""
-        rows = min(len(self.base), RISE_ROWS)
-        labels, w = self.sample.labels[:rows], self.sample.weights[:rows]
-        score = self.base[:rows].astype(np.float64) + self.bias
+    def shrink(self) -> None:
+        """Multiply all weights and biases by the posterior probability that there is any signal at all.
 
-        def part(i: int) -> Array:
-            said: Array = np.multiply(self.evidence[i][:rows], self.weights[i], dtype=np.float64)
-            return said
+        One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
+        second stands for the log of their Bayes factor.
+        """
+        probability = 1.0 / (1.0 + np.exp(min(EVEN_ODDS - self._gain(), 700.0)))
+        self.weights, self.bias = self.weights * probability, self.bias * probability
+        self.temperature *= probability
 
+    def _gain(self) -> float:
+        """Leave-one-out log likelihood of all rows minus that of the class frequencies, estimated from the first rows."""
+        rows = min(len(self.base), GAIN_ROWS)
+        labels, w = self.sample.labels[:rows], self.sample.weights
+        gained = log_loss(self.base[:rows].astype(np.float64), labels) - log_loss(self._scores(rows), labels)
+        return float(w[:rows] @ gained) * float(w.sum()) / max(float(w[:rows].sum()), 1e-300)
+
+    def _part(self, i: int, rows: int) -> Array:
+        """Weighted evidence of one term for the first rows."""
+        weighted: Array = np.multiply(self.evidence[i][:rows], self.weights[i], dtype=np.float64)
+        return weighted
+
+    def _scores(self, rows: int) -> Array:
+        """Leave-one-out log joint of the first rows."""
+        score: Array = self.base[:rows].astype(np.float64) + self.bias
         for i in range(len(self.evidence)):
-            score += part(i)
-        whole = w @ log_loss(score, labels)
+            score += self._part(i, rows)
+        return score
+
+    def losses_without(self) -> dict[str, float]:
+        """Rise of the leave-one-out log loss, in nats per row, without a block and the tables it is in."""
+        rows = min(len(self.base), GAIN_ROWS)
+        w = self.sample.weights[:rows]
+        score = self._scores(rows)
+        complete = self.data.loss(score, self.evidence[0], 0.0)
 
         def work(i: int) -> float:
             within = [] if self.shared else [t for t, columns in enumerate(self.tables) if i in columns]
-            silent = score - part(i) - sum(part(self._first_table + t) for t in within)
-            return float((w @ log_loss(silent, labels) - whole) / max(float(w.sum()), 1e-300)) if rows else 0.0
+            without = score - sum(self._part(self._first_table + t, rows) for t in within) if within else score
+            loss = self.data.loss(without, self.evidence[i], -float(self.weights[i]))
+            return (loss - complete) / max(float(w.sum()), 1e-300) if rows else 0.0
 
         rises = side_by_side(work, range(len(self.terms)), rows)
         return {term.name: rise for term, rise in zip(self.terms, rises, strict=True)}
 
-    def result(self, believed: Sequence[Parameters]) -> Calibration:
-        """What was found, as a part of the model."""
+    def result(self, parameters: Sequence[Parameters]) -> Calibration:
+        """The calibration as a part of the model."""
         schema = self.data.tally.schema
-        ends = np.cumsum([len(self.terms), len(self.absent), self._first_table - self.alone])
+        ends = np.cumsum([len(self.terms), len(self.absent), self._first_table - self.singles])
         singles, missing, direction, together = np.split(self.weights, ends)
         singles, missing = singles * self.included[: ends[0]], missing * self.included[ends[0] : ends[1]]
         names = [term.name for term in self.terms]
-        interactions = []
-        shared = np.full(len(self.tables), together[0]) if self.shared else together
         combined = {names[i] for columns in self.tables for i in columns}
-        joined = self.direction.columns if self.direction else {}
-        for (columns, table), weight in zip(self.tables.items(), shared.tolist(), strict=True):
-            if weight > NEGLIGIBLE:
-                parts: list[Any] = [self.terms[i].searched for i in columns]
-                groups = table.groups or tuple(part.groups(len(columns)) for part in parts)
-                named = tuple(names[i] for i in columns)
-                interactions.append(Interaction(named, groups, table.evidence(), weight, table.gain, table.error))
+        joined = self.discriminant.columns if self.discriminant else {}
+        coded = [c for c in schema.columns if c.kind == CATEGORY and (c.name in combined or c.name in joined)]
         return Calibration(
-            dict(zip(names, singles.tolist(), strict=True)),
-            {each.name: (w, each.table) for each, w in zip(self.absent, missing.tolist(), strict=True)},
-            self.bias if self.direction is None else self.bias + direction[0] * self.direction.constant,
-            self.temperature,
-            tuple(interactions),
-            {p.columns[0]: p.form.edges for p in believed if isinstance(p.form, Steps)},
-            {
-                c.name: c.values
-                for c in schema.columns
-                if c.kind == CATEGORY and (c.name in combined or c.name in joined)
-            },
-            float(self.data.tally.classes.sum()),
-            self.rises(),
-            self.data.rows.copies,
-            {} if self.direction is None else {name: direction[0] * t for name, t in self.direction.columns.items()},
+            weights=dict(zip(names, singles.tolist(), strict=True)),
+            absent={each.name: (w, each.table) for each, w in zip(self.absent, missing.tolist(), strict=True)},
+            bias=self.bias if self.discriminant is None else self.bias + direction[0] * self.discriminant.constant,
+            temperature=self.temperature,
+            interactions=tuple(self._interactions(together)),
+            edges={p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)},
+            values={column.name: column.values for column in coded},
+            counted=float(self.data.tally.classes.sum()),
+            gains=self.losses_without(),
+            copies=self.data.rows.copies,
+            directions={name: direction[0] * table for name, table in joined.items()},
+            joint=None if self.joint is None else replace(self.joint, weight=float(direction[-1])),
         )
+
+    def _interactions(self, weights: Array) -> list[Interaction]:
+        """Interactions whose weight is not negligible."""
+        found = []
+        weights = np.full(len(self.tables), weights[0]) if self.shared else weights
+        for (columns, table), weight in zip(self.tables.items(), weights.tolist(), strict=True):
+            if weight > NEGLIGIBLE:
+                parts: list[Any] = [self.terms[i].column for i in columns]
+                groups = table.groups or tuple(part.groups(len(columns)) for part in parts)
+                names = tuple(self.terms[i].name for i in columns)
+                found.append(Interaction(names, groups, table.evidence(), weight, table.gain, table.error))
+        return found

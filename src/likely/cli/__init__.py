@@ -1,30 +1,40 @@
-"""The shell's door: each command is a verb of the library."""
+"""The command line: each command is one verb of the library.
+
+Never: formulas; anything that the library cannot do by itself.
+"""
 
 from __future__ import annotations
 
 import click
 
 from likely import __version__
-from likely.cli.asking import evaluate, explain, predict
-from likely.cli.clusters import cluster
-from likely.cli.comparing import compare
-from likely.cli.curving import curve
-from likely.cli.door import MEANINGS, Door
-from likely.cli.learning import forget, learn, merge, update
-from likely.cli.sequencing import sequences
-from likely.cli.showing import completion, examples, inspect
-from likely.cli.stripping import strip
+from likely.cli.brain_command import brain
+from likely.cli.cluster_command import cluster
+from likely.cli.compare_command import compare
+from likely.cli.curve_command import curve
+from likely.cli.draw_command import draw
+from likely.cli.entry_point import MEANINGS, CommandGroup
+from likely.cli.estimate_command import estimate
+from likely.cli.independence_command import independence
+from likely.cli.inspect_commands import completion, examples, inspect
+from likely.cli.learn_commands import forget, learn, merge, update
+from likely.cli.model_commands import check, compare_models, sample
+from likely.cli.network_commands import network
+from likely.cli.predict_commands import evaluate, explain, predict
+from likely.cli.sequences_command import sequences
+from likely.cli.strip_command import strip
 
 __all__ = ["main"]
 
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
+SETTINGS = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=Door, context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=CommandGroup, context_settings=SETTINGS, epilog=EXIT_CODES)
 @click.version_option(__version__, prog_name="likely", message="%(prog)s %(version)s")
 def main() -> None:
-    """Likely learns from a table by counting, predicts with Bayes' rule, and shows the sum behind every prediction."""
+    """Learn a Bayesian classifier from a table by counting, predict with Bayes' rule, and explain every prediction."""
 
 
 for command in (
@@ -32,14 +42,22 @@ for command in (
     predict,
     explain,
     evaluate,
+    check,
     compare,
+    compare_models,
     curve,
     cluster,
     sequences,
+    brain,
+    network,
+    independence,
+    draw,
     update,
     forget,
     merge,
     strip,
+    sample,
+    estimate,
     inspect,
     examples,
     completion,

@@ -1,4 +1,4 @@
-"""Where a command may write: checked before any work is done."""
+"""Checks of output paths, before any work is done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likely.atomic import place
+from likely.atomic_write import place
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -24,10 +24,10 @@ OTHERS = {
 def check(
     outputs: Mapping[str, str | None], inputs: Sequence[str | None] = (), *, replaceable: Sequence[str] = ()
 ) -> None:
-    """Refuse an output that cannot be a file, is an input, or is another output; each is named by its option.
+    """Refuse an output that cannot be a file, is an input, or is another output; errors name the option.
 
-    `replaceable` are inputs that a command may write back in place: under their own name or through a symbolic link, but
-    not under a second name (a hard link), after which the two names would hold different models.
+    `replaceable` are inputs that a command may replace in place: under their own name or through a symbolic link, but
+    not under a second name (a hard link), after which the two names would be different models.
     """
     wanted = {option: path for option, path in outputs.items() if path is not None}
     for option, path in wanted.items():
@@ -40,32 +40,32 @@ def check(
 
 
 def check_model(option: str, path: str) -> None:
-    """A model takes the place of a model, or of nothing, under no ending of a table, a picture or a page."""
+    """Refuse a path for a model that is another kind of file, or has the extension of one."""
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) and not _is_model(path):
         raise UsageError(
-            f"{option} {path!r} is a file that is no Likely model, and is not replaced by one",
+            f"{option} {path!r} is a file other than a Likely model, and is not replaced",
             remedy="choose another name, or remove the file first",
         )
     ending = Path(path).suffix.lower()
     if ending in OTHERS:
-        said = f"{option} {path!r} is where the model goes, and a model is no {ending}"
-        raise UsageError(said, remedy="name it with the ending .likely")
+        message = f"{option} {path!r} has the extension {ending}, which is not that of a model"
+        raise UsageError(message, remedy="use the extension .likely")
 
 
 def _is_model(path: str) -> bool:
-    from likely.store import MAGIC
+    from likely.model.model_file import MAGIC
 
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def same_place(path: str, other: str) -> bool:
-    """Whether both lead to one name in one folder; that stays so when another process replaces the file."""
+    """Whether both paths are the same name in the same folder, even if another process replaces the file."""
     if "-" in (path, other):
         return False
     try:
         return place(path) == place(other)
-    except OSError:  # a folder that is not there
+    except OSError:  # a folder that does not exist
         return False
 
 
@@ -75,7 +75,7 @@ def _check_file(option: str, path: str) -> None:
     if not Path(path).parent.is_dir():
         raise UsageError(f"{option} {path!r}: there is no folder {str(Path(path).parent)!r}")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise UsageError(f"{option} {path!r} is no ordinary file: name one, or - for standard output if it may be that")
+        raise UsageError(f"{option} {path!r} is not a regular file: name one, or - for standard output where that is allowed")
 
 
 def _check_apart(outputs: Mapping[str, str]) -> None:
@@ -93,20 +93,20 @@ def _check_no_input(option: str, path: str, inputs: Sequence[str]) -> None:
     for given in inputs:
         if written in _inodes(given):
             called = "standard input" if given == "-" else repr(given)
-            said = f"{option} {path!r}" if path != "-" else "standard output"
+            written_to = f"{option} {path!r}" if path != "-" else "standard output"
             raise UsageError(
-                f"{said} is a file that is read ({called}): it would be lost",
+                f"{written_to} is a file that is read ({called}): it would be overwritten",
                 remedy="name another file for the output",
             )
 
 
 def _inode(path: str) -> Inode | None:
-    """The file that is written to, if there is one."""
+    """Inode of an existing output file."""
     return _of_stream(sys.stdout) if path == "-" else _of(lambda: os.stat(path))
 
 
 def _inodes(path: str) -> Iterator[Inode]:
-    """The files that are read: one, those that a pattern matches, or all in a folder of texts, where models are no texts."""
+    """Inodes of the input files: one file, the matches of a pattern, or all files of a folder except models."""
     paths = [path] if os.path.exists(path) or path == "-" else glob.glob(path, recursive=True)
     for one in paths:
         if one == "-":
@@ -124,7 +124,7 @@ def _of_stream(stream: Any) -> Inode | None:
 
 
 def _of(status: Callable[[], os.stat_result]) -> Inode | None:
-    """Device and inode of an ordinary file; None for anything else, and for nothing."""
+    """Device and inode of a regular file; None otherwise."""
     try:
         found = status()
     except (OSError, ValueError, AttributeError):
@@ -133,17 +133,17 @@ def _of(status: Callable[[], os.stat_result]) -> Inode | None:
 
 
 def stdout_is_taken(output: str, terminal: Terminal, what: str) -> bool:
-    """Whether standard output carries what is written, so that the report must not go there."""
+    """Whether the output is written to standard output; the report then goes to standard error."""
     if output != "-":
         return False
     if terminal.json:
-        raise UsageError(f"-o - and --json both want standard output: name a file for the {what}")
+        raise UsageError(f"-o - and --json both use standard output: name a file for the {what}")
     terminal.report_on_stderr = True
     return True
 
 
 def check_picture(output: str | None, data: str, terminal: Terminal, check_ending: Callable[[str], None]) -> None:
-    """Whether the picture can be made and written: said before the work, not after it."""
+    """Check the path and the format of a picture before the work starts."""
     if output is None:
         return
     if output != "-":
@@ -153,6 +153,6 @@ def check_picture(output: str | None, data: str, terminal: Terminal, check_endin
 
 
 def check_page(path: str, option: str) -> None:
-    """A page for a browser is named as one."""
+    """Refuse a path for an HTML page with another extension."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{option} {path!r} is a page for a browser: name a file that ends in .html")
+        raise UsageError(f"{option} {path!r} is an HTML page: use the extension .html")

@@ -1,4 +1,4 @@
-"""What is said and where: data on standard output, messages on standard error, colour and motion only for a person."""
+"""Terminal output: data on standard output, messages on standard error, colour and progress only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-PATIENCE = 0.5  # seconds before progress is shown: a short job needs none
+PATIENCE = 0.5  # seconds before progress is shown
 MOST_REJECTS_LISTED = 20
 MOST_LINES = 100  # of a table in a report
 
@@ -22,68 +22,68 @@ COLOURS = ("green", "red", "blue", "magenta", "cyan", "yellow")
 
 
 class Terminal:
-    """The two streams of one command, and what has been said on them."""
+    """Standard output and error of one command, with the notes and rejects printed so far."""
 
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
         self.notes: list[str] = []
         self.rejects: list[str] = []
-        self.stand_ins: dict[str, str] = {}  # temporary file: what the person called it
-        self.report_on_stderr = False  # when standard output carries a file
+        self.given_names: dict[str, str] = {}  # temporary file: name given by the user
+        self.report_on_stderr = False  # when standard output is used for a file
 
     def line(self, text: str = "") -> None:
-        """A line of data."""
-        click.echo(clean_lines(self.own_words(text)), err=self.report_on_stderr)
+        """Print a line of data."""
+        click.echo(clean_lines(self.with_given_names(text)), err=self.report_on_stderr)
 
-    def say(self, text: str) -> None:
-        """A message."""
-        click.echo(clean_lines(self.own_words(text)), err=True)
+    def message(self, text: str) -> None:
+        """Print a message to standard error."""
+        click.echo(clean_lines(self.with_given_names(text)), err=True)
 
     def note(self, text: str) -> None:
-        """Something that deserves a look, said once."""
-        text = clean_lines(self.own_words(text)).replace("\n", " ")
+        """Print a note to standard error, once."""
+        text = clean_lines(self.with_given_names(text)).replace("\n", " ")
         if text not in self.notes:
             self.notes.append(text)
             click.echo(f"note: {text}", err=True)
 
     def highlighted(self, pieces: Sequence[tuple[str, Any]], classes: Sequence[Any]) -> bool:
-        """On a terminal alone, a text with its words in the colour of the class they speak for, bold where they are strong."""
-        from likely.ledger import spoken
+        """Print a text with its words in the colour of the class they support, bold for large weights; only on a terminal."""
+        from likely.model.ledger import word_weight
 
         if self.report_on_stderr or not is_terminal(sys.stdout):
             return False
-        loudest = max((spoken(word)[1] for _, word in pieces if word), default=0.0)
+        largest = max((word_weight(word)[1] for _, word in pieces if word), default=0.0)
         for piece, word in pieces:
             if word is None:
                 click.echo(clean_lines(piece), nl=False)
                 continue
-            best, weight = spoken(word)
-            colour = COLOURS[best % len(COLOURS)] if weight > loudest / 10 else None
-            click.secho(clean_lines(piece), nl=False, fg=colour, bold=weight > loudest / 3)
+            best, weight = word_weight(word)
+            colour = COLOURS[best % len(COLOURS)] if weight > largest / 10 else None
+            click.secho(clean_lines(piece), nl=False, fg=colour, bold=weight > largest / 3)
         legend = ", ".join(click.style(shown(c), fg=COLOURS[i % len(COLOURS)]) for i, c in enumerate(classes[:20]))
         click.echo(f"\n({legend})")
         return True
 
-    def own_words(self, text: str) -> str:
-        """The text with temporary files under the names that the person gave them."""
-        for path, name in self.stand_ins.items():
+    def with_given_names(self, text: str) -> str:
+        """The text with paths of temporary files replaced by the names given by the user."""
+        for path, name in self.given_names.items():
             text = text.replace(repr(path), name).replace(path, name)
         return text
 
     def list_rejects(self, rejects: Sequence[str]) -> None:
-        """Every row that was skipped, or the first ones and how many more."""
-        rejects = list(dict.fromkeys(rejects))  # a file may have been read more than once
+        """Print the skipped rows: the first ones, and the number of others."""
+        rejects = list(dict.fromkeys(rejects))  # a file may be read more than once
         if not rejects:
             return
         self.rejects += rejects
-        self.say(f"{len(rejects):,} bad rows were skipped:")
+        self.message(f"{len(rejects):,} bad rows were skipped:")
         for reject in rejects[:MOST_REJECTS_LISTED]:
-            self.say(f"  {reject}")
+            self.message(f"  {reject}")
         if len(rejects) > MOST_REJECTS_LISTED:
-            self.say(f"  and {len(rejects) - MOST_REJECTS_LISTED:,} more")
+            self.message(f"  and {len(rejects) - MOST_REJECTS_LISTED:,} more")
 
     def result(self, document: dict[str, Any], show: Callable[[], None]) -> None:
-        """What a command found: a JSON document if that was asked for, else as a person reads it."""
+        """Print the result of a command, as JSON document or as text."""
         if not self.json:
             show()
             return
@@ -98,9 +98,9 @@ class Terminal:
         right: Sequence[int] | None = None,
         most: int | None = MOST_LINES,
     ) -> None:
-        """Rows under a heading: framed by rich on a terminal, aligned text otherwise; numbers stand on the right.
+        """Print a table: by rich on a terminal, as aligned text otherwise; numbers are right-aligned.
 
-        Of more rows than `most` the first are shown, and how many more there are.
+        Of more rows than `most`, the first are printed with the number of others.
         """
         more = 0 if most is None else max(0, len(rows) - most)
         rows = rows[:most] if more else rows
@@ -118,7 +118,7 @@ class Terminal:
 
     @contextlib.contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
-        """Python's warnings, each as one tidy line."""
+        """Print Python warnings as notes of one line."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             for quiet in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
@@ -127,12 +127,12 @@ class Terminal:
             yield
 
     @contextlib.contextmanager
-    def progress(self, doing: str) -> Iterator[Callable[[int], None] | None]:
-        """How many rows are done, shown on standard error if a person is there and has waited a moment."""
+    def progress(self, doing: str, unit: str = "rows") -> Iterator[Callable[[int], None] | None]:
+        """Progress in rows or other units, on standard error if that is a terminal, after a short delay."""
         if not is_terminal(sys.stderr):
             yield None
             return
-        meter = _Meter(doing)
+        meter = _Meter(doing, unit)
         try:
             yield meter.advance
         finally:
@@ -140,10 +140,10 @@ class Terminal:
 
 
 class _Meter:
-    """A line that moves while rows are counted."""
+    """A progress line."""
 
-    def __init__(self, doing: str) -> None:
-        self.doing, self.rows, self.began = doing, 0, time.monotonic()
+    def __init__(self, doing: str, unit: str) -> None:
+        self.doing, self.unit, self.rows, self.began = doing, unit, 0, time.monotonic()
         self.bar: Any = None
 
     def advance(self, rows: int) -> None:
@@ -157,7 +157,7 @@ class _Meter:
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        count = TextColumn("{task.completed:,.0f} rows")
+        count = TextColumn(f"{{task.completed:,.0f}} {self.unit}")
         bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -176,19 +176,19 @@ class _Meter:
 
 
 def standard_output() -> Any:
-    """Standard output, if anyone listens."""
+    """Standard output; OSError if it is closed."""
     if sys.stdout is None:
         raise OSError("standard output is closed")
     return sys.stdout
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether a person sees the stream as it is written."""
+    """Whether a stream is a terminal."""
     return bool(stream is not None and stream.isatty())
 
 
 def aligned(table: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """The table as lines of plain text, a rule under its head."""
+    """A table as lines of text with a rule under the head."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     lines = [
         "  ".join(
@@ -210,18 +210,18 @@ def _rich_table(stream: Any, head: Sequence[str], rows: Sequence[Sequence[str]],
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = zip(head, *rows, strict=True)
     words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
-    fits = sum(words) + 2 * len(words) <= console.width  # then no word needs to be broken
+    fits = sum(words) + 2 * len(words) <= console.width  # no word has to be broken
     for i, name in enumerate(head):
         width = words[i] if fits else None
         table.add_column(Text(name), justify="right" if i in right else "left", overflow="fold", min_width=width)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text, so that brackets in the data are no markup
+        table.add_row(*(Text(cell) for cell in row))  # Text, so that brackets are not markup
     console.print(table)
 
 
 def shown(value: Any) -> str:
-    """A value for the eye: short numbers, no control characters."""
-    from likely.ledger import clean
+    """A value as printed: short numbers, no control characters."""
+    from likely.model.ledger import clean
 
     if value is None:
         return ""
@@ -239,19 +239,19 @@ def shown(value: Any) -> str:
 
 
 def clean_lines(text: str) -> str:
-    """Text whose only control characters are line breaks."""
-    from likely.ledger import clean
+    """Text without control characters except line breaks."""
+    from likely.model.ledger import clean
 
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def to_json(document: Any, indent: int | None = None) -> str:
-    """Strict JSON in plain ASCII: no NaN, and nothing that could drive a terminal."""
+    """Strict JSON in ASCII: no NaN, no control sequences."""
     return json.dumps(plain(document), allow_nan=False, indent=indent)
 
 
 def plain(value: Any) -> Any:
-    """Anything as what JSON has words for; what is not finite is null."""
+    """Any value as JSON types; numbers that are not finite are null."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):

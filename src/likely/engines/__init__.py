@@ -1,8 +1,11 @@
-"""Rows to tally, and parameters with rows to log joint: the two verbs of an engine, here in memory."""
+"""Rows to tally and rows to scores, in memory: planning, counting, scoring, E-step, forward–backward.
+
+Never: calibration.
+"""
 
 from __future__ import annotations
 
 from likely.engines.memory import Plan, settled, tally_source
-from likely.engines.score import Scorer
+from likely.engines.scorer import Scorer
 
 __all__ = ["Plan", "Scorer", "settled", "tally_source"]

@@ -1,70 +1,70 @@
-"""Counting in memory: batch by batch, slab by slab on all cores; each part is a tally, and tallies add."""
+"""Counting in memory: batch by batch, in parallel chunks; each part is a tally, and tallies add."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import itertools
-import os
+import operator
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels
-from likely.belief import groups
-from likely.engines.coding import coded_columns
-from likely.engines.drawing import Limit, draw, nothing_drawn, row_keys
-from likely.engines.weights import check_weights
+from likely.engines.category_codes import coded_columns
+from likely.engines.coded_rows import CodedRows
+from likely.engines.row_sampling import KeyLimit, draw, nothing_drawn, row_keys
+from likely.engines.row_weights import check_weights
 from likely.errors import DataError
-from likely.families import Binned, Block, Categorical, Encoded, Gaussian, Text
-from likely.families.categorical import count_tables
+from likely.families import Block, Encoded, groups
 from likely.families.statistics import Counts, Statistic, finite, totals
-from likely.families.words import Words
-from likely.schema import CATEGORY, Column, Schema
+from likely.families.value_tables import count_tables
+from likely.kernels import counting, kernel
+from likely.kernels.parallel import FEW_ROWS, in_parallel, slabs, workers
+from likely.kernels.thread_count import limited_to, own_limit, threads
+from likely.schema import CATEGORY, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
-from likely.sources.dateparts import Part
+from likely.sources.date_parts import DatePart
 from likely.tally import Tally
-from likely.threads import FEW_ROWS, in_parallel, one_of_several, slabs
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
-MOST_AT_ONCE = 8  # batches: each is held with its codes and numbers while it is counted
-MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added up by twos
-MOST_VALUES = 50_000  # a column with more, and most of its rows different, is a name and no category
-MOST_KEPT = 1_000_000  # values of one column, however many rows share them: a table of them would fill the memory
+MOST_AT_ONCE = 8  # batches: each is in memory with its codes and numbers while it is counted
+MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added pairwise
+MOST_VALUES = 50_000  # a column with more, most of them in one row each, identifies rows and is no category
+MOST_KEPT = 1_000_000  # values of one column, however frequent: a larger table would fill the memory
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be counted: the blocks, what their columns hold, the target, and the weights."""
+    """What is counted: the blocks, the kinds of their columns, the target, and the weights."""
 
     target: str
     blocks: tuple[Block, ...]
     columns: tuple[Column, ...]
     weights: str | None = None
     ignored: tuple[tuple[str, str], ...] = ()
-    droppable: frozenset[str] = frozenset()  # columns that may be left out if they turn out to be names
-    target_form: str = ""  # BINS where the classes are bins of numbers: they keep the order of their edges
-    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that are derived from dates
-    sample: bool = False  # whether some of the rows themselves are kept, for what is fitted on top of the counts
+    droppable: frozenset[str] = frozenset()  # columns that may be left out if they turn out to identify rows
+    target_form: str = ""  # BINS if the classes are bins of numbers, which keep the order of their edges
+    parts: Mapping[str, DatePart] = field(default_factory=dict)  # columns derived from dates
+    sample: bool = False  # whether a sample of the rows is kept, for the calibration
 
     def kinds(self) -> dict[str, str]:
-        """The columns that are read, and what each is read as."""
+        """The columns that are read, and the kind as which each is read."""
         wanted = {column.name: column.kind for column in self.columns} | {self.target: CATEGORY}
         return wanted | ({self.weights: "number"} if self.weights is not None else {})
 
 
 def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
-    """The same batches, the next ones being read while one is worked on; never more than a few are held."""
+    """The same batches, read ahead in a thread; never more than a few are in memory."""
     ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
     left = threading.Event()
 
@@ -74,12 +74,13 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
                 ready.put(item, timeout=0.1)
                 return
 
-    def read() -> None:
+    def read(limit: int | None) -> None:
         try:
-            for batch in batches:
-                put(batch)
-                if left.is_set():
-                    return
+            with limited_to(limit):
+                for batch in batches:
+                    put(batch)
+                    if left.is_set():
+                        return
             put(None)
         except BaseException as error:
             put(error)
@@ -89,7 +90,7 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
     if len(first) < 2:
         return  # one batch in all: no thread is needed
     yield from first[1:]
-    threading.Thread(target=read, name="likely-read", daemon=True).start()
+    threading.Thread(target=read, args=(own_limit(),), name="likely-read", daemon=True).start()
     try:
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
@@ -100,14 +101,14 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 
 
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
-    """Everything a source holds, counted: one tally a batch, added up in order."""
-    sums: list[Tally] = []  # of stretches of batches, see `_waits`
-    limit = Limit()
+    """The tally of all batches: one tally for each, added in order."""
+    sums: list[Tally] = []  # of consecutive batches, see `_waits`
+    limit = KeyLimit()
     parts = 0
     for rows, counted in _tallies(batches, plan, limit):
         part, parts = counted, parts + 1
         for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
-            part = part.without(name, "")  # found to name rows while this batch was being counted
+            part = part.without(name, "")  # found to identify rows while this batch was being counted
         sums.append(settled(part))
         while len(sums) > 1 and not _waits(*sums[-2:]):
             sums[-2:] = [settled(sums[-2] + sums[-1])]
@@ -121,25 +122,25 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
         total = functools.reduce(lambda a, b: settled(b + a), reversed(sums))
         for name in too_many(total, plan.droppable):
             plan, total = _without(plan, total, name)
-        return total if parts == 1 else total.pruned()  # a single batch was counted whole
+        return total if parts == 1 else total.pruned()  # a single batch has been pruned already
     sample = nothing_drawn(plan.columns) if plan.sample else None
     schema = _schema(plan, (), {})
     empty = (block.nothing([schema.by_name[name] for name in block.columns], 0) for block in plan.blocks)
     return Tally(schema, plan.blocks, np.zeros(0), tuple(empty), sample=sample)
 
 
-def _tallies(batches: Iterable[Batch], plan: Plan, limit: Limit) -> Iterator[tuple[int, Tally]]:
-    """The tally of every batch, in order; several are counted at a time while the next ones are read."""
+def _tallies(batches: Iterable[Batch], plan: Plan, limit: KeyLimit) -> Iterator[tuple[int, Tally]]:
+    """The tally of every batch, in order; several are counted in parallel while the next ones are read."""
     coming = ahead(batches)
     first = list(itertools.islice(coming, 2))
     if len(first) < 2:
         yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
         return
-    at_once = min(os.cpu_count() or 1, MOST_AT_ONCE)
-    with ThreadPoolExecutor(at_once, "likely-batch", one_of_several) as workers:
+    at_once = min(threads(), MOST_AT_ONCE)
+    with workers(at_once, "likely-batch") as counting:
         under_way: deque[tuple[int, Future[Tally]]] = deque()
         for batch in itertools.chain(first, coming):
-            under_way.append((batch.rows, workers.submit(tally_batch, batch, plan, part=True, limit=limit)))
+            under_way.append((batch.rows, counting.submit(tally_batch, batch, plan, part=True, limit=limit)))
             if len(under_way) > at_once:
                 rows, part = under_way.popleft()
                 yield rows, part.result()
@@ -158,12 +159,9 @@ def _waits(before: Tally, last: Tally) -> bool:
 
 
 def settled(tally: Tally) -> Tally:
-    """The same tally, its vocabularies kept within their limits."""
-    pairs = list(zip(tally.blocks, tally.statistics, strict=True))
-    if not any(isinstance(block.family, Text) and block.family.limit for block, _ in pairs):
-        return tally
-    kept = (b.family.settle(s) if isinstance(b.family, Text) and isinstance(s, Words) else s for b, s in pairs)
-    return replace(tally, statistics=tuple(kept))
+    """The same tally, its vocabularies reduced to their limits."""
+    kept = tuple(b.family.settle(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
+    return tally if all(map(operator.is_, kept, tally.statistics)) else replace(tally, statistics=kept)
 
 
 def tally_batch(
@@ -173,35 +171,36 @@ def tally_batch(
     weights: Array | None = None,
     *,
     part: bool = False,
-    limit: Limit | None = None,
+    limit: KeyLimit | None = None,
 ) -> Tally:
-    """One batch counted, in a schema that knows the batch's own values; in a `part` unseen ones are left to be pruned."""
+    """The tally of one batch, in the schema of its own values; in a `part`, unused values are pruned later."""
     coded = sorted_labels(labels or batch.coded(plan.target), plan.target_form)
     classes = len(coded.values)
     y = coded.codes.astype(np.int64, copy=False)
     y = y - coded.low if coded.low else y
     w = weights if weights is not None else _weights(batch, plan.weights)
     found: dict[str, Coded] = {}
+    rows = CodedRows(batch, y, w, classes, found)
     statistics: dict[Block, Statistic] = {}
-    texts = [block for block in plan.blocks if isinstance(block.family, Text)]
+    texts = [block for block in plan.blocks if block.family.column_kind == TEXT]
     for group in groups([block for block in plan.blocks if block not in texts]):
-        statistics |= zip(group, _count_group(batch, group, plan, y, w, classes, found), strict=True)
+        statistics |= zip(group, _count_group(rows, group, plan, found), strict=True)
     schema = _schema(plan, coded.values, found)
-    keys = row_keys(batch, schema, found, y) if plan.sample else None
+    keys = row_keys(rows, schema) if plan.sample else None
     for block in texts:
-        statistics |= zip([block], _count_text(batch, block, y, w, classes, keys), strict=True)
+        statistics |= zip([block], _count_text(rows, block, keys), strict=True)
     used = (y >= 0) & (w > 0)
     some = slice(None) if used.all() else used
     seen = np.bincount(y[some], w[some], classes).astype(np.float64)
     counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum()))
     if keys is not None:
-        drawn = draw(batch, schema, found, y, np.where(used, w, 0.0), keys, limit or Limit())
+        drawn = draw(replace(rows, w=np.where(used, w, 0.0)), schema, keys, limit or KeyLimit())
         counted = replace(counted, sample=drawn)
     return in_order(counted if part else counted.pruned())
 
 
 def sorted_labels(coded: Coded, form: str = "") -> Coded:
-    """The same labels with their classes in order, so that no table need be turned round once it is counted."""
+    """The same labels with their classes sorted, so that no table need be reordered after counting."""
     classes = Column("", CATEGORY, form=form).in_order(coded.values)
     if classes == tuple(coded.values):
         return coded
@@ -211,23 +210,23 @@ def sorted_labels(coded: Coded, form: str = "") -> Coded:
 
 
 def in_order(tally: Tally) -> Tally:
-    """The same tally with classes and values sorted, so that the order of rows leaves no trace."""
+    """The same tally with classes and values sorted, so that it does not depend on the order of rows."""
     schema = tally.schema
     columns = tuple(c if len(c.values) < 2 else replace(c, values=c.in_order(c.values)) for c in schema.columns)
     target = replace(schema.target, values=schema.target.in_order(schema.classes))
     return tally.with_schema(replace(schema, target=target, columns=columns))
 
 
-def _count_group(
-    batch: Batch, group: list[Block], plan: Plan, y: Labels, w: Array, classes: int, found: dict[str, Coded]
-) -> list[Statistic]:
+def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: dict[str, Coded]) -> list[Statistic]:
+    """Statistics of the blocks of one family; the codes of their columns are added to `found`."""
+    batch, y, w, classes = coded_rows.batch, coded_rows.y, coded_rows.w, coded_rows.classes
     family = group[0].family
     kind = {column.name: column.kind for column in plan.columns}
     names = [name for block in group for name in block.columns]
     coded_names = [name for name in names if kind[name] == CATEGORY]
     numbers = [name for name in names if kind[name] != CATEGORY]
-    table = batch.whole_numbers(coded_names) if coded_names and isinstance(family, Categorical) else None
-    if table is not None and (whole := _count_whole_numbers(table, coded_names, y, w, classes, found)):
+    table = batch.whole_numbers(coded_names) if coded_names and family.reads_codes else None
+    if table is not None and (whole := _count_whole_numbers(coded_rows, table, coded_names, found)):
         return whole
     coded = coded_columns(batch, coded_names)
     found.update(zip(coded_names, coded, strict=True))
@@ -243,64 +242,63 @@ def _count_group(
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(some, a, b))
         if family.strict:
-            _refuse_numbers(batch, group, numbers, rows.numbers, y[a:b], w[a:b], a)
+            _refuse_numbers(coded_rows, group, numbers, rows.numbers, a)
         return family.count(rows, y[a:b], w[a:b], classes)
 
-    # A histogram is worth a thread of its own; other families count all columns of a stretch of rows in one sweep.
-    wanted = [[n] for n in numbers] if isinstance(family, Binned) and batch.rows >= FEW_ROWS else [numbers]
+    # A histogram is worth a thread of its own; other families count all columns of a chunk of rows in one pass.
+    wanted = [[n] for n in numbers] if family.one_column_at_a_time and batch.rows >= FEW_ROWS else [numbers]
     parts = slabs(batch.rows, len(names) // len(wanted)) or [(0, 0)]
-    with np.errstate(all="ignore"):  # what is not finite is named below
+    with np.errstate(all="ignore"):  # what is not finite is reported below
         counted = in_parallel(count, [(some, a, b) for some in wanted for a, b in parts])
     sums = [s for i in range(0, len(counted), len(parts)) for s in totals(counted[i : i + len(parts)])]
     if numbers and not all(map(finite, sums)):
-        _refuse_first(batch, group, numbers, y, w, parts)
+        _refuse_first(coded_rows, group, numbers, parts)
     return sums
 
 
 def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) -> list[NDArray[Any]]:
-    """The columns of a long frame where they stand, for the families that count them there; none otherwise."""
+    """The columns of a long frame without copies, for families that can count them so; else none."""
     if (
         not isinstance(batch, Frame)
         or batch.rows < FEW_ROWS
-        or batch.rows * (len(coded) + len(numbers)) < kernels.LARGE
+        or batch.rows * (len(coded) + len(numbers)) < kernel.LARGE
     ):
         return []
     columns: list[NDArray[Any]] = []
-    if isinstance(family, Categorical) and all(c.codes.dtype == np.int32 for c in coded):
-        kernels.count_column.prepare()
+    if family.reads_codes and all(c.codes.dtype == np.int32 for c in coded):
+        counting.count_column.prepare()
         columns = [c.codes.view() for c in coded]
-    elif isinstance(family, Gaussian):
-        kernels.weave.prepare()
+    elif family.reads_columns:
+        counting.weave.prepare()
         columns = [batch.column(name).view() for name in numbers]
     for column in columns:
-        column.flags.writeable = False  # as Arrow's own are: a kernel is compiled for one sort
+        column.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both
     return columns if all(column.flags.c_contiguous for column in columns) else []
 
 
-def _count_text(
-    batch: Batch, block: Block, y: Labels, w: Array, classes: int, keys: Labels | None
-) -> list[Statistic]:
-    """A column of text at once: the tokeniser itself works slab by slab on all cores."""
+def _count_text(coded_rows: CodedRows, block: Block, keys: Labels | None) -> list[Statistic]:
+    """Statistic of a column of text; the tokenizer runs in parallel by itself."""
     none = np.zeros(0, np.int64)
-    documents = batch.documents(block.columns[0])
+    documents = coded_rows.batch.documents(block.columns[0])
     rows = Encoded(np.zeros((0, 0)), none, none, np.zeros((0, 0)), documents, keys=keys)
-    return block.family.count(rows, y, w, classes)
+    return block.family.count(rows, coded_rows.y, coded_rows.w, coded_rows.classes)
 
 
 def _count_whole_numbers(
-    table: NDArray[Any], names: list[str], y: Labels, w: Array, classes: int, found: dict[str, Coded]
+    rows: CodedRows, table: NDArray[Any], names: list[str], found: dict[str, Coded]
 ) -> list[Statistic]:
-    """Whole numbers are their own codes: they are counted where they stand; nothing where they lie too far apart."""
+    """Counts of integers, which are their own codes; empty if their range is too wide."""
     parts = slabs(len(table), table.shape[1])
 
     def count(part: tuple[int, int]) -> tuple[list[Counts], int]:
         a, b = part
-        return count_tables(Encoded(table[a:b], low, size, np.zeros((0, 0))), y[a:b], w[a:b], classes)
+        encoded = Encoded(table[a:b], low, size, np.zeros((0, 0)))
+        return count_tables(encoded, rows.y[a:b], rows.w[a:b], rows.classes)
 
     if not parts:
         return []
-    for looked_at in (parts[:1], parts):  # the first rows mostly show every value; if not, all are looked at
-        ends = in_parallel(lambda p: (table[p[0] : p[1]].min(0), table[p[0] : p[1]].max(0)), looked_at)
+    for read in (parts[:1], parts):  # the first rows mostly have every value; if not, all are read
+        ends = in_parallel(lambda p: (table[p[0] : p[1]].min(0), table[p[0] : p[1]].max(0)), read)
         low = np.min([a for a, _ in ends], axis=0).astype(np.int64)
         high = np.max([b for _, b in ends], axis=0).astype(np.int64)
         if (high.astype(float) - low).max() >= max(1024, len(table)):
@@ -322,38 +320,35 @@ def _weights(batch: Batch, name: str | None) -> Array:
     return w
 
 
-def _refuse_first(
-    batch: Batch, group: list[Block], numbers: list[str], y: Labels, w: Array, parts: Sequence[tuple[int, int]]
-) -> None:
-    """Name the cell for which the sums are no numbers any more."""
+def _refuse_first(rows: CodedRows, group: list[Block], names: list[str], parts: Sequence[tuple[int, int]]) -> None:
+    """Raise the error of the cell by which the sums are no longer finite."""
     for a, b in parts:
-        _refuse_numbers(batch, group, numbers, batch.numbers(numbers, a, b), y[a:b], w[a:b], a)
-    _refuse_heaviest(batch, numbers, np.where(y >= 0, w, 0.0))
+        _refuse_numbers(rows, group, names, rows.batch.numbers(names, a, b), a)
+    _refuse_heaviest(rows.batch, names, np.where(rows.y >= 0, rows.w, 0.0))
 
 
-def _refuse_numbers(
-    batch: Batch, group: list[Block], names: list[str], numbers: Array, y: Labels, w: Array, start: int
-) -> None:
-    """Name the first cell that the family cannot count."""
-    used = (y >= 0) & (w > 0)
+def _refuse_numbers(rows: CodedRows, group: list[Block], names: list[str], numbers: Array, start: int) -> None:
+    """Raise the error of the first cell that the family cannot count."""
+    part = slice(start, start + len(numbers))
+    used = (rows.y[part] >= 0) & (rows.w[part] > 0)
     family = group[0].family
     for j, name in enumerate(names):
         found = family.check(name, np.where(used, numbers[:, j], np.nan))
         if found:
             i, why = found
             it = "infinity" if np.isinf(numbers[i, j]) else "it"
-            remedy = f"mend it, take {it} for missing, or choose another family for the column"
-            row = batch.start + start + i + 1
+            remedy = f"correct it, treat {it} as missing, or choose another family for the column"
+            row = rows.batch.start + start + i + 1
             raise DataError(f"which {why}", column=name, value=numbers[i, j].item(), row=row, remedy=remedy)
-    if not family.single and hasattr(family, "check_block"):
+    if not family.single:
         found = family.check_block(np.where(used[:, None], numbers, np.nan))
         if found:
             value = numbers[found[0], 0].item()
-            raise DataError(f"which {found[1]}", column=names[0], value=value, row=batch.start + start + found[0] + 1)
+            raise DataError(f"which {found[1]}", column=names[0], value=value, row=rows.batch.start + start + found[0] + 1)
 
 
 def _refuse_heaviest(batch: Batch, names: list[str], w: Array) -> None:
-    """Every number is sound and every weight is, but not what they come to together: name the cell that weighs most."""
+    """Raise the error of the cell with the largest product of weight and square, as sums of valid numbers overflowed."""
     with np.errstate(all="ignore"):
         size = np.log(w)[:, None] + 2 * np.log(np.abs(batch.numbers(names, 0, batch.rows)))
     i, j = np.unravel_index(int(np.nanargmax(size)), size.shape)
@@ -371,7 +366,7 @@ def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Sche
 
 
 def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:
-    """Columns that have shown so many different values that they name rows rather than sort them."""
+    """Columns with so many different values that they identify rows rather than classify them."""
     return [
         c.name
         for c in tally.schema.columns

@@ -1,4 +1,4 @@
-"""The column to predict: named, given as an array, or made of a column of numbers by cutting it into bins."""
+"""The target column: named, given as an array, or a numeric column cut into bins."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.weights import with_weights
+from likely.engines.row_weights import with_weights
 from likely.errors import DataError, LikelyWarning, UsageError, no_column
 from likely.schema import NUMBER
-from likely.sources import Batch, Coded, Frame, InMemory, Matrix, Reading, Source, for_target, open_source
-from likely.sources.around import Around
-from likely.sources.arrays import arrow_array
+from likely.sources import Batch, Coded, Frame, InMemory, Matrix, ReadOptions, Source, for_target, open_source
+from likely.sources.arrow_arrays import arrow_array
 from likely.sources.batch import to_arrow
+from likely.sources.wrapper import SourceWrapper
 
 Array = NDArray[np.float64]
 MOST_VALUES = 1 << 22  # of which quantiles are taken: of more, every second one, every fourth one, ...
@@ -29,7 +29,7 @@ EACH = "none"  # no bins, however many values there are
 
 @dataclass(frozen=True)
 class Opened:
-    """Rows to learn from: where they come from, what is to be predicted, what weighs them, and the edges of bins."""
+    """Rows to learn from: the source, its target and weight columns, and the edges of target bins."""
 
     source: Source
     target: str | None
@@ -38,11 +38,11 @@ class Opened:
 
     @property
     def known(self) -> dict[str, Any]:
-        """What a model keeps of it."""
+        """The settings that a model keeps."""
         return {"weights": self.weights, "target_edges": self.edges}
 
 
-def opened(data: Any, target: Any, weights: Any, target_bins: Any, reading: Reading) -> Opened:
+def opened(data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
     """The rows with their target: a column of the data, an array of labels beside it, or numbers cut into bins."""
     source, name = with_labels(open_source(data, reading), target)
     source, weight_name = with_weights(source, weights if _is_array(weights) else as_name(weights))
@@ -56,7 +56,7 @@ def opened(data: Any, target: Any, weights: Any, target_bins: Any, reading: Read
 
 
 def as_name(given: Any) -> Any:
-    """The name of a column as text: the columns of a frame may be called 0, 1, 2, …, and are "0", "1", "2" here."""
+    """The name of a column as text: the columns 0, 1, 2, … of a frame are "0", "1", "2" here."""
     return str(int(given)) if isinstance(given, (int, np.integer)) and not isinstance(given, bool) else given
 
 
@@ -70,7 +70,7 @@ def _is_array(given: Any) -> bool:
 
 
 def with_labels(source: Source, target: Any) -> tuple[Source, str | None]:
-    """The source and the name of its target; labels that come as an array are put beside the rows."""
+    """The source and the name of its target; labels that come as an array become a column."""
     if not _is_array(target):
         return source, as_name(target)
     if not isinstance(source, InMemory):
@@ -102,7 +102,7 @@ def _columns(batch: Batch) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class BinnedTarget(Around):
+class BinnedTarget(SourceWrapper):
     """A source whose target, a column of numbers, is replaced by the bins that the numbers are in."""
 
     target: str
@@ -132,7 +132,7 @@ class BinnedTarget(Around):
 
 
 def _places(coded: Coded, labels: Sequence[str]) -> Any:
-    """The bin of every row where the column holds the names of bins already; None where it holds anything else."""
+    """The bin of every row if the column holds names of bins already; None if it holds anything else."""
     if not set(coded.values) <= set(labels):
         return None
     return np.array([*(labels.index(value) for value in coded.values), -1], np.int32)[coded.codes - coded.low]
@@ -159,13 +159,13 @@ def edges_of(source: Source, name: str, bins: Any) -> tuple[float, ...]:
         raise DataError("has fewer than two different numbers: there is nothing to bin", column=name)
     edges = _rounded(np.quantile(seen, np.arange(1, bins) / bins, method="inverted_cdf"), seen)
     if len(edges) + 1 < bins:
-        said = f"column {name!r} is cut into {len(edges) + 1} bins, not {bins}: too many rows have the same number"
-        warnings.warn(said, LikelyWarning, stacklevel=4)
+        message = f"column {name!r} is cut into {len(edges) + 1} bins, not {bins}: too many rows have the same number"
+        warnings.warn(message, LikelyWarning, stacklevel=4)
     return edges
 
 
 def _rounded(cuts: Array, seen: Array) -> tuple[float, ...]:
-    """Edges with as few digits as move hardly any row to another bin, and with rows on both sides of each."""
+    """Edges rounded to few digits, such that hardly any row changes its bin and no bin is empty."""
     ranked = np.sort(seen)
     cuts = np.unique(cuts[cuts < ranked[-1]])
     cuts = cuts if len(cuts) else ranked[ranked < ranked[-1]][-1:]
@@ -179,7 +179,7 @@ def _rounded(cuts: Array, seen: Array) -> tuple[float, ...]:
 
 
 def _numbers(source: Source, name: str) -> Array:
-    """The numbers of a column, thinned out evenly where they are very many."""
+    """The numbers of a column, thinned out evenly if there are very many."""
     parts: list[Array] = []
     step = held = 1
     for batch in source.batches({name: NUMBER}):
@@ -195,7 +195,7 @@ def _numbers(source: Source, name: str) -> Array:
 
 
 def refuse_many_values(batch: Batch, target: str) -> None:
-    """A column of numbers with many different values is a quantity: one class a value would say nothing about any."""
+    """Refuse a numeric target with many different values: it is a quantity, and no class would have enough rows."""
     if batch.kind(target)[0] != NUMBER:
         return
     x = batch.numbers([target], 0, batch.rows)[:, 0]

@@ -1,53 +1,84 @@
-"""Kinds of columns: one file a kind, each with its statistic, its parameters and its form."""
+"""One file a family: what it counts, its parameters, its likelihood and all that follows.
+
+Never: another family, files.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from likely.errors import UsageError
-from likely.families.base import Block, Encoded, Family, Imagined, Parameters
+from likely.families.base import BlockPrior, Encoded, Parameters
+from likely.families.bernoulli import Bernoulli
 from likely.families.binned import Binned
-from likely.families.categorical import Bernoulli, Categorical
-from likely.families.counting import Binomial, Multinomial, Poisson
+from likely.families.binomial import Binomial
+from likely.families.blocks import Block, groups
+from likely.families.categorical import Categorical
+from likely.families.family import REGISTRY, Family, FittedBlock, LeftOutRows
 from likely.families.gaussian import Gaussian
 from likely.families.joint import Joint
+from likely.families.multinomial import Multinomial
+from likely.families.poisson import Poisson
 from likely.families.text import Text
+from likely.schema import CATEGORY, NUMBER, TEXT
+
+ALL: tuple[type[Family], ...] = (
+    Categorical, Binned, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text,
+)  # fmt: skip
 
 __all__ = [
-    "Bernoulli", "Binned", "Binomial", "Block", "Categorical", "Encoded", "Family", "Gaussian", "Imagined", "Joint",
-    "Multinomial", "Parameters", "Poisson", "Text", "counted_alike", "family",
+    "ALL",
+    "REGISTRY",
+    "Bernoulli",
+    "Binned",
+    "Binomial",
+    "Block",
+    "BlockPrior",
+    "Categorical",
+    "Encoded",
+    "Family",
+    "FittedBlock",
+    "Gaussian",
+    "Joint",
+    "LeftOutRows",
+    "Multinomial",
+    "Parameters",
+    "Poisson",
+    "Text",
+    "default_for",
+    "family",
+    "groups",
+    "joint_family",
 ]  # fmt: skip
-
-FAMILIES: dict[str, Any] = {
-    cls.name: cls for cls in (Categorical, Binned, Bernoulli, Binomial, Multinomial, Poisson, Gaussian, Joint, Text)
-}
 
 
 def family(given: Any, **settings: Any) -> Family:
-    """The family that a name, a class or an instance speaks of; "gaussian:class" names a tying as well."""
+    """The family of a name, a class or an instance; "gaussian:class" names a setting as well."""
     if isinstance(given, str):
         name, _, extra = given.partition(":")
-        if name not in FAMILIES:
-            raise UsageError(f"there is no family {given!r}: choose one of {', '.join(FAMILIES)}")
-        given = FAMILIES[name]
-        if extra:
-            settings[
-                {"binomial": "trials", "text": "kind", "binned": "bins" if extra.isdigit() else "cut"}.get(name, "tie")
-            ] = int(extra) if extra.isdigit() else extra
+        if name not in REGISTRY:
+            raise UsageError(f"there is no family {given!r}: choose one of {', '.join(REGISTRY)}")
+        given = REGISTRY[name]
+        settings |= given.from_shorthand(extra) if extra else {}
     try:
-        made: Family = given(**settings) if isinstance(given, type) else given
+        made: Any = given(**settings) if isinstance(given, type) else given
     except TypeError as error:
-        raise UsageError(f"family {given.name!r}: {error}") from None
-    if type(made) not in FAMILIES.values():
-        raise UsageError(f"{given!r} is not a family: choose one of {', '.join(FAMILIES)}")
+        raise UsageError(f"family {getattr(given, 'name', given)!r}: {error}") from None
+    if not isinstance(made, Family):
+        raise UsageError(f"{given!r} is not a family: choose one of {', '.join(REGISTRY)}")
     return made
 
 
-def counted_alike(one: Family, other: Family) -> bool:
-    """Whether two families count the same, so that what one has counted the other can read."""
-    read_off = {"tie": None, "variance": None, "bins": None, "cut": None}
-    a, b = one.settings() | read_off, other.settings() | read_off
-    if isinstance(one, Text) and isinstance(other, Text):
-        a |= {"kind": one.kind == "auto", "counts": one.adds}
-        b |= {"kind": other.kind == "auto", "counts": other.adds}
-    return type(one) is type(other) and a == b
+def default_for(kind: str, *, plain: bool) -> Family:
+    """Default family of a column of this kind; `plain` is the textbook's choice."""
+    if kind == CATEGORY:
+        return Categorical()
+    if kind == TEXT:
+        return Text("multinomial" if plain else "auto")
+    assert kind == NUMBER
+    return Gaussian() if plain else Binned()
+
+
+def joint_family() -> Family:
+    """The family of columns that are declared dependent."""
+    return Joint()

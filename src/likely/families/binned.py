@@ -1,4 +1,4 @@
-"""Columns of numbers of any shape: cut into bins of equal weight, each bin a value with its evidence."""
+"""Columns of numbers of any distribution: bins of equal weight, each a value with its weight of evidence."""
 
 from __future__ import annotations
 
@@ -7,31 +7,41 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, Readable, first_bad, imagined_rows, log_shares
-from likely.families.evidence import COMPILED, weigh
-from likely.families.forms import Steps
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, log_probabilities, pseudocounts_of
+from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.histogram import MOST, Histogram
+from likely.families.likelihoods import BinnedTable
+from likely.families.smoothing_choice import COMPILED, choose_smoothing
 from likely.families.statistics import Array, Statistic
+from likely.families.value_tables import dependence, draw_places, shares_of, weighted_logs
+from likely.kernels.parallel import in_parallel
 from likely.schema import Column
-from likely.threads import in_parallel
+
+FEW_BINS = 16  # of a column of numbers, to test whether it depends on the class
 
 
 @dataclass(frozen=True)
-class Binned:
-    """A histogram per class: no bell curve, no logarithm, no outlier can mislead it.
+class Binned(Family):
+    """Histogram per class, for numbers of any distribution.
 
-    `bins` is how many bins there are at most; `cut` says how the edges are found: "quantiles" (equal weight, neighbours
-    lending to each other) or "mdl" (by the labels, as long as an edge shortens the description of them).
+    Parameters
+    ----------
+    bins : int, default=128
+        Maximum number of bins.
+    cut : "quantiles" or "mdl"
+        How the edges are found: bins of equal weight, smoothed over their neighbours; or by the labels, with the minimum
+        description length criterion of Fayyad and Irani.
     """
 
     bins: int = 128
     cut: str = "quantiles"
 
     name: ClassVar[str] = "binned"
-    single: ClassVar[bool] = True
-    strict: ClassVar[bool] = False
+    one_column_at_a_time: ClassVar[bool] = True
+    chooses_smoothing: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.bins, bool) or not isinstance(self.bins, int) or not 2 <= self.bins <= MOST:
@@ -40,65 +50,111 @@ class Binned:
             raise UsageError(f"Binned(cut={self.cut!r}) is not known: choose 'quantiles' or 'mdl'")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """How often each number was seen in each class, column by column."""
+        """Histogram of each column by class."""
         columns = range(rows.numbers.shape[1])
         return [Histogram.of(rows.numbers[:, j], labels, weights, classes) for j in columns]
 
-    def edges(self, tallied: Histogram) -> Array:
-        """Where the numbers are cut."""
-        return tallied.edges(self.bins) if self.cut == "quantiles" else mdl_edges(tallied, self.bins)
+    def edges(self, histogram: Histogram) -> Array:
+        """Edges of the bins."""
+        return histogram.edges(self.bins) if self.cut == "quantiles" else mdl_edges(histogram, self.bins)
 
     def derive(
         self,
         blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Histogram],
-        imagined: Sequence[Imagined],
+        statistics: Sequence[Histogram],
+        priors: Sequence[BlockPrior],
         classes: Sequence[Any],
         edges: Sequence[Array | None] | None = None,
     ) -> list[Parameters]:
-        """What each bin says, once the imagined rows are added to the seen ones; `edges` may have been found before."""
+        """Smoothed evidence or log probability of each bin; `edges` may be given."""
         given = edges or [None] * len(blocks)
-        cuts = [self.edges(each) if cut is None else cut for each, cut in zip(tallied, given, strict=True)]
+        cuts = [self.edges(each) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
         compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
 
         def work(i: int) -> Parameters:
-            return self._parameters(blocks[i][0].name, tallied[i], imagined[i], classes, cuts[i], compiled)
+            return self._parameters(blocks[i][0].name, statistics[i], priors[i], classes, cuts[i], compiled=compiled)
 
         numbers = range(len(blocks))
         return in_parallel(work, numbers) if compiled else [work(i) for i in numbers]
 
     def _parameters(
-        self, name: str, tallied: Histogram, prior: Imagined, classes: Sequence[Any], edges: Array, compiled: bool
+        self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], edges: Array, *, compiled: bool
     ) -> Parameters:
-        seen = tallied.cut(edges)
+        seen, centres = histogram.binned(edges)
         if prior.chosen:
             rows_once = seen if prior.copies is None else seen / prior.copies
-            evidence = weigh(rows_once, tallied.centres(edges) if self.cut == "quantiles" else None, compiled)
+            evidence = choose_smoothing(rows_once, centres if self.cut == "quantiles" else None, compiled)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
             shares, how = evidence.probabilities(), evidence.how
         else:
             bins = range(len(seen))
-            logs = log_shares(seen.T, imagined_rows(prior, bins, seen.T), prior.unseen(len(seen)))
+            logs = log_probabilities(seen.T, pseudocounts_of(prior, bins, seen.T), prior.unseen(len(seen)))
             table, evidence, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
-        rows = BinShares(name, tuple(classes), (-np.inf, *edges.tolist(), np.inf), seen, shares)
+        rows = ReadableBins(name, tuple(classes), (-np.inf, *edges.tolist(), np.inf), seen, shares)
         entries = len(classes) * len(seen)
-        low, high = tallied.range()
-        form = Steps(table, edges, low, high)
+        low, high = histogram.range()
+        likelihood = BinnedTable(table, edges, low, high)
         how = f"{len(seen)} bins{', ' if how else ''}{how}"
-        return Parameters((name,), form, rows, entries, entries - len(classes), how=how, evidence=evidence)
+        return Parameters((name,), likelihood, rows, entries, entries - len(classes), how=how, evidence=evidence)
 
-    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
-        """Infinity lies in no bin."""
-        return first_bad(np.isinf(numbers), "is not a finite number")
+    def shown_settings(self) -> dict[str, Any]:
+        """All settings, unless they are the defaults."""
+        return {} if self == Binned() else self.settings()
 
-    def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
-        return {"bins": self.bins, "cut": self.cut}
+    @classmethod
+    def from_shorthand(cls, text: str) -> dict[str, Any]:
+        """A number of bins, or how they are cut."""
+        return {"bins": int(text)} if text.isdigit() else {"cut": text}
+
+    def not_generative(self, prior: BlockPrior) -> str:
+        """The term of a bin is a weight of evidence and not a density of the number."""
+        return "is evidence for the classes and no density"
+
+    def log_prior_density(self, block: FittedBlock) -> float:
+        """Log density of a Dirichlet prior over the bins, whose edges are fixed."""
+        table = block.likelihood.table
+        bins = len(table) - 2
+        pseudocounts = np.broadcast_to(block.prior.pseudocounts(range(bins)), (table.shape[1], bins))
+        return weighted_logs(pseudocounts, table[:-2].T)
+
+    def arc_probability(self, block: FittedBlock) -> float | None:
+        """From a few bins of equal weight with a pseudocount of one each."""
+        counted: Histogram = block.statistic
+        return dependence(counted.cut(counted.edges(FEW_BINS)).T)
+
+    def mutual_information(self, block: FittedBlock) -> float | None:
+        """Σ p(b) Σ p(c|b) log p(c|b) / p(c), with the smoothed evidence of each bin."""
+        likelihood = block.likelihood
+        seen = block.statistic.cut(likelihood.edges)
+        share = shares_of(block.class_counts)
+        evidence = likelihood.table[: len(seen)]
+        grown = share * np.exp(evidence - evidence.max(1, keepdims=True))
+        posterior = grown / grown.sum(1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(posterior > 0, posterior * np.log(posterior / share), 0.0).sum(1)
+        return max(float(shares_of(seen.sum(1)) @ each), 0.0)
+
+    def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
+        """A bin drawn by the class-conditional probabilities, then a number between its edges."""
+        rows, likelihood = block.parameters.rows, block.likelihood
+        assert isinstance(rows, ReadableBins)
+        place = draw_places(rows.shares.T, classes, rng)
+        ends = np.concatenate([[likelihood.low], likelihood.edges, [likelihood.high]])
+        low, high = ends[place], np.maximum(ends[place + 1], ends[place])
+        return {block.columns[0].name: low + (high - low) * rng.random(len(classes))}
+
+    def for_em(self, name: str, asked_for: bool) -> Family | None:
+        """Quantile bins can be counted by responsibilities if they were asked for; bins cut by labels cannot."""
+        if asked_for and self.cut == "mdl":
+            raise UsageError(
+                f"column {name!r}: bins cut by 'mdl' need a label in every row; choose 'binned', or pass unlabelled='ignore'"
+            )
+        return self if asked_for else None
 
 
 @dataclass(frozen=True, eq=False)
-class BinShares(Readable):
-    """A table of bins to read, one line a class and bin."""
+class ReadableBins(Readable):
+    """Readable table of bins, one row for each class and bin."""
 
     column: str
     classes: tuple[Any, ...]
@@ -110,7 +166,7 @@ class BinShares(Readable):
         return len(self.classes) * len(self.seen)
 
     def line(self, number: int) -> dict[str, Any]:
-        """The share of one bin in one class."""
+        """Probability of one bin in one class."""
         c, b = divmod(number, len(self.seen))
         return {
             "column": self.column, "class": self.classes[c], "from": self.ends[b], "to": self.ends[b + 1],
@@ -118,9 +174,9 @@ class BinShares(Readable):
         }  # fmt: skip
 
 
-def mdl_edges(tallied: Histogram, most: int) -> Array:
-    """Edges that shorten the description of the labels (Fayyad and Irani 1993), the best halving first."""
-    counts = tallied.seen.T
+def mdl_edges(histogram: Histogram, most: int) -> Array:
+    """Edges by minimum description length of the labels (Fayyad and Irani 1993), by recursive halving."""
+    counts = histogram.seen.T
     before = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
     cuts: list[int] = []
     open_parts = [(0, len(counts))]
@@ -130,11 +186,11 @@ def mdl_edges(tallied: Histogram, most: int) -> Array:
         if at:
             cuts.append(at)
             open_parts += [(a, at), (at, b)]
-    return tallied.between(np.array(sorted(cuts), dtype=np.int64))
+    return histogram.between(np.array(sorted(cuts), dtype=np.int64))
 
 
 def _best_cut(before: Array, a: int, b: int) -> int:
-    """Where a stretch of cells is best cut in two; 0 where that would not pay for itself."""
+    """Best cut of a range of cells in two; 0 where it does not shorten the description."""
     if b - a < 2:
         return 0
     left, right, whole = before[a + 1 : b] - before[a], before[b] - before[a + 1 : b], before[b] - before[a]
@@ -143,14 +199,14 @@ def _best_cut(before: Array, a: int, b: int) -> int:
     i = int(np.argmin(inside))
     k, k1, k2 = ((part > 0).sum() for part in (whole, left[i], right[i]))
     all_in_one = float(_entropy(whole[None])[0])
-    dearer = np.log2(3.0**k - 2) if k < 600 else k * np.log2(3.0)
+    extra = np.log2(3.0**k - 2) if k < 600 else k * np.log2(3.0)
     parts = k * all_in_one - k1 * float(_entropy(left[i : i + 1])[0]) - k2 * float(_entropy(right[i : i + 1])[0])
-    pays = all_in_one - inside[i] > (np.log2(max(n - 1, 1)) + dearer - parts) / n
+    pays = all_in_one - inside[i] > (np.log2(max(n - 1, 1)) + extra - parts) / n
     return a + 1 + i if pays else 0
 
 
 def _entropy(counts: Array) -> Array:
-    """Bits a row needs to name its class, line by line."""
+    """Entropy of the class in bits, row by row."""
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
         bits: Array = -np.where(share > 0, share * np.log2(share), 0.0).sum(1)

@@ -1,174 +1,145 @@
-"""Columns of categories: a share per value and class. Bernoulli is the same with the two values no and yes."""
+"""Categorical columns: a probability for each value in each class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likely import kernels, sharing
-from likely.families.base import (
-    Encoded,
-    Imagined,
-    Labels,
-    Parameters,
-    Readable,
-    first_bad,
-    imagined_rows,
-    log,
-    log_shares,
-    no_check,
-    shared,
-)
-from likely.families.evidence import weigh
-from likely.families.forms import Lookup
+from likely.bayes import discrete
+from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
+from likely.bayes.distributions import Distribution
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, pseudocounts_of
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
-from likely.schema import Column
+from likely.families.value_tables import (
+    count_tables,
+    dirichlet_arc,
+    draw_places,
+    log_marginal_by_class,
+    log_times,
+    refuse_by_class,
+    table_information,
+    table_parameters,
+    table_without,
+    values_at,
+    weighted_logs,
+    with_table,
+)
+from likely.schema import CATEGORY, Column
 
 
 @dataclass(frozen=True)
-class Categorical:
-    """Each value has its own share in each class; any hashable values, no encoding needed."""
+class Categorical(Family):
+    """Categorical distribution over any hashable values; no encoding needed.
+
+    An unseen value has the prior's pseudocount, and is flagged in explanations.
+    """
 
     name: ClassVar[str] = "categorical"
-    single: ClassVar[bool] = True
-    strict: ClassVar[bool] = False
+    column_kind: ClassVar[str | None] = CATEGORY
+    reads_codes: ClassVar[bool] = True
+    sums_to_one: ClassVar[bool] = True
+    priors_by_class: ClassVar[bool] = True
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """The weight of each value in each class, for all columns in one sweep."""
+        """The weight of each value in each class, for all columns in one pass."""
         return list(count_tables(rows, labels, weights, classes)[0])
 
     def derive(
         self,
         blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Counts],
-        imagined: Sequence[Imagined],
+        statistics: Sequence[Counts],
+        priors: Sequence[BlockPrior],
         classes: Sequence[Any],
+        edges: Sequence[Array | None] | None = None,
     ) -> list[Parameters]:
-        """The share of each value, once the imagined rows are added to the seen ones."""
+        """The probability of each value: (count + pseudocount) / total."""
         return [
-            shares(column, column.values, counts.seen, prior, classes)
-            for (column,), counts, prior in zip(blocks, tallied, imagined, strict=True)
-        ]
-
-    check = staticmethod(no_check)
-
-    def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
-        return {}
-
-
-@dataclass(frozen=True)
-class Bernoulli:
-    """A yes/no variable: a number above zero, or True, is yes."""
-
-    name: ClassVar[str] = "bernoulli"
-    single: ClassVar[bool] = True
-    strict: ClassVar[bool] = True
-
-    def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """The weight of no and of yes in each class."""
-        codes = yes_or_no(rows.numbers)
-        width = codes.shape[1]
-        binary = Encoded(codes, np.zeros(width, np.int64), np.full(width, 2, np.int64), rows.numbers[:, :0])
-        return list(count_tables(binary, labels, weights, classes)[0])
-
-    def derive(
-        self,
-        blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Counts],
-        imagined: Sequence[Imagined],
-        classes: Sequence[Any],
-    ) -> list[Parameters]:
-        """The share of yes, once the imagined rows are added to the seen ones."""
-        return [
-            shares(column, (False, True), counts.seen, prior, classes)
-            for (column,), counts, prior in zip(blocks, tallied, imagined, strict=True)
+            table_parameters(column, column.values, counts.seen, prior, classes)
+            for (column,), counts, prior in zip(blocks, statistics, priors, strict=True)
         ]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
-        """Infinity is no yes and no no."""
-        return first_bad(np.isinf(numbers), "is not a finite number")
+        """Any value can be counted."""
+        return None
 
-    def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
-        return {}
+    def not_generative(self, prior: BlockPrior) -> str:
+        """With a pseudocount chosen by leave-one-out, the term is a weight of evidence and not a log-likelihood."""
+        return "is evidence for the classes and no density" if prior.chosen else ""
 
+    def log_prior_density(self, block: FittedBlock) -> float:
+        """The log density of a Dirichlet prior."""
+        values = block.columns[0].values
+        pseudocounts = pseudocounts_of(block.prior, values, block.statistic.seen)
+        return weighted_logs(pseudocounts, block.likelihood.table[: len(values)].T)
 
-def yes_or_no(numbers: Array) -> Any:
-    """0 for no, 1 for yes, 3 for missing: the places of a table of two values."""
-    return np.where(np.isnan(numbers), 3, numbers > 0).astype(np.int32)
+    def arc(self, block: FittedBlock) -> Arc | None:
+        """Dirichlet–multinomial marginal likelihoods: by class, and of all classes together."""
+        seen, (column,) = block.statistic.seen, block.columns
+        pseudocounts = pseudocounts_of(block.prior, column.values, seen)
+        refuse_by_class(pseudocounts, block.name)
+        together = Counts(seen.sum(0, keepdims=True))
+        alone: Any = self.derive([block.columns], [together], [block.prior], ("all",))[0].likelihood
+        return dirichlet_arc(seen, pseudocounts, block.likelihood, alone.table, block.name)
 
+    def log_marginal(self, block: FittedBlock) -> float:
+        """Dirichlet–multinomial, with pseudocounts of each class where they differ."""
+        pseudocounts = pseudocounts_of(block.prior, block.columns[0].values, block.statistic.seen)
+        if pseudocounts.ndim == 1:
+            return super().log_marginal(block)
+        return log_marginal_by_class(block.statistic.seen, pseudocounts, block.name)
 
-def count_tables(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
-    """One table of classes × values for every column of codes, and how many cells lay outside them."""
-    if rows.columns:
-        return _count_columns(rows, labels, weights, classes)
-    first = np.concatenate([[0], np.cumsum(rows.size)]).astype(np.int64)
-    if labels.ndim == 2:
-        lines = np.zeros((int(first[-1]), classes))
-        sharing.share_codes(rows.codes, rows.low, rows.size, first[:-1], shared(labels, weights), lines)
-        return [Counts(lines[a:b].T.copy()) for a, b in pairwise(first)], 0
-    out = np.zeros((classes, int(first[-1])))
-    outside = kernels.count_codes(rows.codes, rows.low, rows.size, first[:-1], labels, weights, out)
-    tables = [Counts(out[:, a:b].copy()) for a, b in pairwise(first)]
-    return tables, int(outside)
+    @property
+    def leaves_out(self) -> bool:
+        """Counts without a row have a closed form."""
+        return True
 
+    def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
+        """Log probability of each row's value (its code) in every class, the row left out."""
+        return table_without(block.statistic.seen, block.prior, block.columns[0].values, cells, rows)
 
-def _count_columns(rows: Encoded, labels: Labels, weights: Array, classes: int) -> tuple[list[Counts], int]:
-    tables, outside = [], 0
-    for codes, low, size in zip(rows.columns, rows.low.tolist(), rows.size.tolist(), strict=True):
-        table = np.zeros((classes, size))
-        outside += kernels.count_column(codes, low, size, labels, weights, table)
-        tables.append(Counts(table))
-    return tables, outside
+    def mutual_information(self, block: FittedBlock) -> float | None:
+        """From the table of counts."""
+        return table_information(block.statistic.seen)
 
+    def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
+        """Values drawn by their class-conditional probabilities."""
+        (column,) = block.columns
+        table: Any = block.parameters.rows
+        probabilities = np.exp(table.logs[:, : len(column.values)].T)
+        return {column.name: values_at(column, draw_places(probabilities, classes, rng))}
 
-def shares(column: Column, values: Sequence[Any], seen: Array, prior: Imagined, classes: Sequence[Any]) -> Parameters:
-    """The table of shares of one column, as a lookup form and as readable rows."""
-    if prior.chosen:
-        return weighed(column, values, seen, classes, prior.copies)
-    logs = log_shares(seen, imagined_rows(prior, values, seen), prior.unseen(len(values)))
-    rows = Shares(column.name, tuple(classes), tuple(values), seen, logs)
-    free = len(classes) * max(len(values) - 1, 0)
-    return Parameters((column.name,), Lookup(np.ascontiguousarray(logs.T)), rows, len(classes) * len(values), free)
+    def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
+        """Dirichlet(count + pseudocount)."""
+        values, seen = block.columns[0].values, block.statistic.seen
+        alpha = seen + pseudocounts_of(block.prior, values, seen)
+        return [DirichletPosterior(dict(zip(values, each.tolist(), strict=True))) for each in alpha]
 
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, Distribution]:
+        """The probability of the line's value."""
+        return {"probability": posterior.marginal(line["value"])}
 
-def weighed(
-    column: Column, values: Sequence[Any], seen: Array, classes: Sequence[Any], copies: Array | None
-) -> Parameters:
-    """The table of what each value says of each class; as many rows are imagined as leaving each row out asks for."""
-    evidence = weigh(seen.T if copies is None else seen.T / copies)
-    nothing = np.zeros((2, len(classes)))  # an unseen value says as little as a missing one
-    rows = Shares(column.name, tuple(classes), tuple(values), seen, log(evidence.probabilities()))
-    form, entries = Lookup(np.concatenate([evidence.table, nothing])), len(classes) * len(values)
-    free = max(entries - len(classes), 0)
-    return Parameters((column.name,), form, rows, entries, free, how=evidence.how, evidence=evidence)
+    def with_parameters(self, block: FittedBlock, by_class: Sequence[Mapping[Any, Any]]) -> FittedBlock:
+        """The block with other probabilities of its values."""
+        return with_table(block, block.columns[0].values, by_class)
 
+    def distribution(self, parameters: Mapping[Any, float]) -> Any:
+        """Probabilities of the values."""
+        return discrete.Categorical(dict(parameters))
 
-@dataclass(frozen=True, eq=False)
-class Shares(Readable):
-    """A table of shares to read, one line a class and value; a line is written when it is looked at."""
+    def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
+        """The probability of each value."""
+        return {row["value"]: row["probability"] for row in rows}
 
-    column: str
-    classes: tuple[Any, ...]
-    values: tuple[Any, ...]
-    seen: Array
-    logs: Array
-
-    def __len__(self) -> int:
-        return len(self.classes) * len(self.values)
-
-    def line(self, number: int) -> dict[str, Any]:
-        """The share of one value in one class."""
-        c, v = divmod(number, len(self.values))
-        return {
-            "column": self.column,
-            "class": self.classes[c],
-            "value": self.values[v],
-            "count": float(self.seen[c, v]),
-            "probability": float(np.exp(self.logs[c, v])),
-        }
+    def log_likelihood(
+        self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
+    ) -> Callable[[Mapping[Any, float]], float]:
+        """Values in one order, so without the multinomial coefficient."""
+        seen = counted["seen"][0]
+        return lambda p: math.fsum(log_times(seen[i], p[value]) for i, value in enumerate(columns[0].values))

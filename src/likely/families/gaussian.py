@@ -1,42 +1,57 @@
-"""Columns of numbers: a mean per class, and a variance of its own or shared along classes, columns or both."""
+"""Gaussian columns: a mean per class, and a variance of its own or shared by classes, columns or both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely import kernels, sharing
+from likely.bayes import distributions
+from likely.bayes.conjugate import NormalInverseGammaPosterior, NormalPosterior, ParameterPosterior
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, first_bad, shared
-from likely.families.forms import Parabola
-from likely.families.statistics import LARGEST, MEAN_DIGITS, Array, Moments, Statistic
+from likely.families._normal_inverse_gamma import VariancePosterior
+from likely.families._variances import SHARED, SMALLEST, back_off, dust, overall_mean
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, weighted_responsibilities
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.likelihoods import GaussianTerm
+from likely.families.posterior_predictive import Arc
+from likely.families.statistics import LARGEST, Array, Moments, Statistic
+from likely.families.value_tables import improper, log_mixture, shares_of
+from likely.kernels import counting, em_loops
 from likely.schema import Column
 
-# What shares a variance, as axes of columns × classes.
-SHARED: dict[str | None, tuple[int, ...]] = {None: (), "class": (1,), "column": (0,), "both": (0, 1)}
-# A standard deviation below this share of the mean is rounding, not spread: about four units in the last place.
-ROUNDING = 1e-15
-STRETCH = 8_192  # rows: a multiple of the chunks that the kernel merges, so that the sums are the same
-SMALLEST = 1e-290  # a variance below this overflows when it divides
+CHUNK = 8_192  # rows: a multiple of the chunks that the kernel merges, so that the sums are the same
+NOTHING = 1e-12  # a fraction of a spread or a weight below this is rounding error
+POINTS, REACH = 801, 9.0  # of numerical integration: points, and standard deviations to either side
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """A bell curve per class. `tie` names what shares a variance: None, "class", "column" or "both".
+class Gaussian(Family):
+    """Gaussian distribution: a mean and a variance per class.
 
-    `variance` is for those who know it beforehand: then only the means are learned.
+    Parameters
+    ----------
+    tie : None, "class", "column" or "both"
+        What shares a variance: nothing (σᵢₖ), the classes (σᵢ), the columns (σₖ), or both (one σ).
+    variance : float, optional
+        A variance that is known beforehand: then only the means are estimated.
+    unbiased : bool
+        Whether sums of squares are divided by n − 1 (with shared variances by n less the number of means) instead of n, which
+        is the maximum-likelihood estimate. It has no meaning beside a prior of the variance.
     """
 
     tie: str | None = None
     variance: float | None = None
+    unbiased: bool = False
 
     name: ClassVar[str] = "gaussian"
-    single: ClassVar[bool] = True
-    strict: ClassVar[bool] = False
+    shorthand: ClassVar[str] = "tie"
+    reads_columns: ClassVar[bool] = True
+    counts_moments: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tie not in SHARED:
@@ -45,142 +60,269 @@ class Gaussian:
             raise UsageError(f"Gaussian(variance={self.variance!r}): a known variance is a number above zero")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """Weight, mean and spread of every column in every class, in one sweep."""
+        """Weight, mean and spread of every column in every class, in one pass."""
         if labels.ndim == 2:
             turned = [np.zeros((rows.numbers.shape[1], classes)) for _ in range(3)]
-            sharing.share_moments(rows.numbers, shared(labels, weights), *turned)
+            em_loops.weighted_moments(rows.numbers, weighted_responsibilities(labels, weights), *turned)
             return [Moments(*column) for column in zip(*turned, strict=True)]
         shape = (classes, len(rows.columns) or rows.numbers.shape[1])
         n, mean, spread = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for x, y, w in _side_by_side(rows, labels, weights):
-            kernels.count_moments(x, y, w, n, mean, spread)
+            counting.count_moments(x, y, w, n, mean, spread)
         return [Moments(*column) for column in zip(n.T.copy(), mean.T.copy(), spread.T.copy(), strict=True)]
 
     def derive(
         self,
         blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Moments],
-        imagined: Sequence[Imagined],
+        statistics: Sequence[Moments],
+        priors: Sequence[BlockPrior],
         classes: Sequence[Any],
+        edges: Sequence[Array | None] | None = None,
     ) -> list[Parameters]:
-        """Mean and variance per column and class; the variance is the mean squared deviation over the cells that share it."""
-        n, mean, spread = (np.array([getattr(m, part) for m in tallied]) for part in ("n", "mean", "spread"))
-        believed, variance, floored = believe(n, mean, spread, imagined, self.tie)
-        known = self.variance is not None
+        """Mean and variance by column and class; the variance is the mean squared deviation over the cells that share it."""
+        n, mean, spread = (np.array([getattr(m, part) for m in statistics]) for part in ("n", "mean", "spread"))
+        estimate = estimate_gaussian(n, mean, spread, priors, self.tie, self.unbiased)
+        free = _free(len(classes), len(blocks), self.tie)
         if self.variance is not None:
-            variance, floored = np.full_like(variance, self.variance), np.zeros_like(floored)
-        free = [len(classes)] * len(blocks) if known else _free(len(classes), len(blocks), self.tie)
+            variance, borrowed = np.full_like(estimate.variance, self.variance), np.zeros_like(estimate.borrowed)
+            estimate, free = GaussianEstimate(estimate.mean, variance, borrowed), [len(classes)] * len(blocks)
         return [
-            _parameters(column.name, believed[i], variance[i], n[i], floored[i], classes, free[i])
-            for i, (column,) in enumerate(blocks)
+            _parameters(column.name, estimate.of(i), n[i], classes, free[i]) for i, (column,) in enumerate(blocks)
         ]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
-        """Infinity has no place on a bell curve, and what overflows when squared has no variance."""
+        """Finite numbers whose squares do not overflow."""
         found = first_bad(np.isinf(numbers), "is not a finite number")
         return found or first_bad(np.abs(numbers) > LARGEST, "is too large to be squared")
 
     def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
-        return {"tie": self.tie} | ({} if self.variance is None else {"variance": self.variance})
+        """Settings that make this family again."""
+        own = {"tie": self.tie} | ({} if self.variance is None else {"variance": self.variance})
+        return own | ({"unbiased": True} if self.unbiased else {})
+
+    @classmethod
+    def from_shorthand(cls, text: str) -> dict[str, Any]:
+        """What shares a variance, or that its estimate is unbiased."""
+        return {"unbiased": True} if text == "unbiased" else super().from_shorthand(text)
+
+    def log_prior_density(self, block: FittedBlock) -> float:
+        """The log density of a normal–inverse-gamma prior."""
+        if self.variance is not None or block.prior.normal is None:
+            return 0.0
+        mean, strength, shape, scale = block.prior.normal
+        variance = -0.5 / block.likelihood.curve
+        apart = 2 * scale + strength * (block.likelihood.mean - mean) ** 2
+        return float((-(shape + 1.5) * np.log(variance) - apart / (2 * variance)).sum())
+
+    def arc(self, block: FittedBlock) -> Arc | None:
+        """Normal–inverse-gamma marginal likelihoods; without a prior, one pseudo-row with the mean and variance of all rows."""
+        if self.tie in ("column", "both"):
+            remedy = "use tie=None or tie='class'"
+            raise improper(block.name, f"tie={self.tie!r} shares a variance with other columns", remedy)
+        moments: Moments = block.statistic
+        whole = Moments(*(part[:, None] for part in (moments.n, moments.mean, moments.spread))).summed()
+        prior = _proper_prior(block, whole)
+        own = VariancePosterior.of(prior, moments.n, moments.mean, moments.spread, shared=self.tie == "class")
+        alike = VariancePosterior.of(prior, whole.n, whole.mean, whole.spread, shared=False)
+        return Arc(own.log_marginal, alike.log_marginal, own.predictive(block.classes), alike.predictive(block.classes))
+
+    @property
+    def leaves_out(self) -> bool:
+        """Moments without a row have a closed form, unless other columns share the variance."""
+        return self.tie in (None, "class")
+
+    def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
+        """Log density of each row's number in every class, the row left out; 0 where it is missing."""
+        moments, known = block.statistic, np.flatnonzero(~np.isnan(cells))
+        out = np.zeros((len(cells), len(moments.n)))
+        value, own = cells[known, None], rows.some(known).own(len(moments.n))
+        n = moments.n - own
+        alone = n <= NOTHING * moments.n
+        n = np.where(alone, 0.0, n)
+        apart, safe = value - moments.mean, np.where(alone, 1.0, n)
+        mean = np.where(alone, 0.0, moments.mean - apart * own / safe)
+        spread = moments.spread - own * apart * apart * moments.n / safe
+        spread = np.where(alone | (spread <= NOTHING * moments.spread), 0.0, spread)
+        mean, variance, _ = estimate_gaussian(n, mean, spread, [block.prior], self.tie, self.unbiased)
+        out[known] = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
+        return out
+
+    def mutual_information(self, block: FittedBlock) -> float | None:
+        """Σ p(c) ∫ p(x|c) log p(x|c) / p(x) dx, integrated numerically by class."""
+        likelihood, shares = block.likelihood, shares_of(block.statistic.weight())
+        deviation = np.sqrt(-0.5 / likelihood.curve)
+        z = np.linspace(-REACH, REACH, POINTS)
+        density = np.exp(-z * z / 2)
+        density /= density.sum()
+        total = 0.0
+        for c in np.flatnonzero(shares > 0):
+            x = likelihood.mean[c] + deviation[c] * z
+            with np.errstate(over="ignore", under="ignore"):
+                logs = likelihood.peak + likelihood.curve * (x[:, None] - likelihood.mean) ** 2
+            total += shares[c] * float(density @ (logs[:, c] - log_mixture(logs, shares)))
+        return max(total, 0.0)
+
+    def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
+        """Numbers drawn from the density of the class."""
+        likelihood = block.likelihood
+        return {block.columns[0].name: rng.normal(likelihood.mean[classes], np.sqrt(-0.5 / likelihood.curve)[classes])}
+
+    def with_known_variance(self, variance: float | None) -> Self:
+        """The same family with a known variance."""
+        return replace(self, variance=None if variance is None else float(variance))
+
+    def variance_prior(self, rows: float, variances: Sequence[float], parts: int) -> dict[str, Any] | None:
+        """Pseudo-rows with the variance of one of so many equal parts of the column's range."""
+        return {"rows": rows, "variance": variances[0] / parts**2}
+
+    def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
+        """Normal–inverse-gamma; without a prior, the reference prior p(μ, σ²) ∝ 1/σ². Normal where the variance is known."""
+        m: Moments = block.statistic
+        parts = list(zip(m.n.tolist(), m.mean.tolist(), m.spread.tolist(), strict=True))
+        if self.variance is not None:
+            return [NormalPosterior(mean, n, self.variance) for n, mean, _ in parts]
+        if self.tie in ("column", "both"):
+            self.cannot(f"give a posterior in closed form with tie={self.tie!r}, which shares a variance among columns")
+        found = [NormalInverseGammaPosterior.of(n, mean, spread, block.prior.normal) for n, mean, spread in parts]
+        if self.tie is None or not found:
+            return list(found)
+        prior_shape, prior_scale = (-0.5, 0.0) if block.prior.normal is None else block.prior.normal[2:]
+        shape = prior_shape + sum(each.shape - prior_shape for each in found)
+        scale = prior_scale + sum(each.scale - prior_scale for each in found)
+        return [replace(each, shape=shape, scale=scale) for each in found]
+
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, distributions.Distribution]:
+        """Student's t for the mean; for the deviation the root of an inverse-gamma variable."""
+        found = posterior.marginals
+        variance = found.pop("variance", None)
+        if isinstance(variance, distributions.InverseGamma):
+            found["deviation"] = distributions.RootInverseGamma(variance.shape, variance.scale)
+        return found
+
+    def with_parameters(self, block: FittedBlock, by_class: Sequence[Mapping[Any, Any]]) -> FittedBlock:
+        """The block with other means and variances; a known variance stays."""
+        mean = np.array([float(each["mean"]) for each in by_class])
+        variance = np.array([float(each.get("variance", self.variance)) for each in by_class])
+        return replace(block, parameters=replace(block.parameters, likelihood=_bell(mean, variance)))
+
+    def distribution(self, parameters: Mapping[Any, float]) -> Any:
+        """One number."""
+        return distributions.Normal(parameters["mean"], parameters["variance"])
+
+    def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
+        """`mean` and `variance`."""
+        return {"mean": rows[0]["mean"], "variance": rows[0]["deviation"] ** 2}
+
+    def log_likelihood(
+        self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
+    ) -> Callable[[Mapping[Any, float]], float]:
+        """−n/2 log 2πσ² − Σ (x − μ)² / 2σ²."""
+        n, mean, spread = (float(counted[part][0]) for part in ("n", "mean", "spread"))
+        return lambda p: (
+            -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
+        )
+
+    def parameter_range(self, name: Any, at: Mapping[Any, float], n: float) -> tuple[float, float]:
+        """Four standard errors around the mean; from a tenth to three times the variance."""
+        if name == "mean":
+            wide = 4 * math.sqrt((at["variance"] or 1.0) / n)
+            return at[name] - wide, at[name] + wide
+        return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
 
 
-def believe(
-    n: Array, mean: Array, spread: Array, imagined: Sequence[Imagined], tie: str | None
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Mean and variance of every cell of lines × classes, and where a variance had to be borrowed."""
-    believed, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in imagined])
-    variance = _tied(deviation, degrees, tie)
-    variance, floored = back_off(variance, mean, n, spread, tie)
-    believed = np.where(n + _strength(imagined) > 0, believed, _overall(n, mean))
-    return believed, variance, floored
+def _proper_prior(block: FittedBlock, whole: Moments) -> tuple[float, float, float, float]:
+    """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
+    given = block.prior.normal
+    if given is None:
+        n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
+        variance = spread / n if n > 0 else 0.0
+        return mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2
+    if min(given[1:]) <= 0:
+        raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
+    return given
+
+
+class GaussianEstimate(NamedTuple):
+    """Mean and variance, and which variances were replaced by those of a wider group of rows."""
+
+    mean: Array
+    variance: Array
+    borrowed: NDArray[np.bool_]
+
+    def of(self, i: int) -> GaussianEstimate:
+        """Estimate of one column."""
+        return GaussianEstimate(self.mean[i], self.variance[i], self.borrowed[i])
+
+
+def estimate_gaussian(
+    n: Array, mean: Array, spread: Array, priors: Sequence[BlockPrior], tie: str | None, unbiased: bool = False
+) -> GaussianEstimate:
+    """Mean and variance of every cell of columns × classes, at the mode of the posterior."""
+    posterior_mean, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in priors])
+    if unbiased:
+        free = np.array([[prior.normal is None] for prior in priors])
+        degrees = np.where(free, np.maximum(degrees - 1.0, 0.0), degrees)
+    variance, borrowed = back_off(_tied(deviation, degrees, tie), mean, n, spread, tie)
+    estimated = np.where(n + _strength(priors) > 0, posterior_mean, overall_mean(n, mean))
+    return GaussianEstimate(estimated, variance, borrowed)
 
 
 def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tuple[Array, Labels, Array]]:
-    """The numbers row by row; columns that stand apart are brought together a stretch at a time, which stays at hand."""
+    """Chunks of the rows as a matrix; separate columns are interleaved a chunk at a time, which stays in the cache."""
     if not rows.columns:
         yield rows.numbers, labels, weights
         return
     width = len(rows.columns)
-    room = np.empty((STRETCH, width))
-    for a in range(0, len(labels), STRETCH):
-        x, columns = room[: len(labels) - a], [column[a : a + STRETCH] for column in rows.columns]
+    room = np.empty((CHUNK, width))
+    for a in range(0, len(labels), CHUNK):
+        x, columns = room[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
         for j in range(0, width, 4) if width >= 4 else ():
             first = min(j, width - 4)
-            kernels.weave(x, first, *columns[first : first + 4])
+            counting.weave(x, first, *columns[first : first + 4])
         for j in range(width if width < 4 else 0):
             x[:, j] = columns[j]
-        yield x, labels[a : a + STRETCH], weights[a : a + STRETCH]
+        yield x, labels[a : a + CHUNK], weights[a : a + CHUNK]
 
 
-def _strength(imagined: Sequence[Imagined]) -> Array:
-    return np.array([[prior.normal[1] if prior.normal else 0.0] for prior in imagined])
+def _strength(priors: Sequence[BlockPrior]) -> Array:
+    return np.array([[prior.normal[1] if prior.normal else 0.0] for prior in priors])
 
 
 def _with_prior(
     n: Array, mean: Array, spread: Array, priors: Sequence[tuple[float, float, float, float] | None]
 ) -> tuple[Array, Array, Array]:
-    """Posterior mean, and numerator and divisor of the variance: the mode of the normal-inverse-gamma posterior."""
-    none = (0.0, 0.0, -1.5, 0.0)  # imagines nothing: the mode is then the maximum-likelihood estimate
+    """Posterior mean, and numerator and denominator of the variance: the mode of the normal–inverse-gamma posterior."""
+    none = (0.0, 0.0, -1.5, 0.0)  # a flat prior: the mode is the maximum-likelihood estimate
     m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or none for q in priors)]) for part in range(4))
     whole = k0 + n
-    believed = np.divide(k0 * m0 + n * mean, whole, out=np.zeros_like(mean), where=whole > 0)
+    estimated = np.divide(k0 * m0 + n * mean, whole, out=np.zeros_like(mean), where=whole > 0)
     drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2
-    return believed, 2 * b0 + spread + drift, 2 * a0 + n + 3.0
+    return estimated, 2 * b0 + spread + drift, 2 * a0 + n + 3.0
 
 
 def _tied(deviation: Array, degrees: Array, tie: str | None) -> Array:
-    """The variance over the cells (columns × classes) that share it."""
+    """Variance over the cells (columns × classes) that share it."""
     axes = SHARED[tie]
     if axes:
-        # Every cell brings its own imagined rows along: they pool like seen ones.
+        # Every cell has its own pseudo-rows: they are pooled like rows.
         deviation = np.broadcast_to(deviation.sum(axes, keepdims=True), deviation.shape)
         degrees = np.broadcast_to(degrees.sum(axes, keepdims=True), degrees.shape)
     return np.divide(deviation, degrees, out=np.zeros(deviation.shape), where=degrees > 0)
 
 
-def back_off(
-    variance: Array, mean: Array, n: Array, spread: Array, tie: str | None = None
-) -> tuple[Array, NDArray[np.bool_]]:
-    """A variance of zero claims more than rows can show: then that of all classes speaks, then of all rows, then 1."""
-    level = _overall(n, mean)
-    total_n = n.sum(1, keepdims=True)
-    within = np.divide(spread.sum(1, keepdims=True), total_n, out=np.zeros_like(total_n), where=total_n > 0)
-    between = (n * (mean - level) ** 2).sum(1, keepdims=True)
-    total = within + np.divide(between, total_n, out=np.zeros_like(total_n), where=total_n > 0)
-    size = np.abs(mean)
-    own = np.broadcast_to(size.max(SHARED[tie], keepdims=True, initial=0.0), size.shape) if SHARED[tie] else size
-    widest = size.max(1, keepdims=True, initial=0.0)
-    floored = variance <= dust(own)
-    wider = np.where(within > dust(widest), within, np.where(total > dust(widest, MEAN_DIGITS), total, 1.0))
-    return np.where(floored, wider, variance), floored
-
-
-def dust(mean: Array, share: float = ROUNDING) -> Array:
-    """The variance that rounding alone can give to numbers of this size; to means of them, with MEAN_DIGITS."""
-    return np.maximum((share * np.abs(mean)) ** 2, SMALLEST)
-
-
-def _overall(n: Array, mean: Array) -> Array:
-    """The mean over all classes; relative to the mean of one, so that equal means give exactly that."""
-    whole = n.sum(1, keepdims=True)
-    start = np.take_along_axis(mean, (n > 0).argmax(1)[:, None], 1) if n.shape[1] else np.zeros_like(whole)
-    apart = (n * (mean - start)).sum(1, keepdims=True)
-    level: Array = start + np.divide(apart, whole, out=np.zeros_like(whole), where=whole > 0)
-    return level
-
-
 def _free(classes: int, columns: int, tie: str | None) -> list[int]:
-    """Free parameters a column: a mean per class, and the variances, a shared one booked on the first column."""
+    """Free parameters by column: a mean per class, and the variances, shared ones counted for the first column."""
     each = {None: classes, "class": 1, "column": 0, "both": 0}[tie]
     shared = {None: 0, "class": 0, "column": classes, "both": 1}[tie]
     return [classes + each + (shared if i == 0 else 0) for i in range(columns)]
 
 
-def _parameters(
-    name: str, mean: Array, variance: Array, n: Array, floored: NDArray[np.bool_], classes: Sequence[Any], free: int
-) -> Parameters:
-    form = Parabola(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
+def _bell(mean: Array, variance: Array) -> GaussianTerm:
+    return GaussianTerm(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
+
+
+def _parameters(name: str, estimate: GaussianEstimate, n: Array, classes: Sequence[Any], free: int) -> Parameters:
+    mean, variance, borrowed = estimate
     rows = tuple(
         {
             "column": name,
@@ -191,6 +333,6 @@ def _parameters(
         }
         for c, label in enumerate(classes)
     )
-    alone = [str(label) for c, label in enumerate(classes) if floored[c] and n[c] > 0]
+    alone = [str(label) for c, label in enumerate(classes) if borrowed[c] and n[c] > 0]
     notes = (f"column {name!r} does not vary in {', '.join(alone[:5])}: a variance is borrowed",) if alone else ()
-    return Parameters((name,), form, rows, 2 * len(classes), free, notes)
+    return Parameters((name,), _bell(mean, variance), rows, 2 * len(classes), free, notes)

@@ -1,8 +1,8 @@
-"""How often each number was seen, in each class: exact while the numbers are few, then in cells that halve in precision.
+"""Mergeable histogram of a numeric column by class: exact for few distinct numbers, then in cells of halving precision.
 
-A number's place is its own bits, read as a whole number that grows with it; a cell is a number of leading bits. The level,
-how many trailing bits are left off, is the lowest at which no more than `MOST` cells are needed. That depends on the
-numbers alone, never on their order or on how they were split, so histograms add without a trace.
+A cell is the leading bits of a number, read as an integer that grows with it. The level, the number of trailing bits that are
+dropped, is the lowest at which at most `MOST` cells are needed. It depends on the numbers alone, never on their order or split,
+so histograms add exactly.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from likely.families.statistics import Array, Index, subtract_counts
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
-COARSE = 4096  # cells over the range of the bins, where numbers are not to be told apart
-DENSE = 1 << 16  # places that may always be laid out side by side
+COARSE = 4096  # cells over the range of the bins, in a model without rows
+DENSE = 1 << 16  # range of keys that is always handled as an array
 Keys = NDArray[np.int64]
 SIGN = np.int64(-(1 << 63))
 INFINITY = np.array(np.inf).view(np.int64).item()
@@ -26,17 +26,17 @@ INFINITY = np.array(np.inf).view(np.int64).item()
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """The weight of every cell of numbers in each class."""
+    """Weight of every cell of numbers, by class."""
 
     seen: Array  # classes × cells
     keys: Keys  # of the cells, rising
-    level: int  # trailing bits that are left off
+    level: int  # trailing bits that are dropped
 
     @staticmethod
     def of(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Histogram:
-        """One column counted; NaN, rows without a class and rows without weight count nothing.
+        """Histogram of one column; NaN, rows without a class and rows without weight are skipped.
 
-        A row may belong to every class by a share: then `labels` are rows × classes.
+        `labels` may be responsibilities, rows × classes.
         """
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
@@ -45,22 +45,22 @@ class Histogram:
             return Histogram(np.zeros((classes, 0)), np.zeros(0, np.int64), 0)
         keys = to_keys(x)
         if not -INFINITY < keys.min() <= keys.max() < INFINITY:
-            return Histogram(np.full((classes, 1), np.nan), keys[:1], 0)  # whoever counts looks for what is not finite
+            return Histogram(np.full((classes, 1), np.nan), keys[:1], 0)  # the caller reports numbers that are not finite
         level = _floor(keys)
         found, place = _distinct(keys >> level)
-        if len(found) > MOST:  # settled before the cells are laid out for each class
+        if len(found) > MOST:  # before the cells are allocated for each class
             wider = _needed(found)
             found, cell = np.unique(found >> wider, return_inverse=True)
             level, place = level + wider, cell.reshape(-1)[place]
         if labels.ndim == 2:
-            shared = [np.bincount(place, weights * labels[:, c], len(found)) for c in range(classes)]
-            return Histogram(np.array(shared, dtype=np.float64).reshape(classes, -1), found, level)._settled()
+            by_class = [np.bincount(place, weights * labels[:, c], len(found)) for c in range(classes)]
+            return Histogram(np.array(by_class, dtype=np.float64).reshape(classes, -1), found, level)._settled()
         counts: Array = np.bincount(place * classes + labels, weights, len(found) * classes).astype(np.float64)
         return Histogram(counts.reshape(-1, classes).T.copy(), found, level)._settled()
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Histogram:
-        """The histogram that `arrays` was taken from; ValueError where it does not fit together."""
+        """The histogram from its arrays; ValueError where they do not fit together."""
         seen, keys, level = arrays["seen"], arrays["keys"], int(arrays["level"][0])
         if seen.ndim != 2 or keys.dtype != np.int64 or keys.shape != seen.shape[1:] or not 0 <= level < 64:
             raise ValueError("the cells of a histogram do not fit")
@@ -69,11 +69,11 @@ class Histogram:
         return Histogram(seen, keys, level)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The numbers themselves, by name."""
+        """The arrays by name."""
         return {"seen": self.seen, "keys": self.keys, "level": np.array([self.level], np.int64)}
 
     def weight(self) -> Array:
-        """How much weight was counted, per class."""
+        """Weight by class."""
         total: Array = self.seen.sum(1)
         return total
 
@@ -107,7 +107,7 @@ class Histogram:
         return Histogram(self.seen * factor, self.keys, self.level)
 
     def expand(self, maps: Sequence[Index], sizes: Sequence[int]) -> Histogram:
-        """The same histogram with room for more classes."""
+        """The same histogram with more classes."""
         seen = np.zeros((sizes[0], len(self.keys)))
         seen[maps[0]] = self.seen
         return Histogram(seen, self.keys, self.level)
@@ -128,55 +128,61 @@ class Histogram:
         return Histogram(np.add.reduceat(self.seen, first, axis=1), keys, level)
 
     def _settled(self) -> Histogram:
-        """Without cells that nobody is in, and in no more cells than are wanted."""
+        """Without empty cells, and in at most `MOST` cells."""
         there = self.seen.any(0)
         held = self if there.all() else Histogram(self.seen[:, there], self.keys[there], self.level)
         return held._at(held.level + _needed(held.keys)) if len(held.keys) > MOST else held
 
     def edges(self, bins: int) -> Array:
-        """Where the numbers are cut into at most so many bins of about equal weight; few numbers get a bin each."""
+        """Edges of at most so many bins of about equal weight; few distinct numbers get a bin each."""
         mass = self.seen.sum(0)
         first = np.arange(1, len(mass))
         if len(mass) > bins:
             before = np.concatenate([[0.0], np.cumsum(mass)])
-            # A weight that was shared out among classes sums to itself only nearly: it is not to move an edge.
+            # Responsibilities sum to the weight only up to rounding, which must not move an edge.
             cuts = np.searchsorted(before - 1e-12 * before[-1], before[-1] * np.arange(1, bins) / bins, side="right") - 1
             first = np.unique(cuts[cuts > 0])
         return self.between(first)
 
     def between(self, cells: NDArray[Any]) -> Array:
-        """The numbers half way between each of these cells and the one before it."""
+        """Numbers half way between each of these cells and the one before it."""
         above = to_numbers(self.keys[cells] << self.level)
         below = to_numbers(((self.keys[cells - 1] + 1) << self.level) - 1)
         middle = below / 2 + above / 2
-        # Neighbouring numbers have nothing between them: the upper one is then where its bin begins.
+        # Adjacent floats have no number between them: the upper one is then the edge.
         return np.where((middle > below) & (middle <= above), middle, above)
 
     def range(self) -> tuple[float, float]:
-        """The lowest and the highest number, as far as the cells tell them apart; NaN where there are none."""
+        """Lowest and highest number, up to the width of a cell; NaN where there are none."""
         if not len(self.keys):
             return (np.nan, np.nan)
         ends = to_numbers(np.array([self.keys[0] << self.level, ((self.keys[-1] + 1) << self.level) - 1]))
         return float(ends[0]), float(ends[1])
 
     def middles(self) -> Array:
-        """The number in the middle of every cell."""
+        """Middle of every cell."""
         low = to_numbers(self.keys << self.level)
         return low / 2 + to_numbers(((self.keys + 1) << self.level) - 1) / 2 if self.level else low
 
     def centres(self, edges: Array) -> Array:
-        """The mean of the numbers between the edges; where there are none, the number half way.
+        """Mean of the numbers in each bin; the midpoint of an empty one."""
+        return self.binned(edges)[1]
 
-        The numbers are rounded as a model without rows holds them, so that both give the same parameters.
+    def binned(self, edges: Array) -> tuple[Array, Array]:
+        """Weight of each bin, bins × classes, and the mean of its numbers; the midpoint of an empty one.
+
+        The numbers are rounded as in a model without rows, so that both give the same parameters.
         """
-        place, mass = np.searchsorted(edges, self.middles(), side="right"), self.seen.sum(0)
-        level = max(self.level, _coarse_level(edges))
-        x = Histogram(self.seen, self.keys >> (level - self.level), level).middles()
+        middles, mass = self.middles(), self.seen.sum(0)
+        place, level = np.searchsorted(edges, middles, side="right"), max(self.level, _coarse_level(edges))
+        x = middles if level == self.level else Histogram(self.seen, self.keys >> (level - self.level), level).middles()
         weight = np.bincount(place, mass, len(edges) + 1)
         scale = max(float(np.abs(x).max(initial=0.0)), 1e-300)
         mean = np.bincount(place, mass * (x / scale), len(edges) + 1) / np.maximum(weight, 1e-300) * scale
-        ends = np.concatenate([edges[:1], edges, edges[-1:]])
-        return np.where(weight > 0, mean, ends[:-1] / 2 + ends[1:] / 2) if len(edges) else mean
+        if len(edges):
+            ends = np.concatenate([edges[:1], edges, edges[-1:]])
+            mean = np.where(weight > 0, mean, ends[:-1] / 2 + ends[1:] / 2)
+        return self._summed(place, len(edges) + 1), mean
 
     def coarse(self, edges: Array) -> Histogram:
         """The same histogram in cells of about 1/4,096 of its range, finer where the bins between the edges need it."""
@@ -189,15 +195,18 @@ class Histogram:
         return self
 
     def cut(self, edges: Array) -> Array:
-        """The weight between the edges: bins × classes."""
-        place = np.searchsorted(edges, self.middles(), side="right")
-        out = np.zeros((len(edges) + 1, len(self.seen)))
+        """Weight of each bin, bins × classes."""
+        return self._summed(np.searchsorted(edges, self.middles(), side="right"), len(edges) + 1)
+
+    def _summed(self, place: NDArray[Any], bins: int) -> Array:
+        """Weight of the cells of each bin, bins × classes."""
+        out = np.zeros((bins, len(self.seen)))
         np.add.at(out, place, self.seen.T)
         return out
 
 
 def _coarse_level(edges: Array) -> int:
-    """The level at which cells are about 1/4,096 of the range of the bins; 0 where there is no range."""
+    """Level at which cells are about 1/4,096 of the range of the bins; 0 without a range."""
     if len(edges) < 2:
         return 0
     with np.errstate(over="ignore"):
@@ -207,19 +216,19 @@ def _coarse_level(edges: Array) -> int:
 
 
 def to_keys(x: Array) -> Keys:
-    """Whole numbers in the order of the given ones, equal where those are equal: 0.0 and -0.0 are one."""
+    """Integers in the order of the numbers, equal where those are equal: 0.0 and -0.0 are one."""
     bits = np.ascontiguousarray(x).view(np.int64)
     return np.where(bits < 0, SIGN - bits, bits)
 
 
 def to_numbers(keys: Keys) -> Array:
-    """The numbers of these keys."""
+    """Numbers of these keys."""
     kept = np.minimum(np.maximum(keys, -INFINITY + 1), INFINITY - 1)  # np.clip takes five times as long for few
     return np.where(kept < 0, SIGN - kept, kept).view(np.float64)
 
 
 def _needed(keys: Keys) -> int:
-    """The fewest trailing bits to leave off so that no more than `MOST` of these rising keys stay different."""
+    """Fewest trailing bits to drop so that at most `MOST` of these rising keys stay distinct."""
     low, high = 0, 63
     while low < high:
         middle = (low + high) // 2
@@ -232,23 +241,23 @@ def _needed(keys: Keys) -> int:
 
 
 def _floor(keys: Keys) -> int:
-    """A level that is surely not too high: what some of the keys need already."""
+    """Lower bound of the level, from a subset of the keys."""
     if len(keys) <= 4 * MOST:
         return 0
     return _needed(np.sort(keys[:: len(keys) // (4 * MOST)]))
 
 
 def _distinct(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
-    """The different keys, rising, and the place of each; where they lie close together, without a sort."""
+    """Distinct keys, rising, and the index of each key; without a sort where they are dense."""
     low = keys.min()
-    apart = (keys - low).view(np.uint64)  # two keys can be further apart than a signed number can say
-    steps = int(np.bitwise_or.reduce(apart))
+    offsets = (keys - low).view(np.uint64)  # the difference of two keys can overflow a signed integer
+    steps = int(np.bitwise_or.reduce(offsets))
     shift = (steps & -steps).bit_length() - 1 if steps else 0
-    width = int(apart.max() >> np.uint64(shift)) + 1
+    width = int(offsets.max() >> np.uint64(shift)) + 1
     if width > max(DENSE, 2 * len(keys)):
         found, place = np.unique(keys, return_inverse=True)
         return found, place.reshape(-1)
-    offset = (apart >> np.uint64(shift)).astype(np.int64)
+    offset = (offsets >> np.uint64(shift)).astype(np.int64)
     there = np.zeros(width, bool)
     there[offset] = True
     return (np.flatnonzero(there) << shift) + low, (np.cumsum(there) - 1)[offset]

@@ -7,116 +7,162 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likely import sharing
+from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
 from likely.errors import UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log, shared
-from likely.families.forms import Lookup, Quadratic
-from likely.families.gaussian import ROUNDING, Gaussian, back_off, dust
-from likely.families.statistics import MEAN_DIGITS, SINGULAR, Array, Scatter, Statistic, outer
+from likely.families._scatter import cell_scatter, weighted_cell_scatter
+from likely.families._variances import ROUNDING, back_off, dust
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, weighted_responsibilities
+from likely.families.family import Family, FittedBlock, SampledCells
+from likely.families.likelihoods import JointGaussianTerm, LookupTable
+from likely.families.missing_data import expected
+from likely.families.posterior_predictive import Arc
+from likely.families.statistics import LARGEST, MEAN_DIGITS, SINGULAR, Array, Scatter, Statistic, outer
+from likely.families.value_tables import dirichlet_arc, draw_places, table_information, values_at, weighted_logs
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
 
 
 @dataclass(frozen=True)
-class Joint:
-    """The columns of one block modelled together; `tie="class"` shares the covariance among the classes."""
+class Joint(Family):
+    """Dependent columns modelled together: a joint table, a joint Gaussian, or a Gaussian in each cell of a table.
+
+    Parameters
+    ----------
+    tie : None or "class"
+        Whether the classes share one covariance (LDA) or each has its own (QDA).
+    """
 
     tie: str | None = None
 
     name: ClassVar[str] = "joint"
+    column_kind: ClassVar[str | None] = None
     single: ClassVar[bool] = False
-    strict: ClassVar[bool] = False
+    shorthand: ClassVar[str] = "tie"
+    needs_whole_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.tie not in (None, "class"):
             raise UsageError(f"Joint(tie={self.tie!r}) is not known: choose None or 'class'")
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """Weight, mean and scatter of every cell; a row that misses any cell of the block adds nothing to it."""
+        """Weight, mean and scatter of every cell; a row with a missing cell adds nothing."""
         shape = (classes, *(int(s) for s in rows.size))
         if np.prod(shape, dtype=float) > LARGEST_TABLE:
             raise UsageError(f"a joint table of {shape} cells is too large: join fewer columns, or group their values")
         if labels.ndim == 2:
-            return [_shared_scatter(rows, shared(labels, weights), shape)]
+            return [weighted_cell_scatter(rows, weighted_responsibilities(labels, weights), shape)]
         whole = ~np.isnan(rows.numbers).any(1) & (labels >= 0) & (weights > 0)
         cell = labels.copy()
         for axis, size in enumerate(rows.size):
             code = rows.codes[:, axis] - rows.low[axis]
             whole &= (code >= 0) & (code < size)
             cell = cell * size + code
-        return [_scatter(rows.numbers[whole], cell[whole], weights[whole], shape)]
+        return [cell_scatter(rows.numbers[whole], cell[whole], weights[whole], shape)]
 
     def derive(
         self,
         blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Scatter],
-        imagined: Sequence[Imagined],
+        statistics: Sequence[Scatter],
+        priors: Sequence[BlockPrior],
         classes: Sequence[Any],
+        edges: Sequence[Array | None] | None = None,
     ) -> list[Parameters]:
-        """The share of each cell and, where there are numbers, the Gaussian within it."""
-        (columns,), (cloud,), (prior,) = blocks, tallied, imagined
-        lookup = _table(cloud, [c for c in columns if c.kind == CATEGORY], prior)
-        if cloud.mean.shape[-1] == 0:
-            return [_table_parameters(columns, cloud, lookup, classes)]
-        return [_cloud_parameters(columns, cloud, lookup, self.tie, prior, classes)]
+        """Probability of each cell and, with numbers, the Gaussian within it."""
+        (columns,), (statistic,), (prior,) = blocks, statistics, priors
+        lookup = _table(statistic, [c for c in columns if c.kind == CATEGORY], prior)
+        if statistic.mean.shape[-1] == 0:
+            return [_table_parameters(columns, statistic, lookup, classes)]
+        return [_gaussian_parameters(columns, statistic, lookup, prior, classes, tie=self.tie)]
 
-    check = Gaussian.check
+    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
+        """Finite numbers whose squares do not overflow."""
+        found = first_bad(np.isinf(numbers), "is not a finite number")
+        return found or first_bad(np.abs(numbers) > LARGEST, "is too large to be squared")
 
-    def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
-        return {"tie": self.tie}
+    def count_expected(self, likelihood: Any, rows: Encoded, responsibilities: Array) -> Statistic | None:
+        """Expected statistic of rows with missing cells: values by their probabilities, numbers at their conditional mean."""
+        return expected(likelihood, rows, responsibilities)
+
+    def log_prior_density(self, block: FittedBlock) -> float:
+        """Log density of a Dirichlet prior over the cells and an inverse-Wishart prior of the covariances."""
+        statistic, likelihood = block.statistic, block.likelihood
+        size, categories = statistic.n.shape[1:], [c for c in block.columns if c.kind == CATEGORY]
+        pseudo = block.prior.pseudocounts(cells_of(categories)).reshape(size) if size else np.zeros(())
+        inner = tuple(slice(0, s) for s in size)
+        if isinstance(likelihood, LookupTable):
+            padded = likelihood.table.T.reshape(statistic.n.shape[0], *(s + 2 for s in size))
+            return weighted_logs(np.broadcast_to(pseudo, statistic.n.shape), padded[(slice(None), *inner)])
+        total = 0.0
+        if size:
+            weight = likelihood.weight.reshape(statistic.n.shape[0], *likelihood.lines)[(slice(None), *inner)]
+            total = weighted_logs(np.broadcast_to(pseudo, statistic.n.shape), weight)
+        scatter = getattr(block.prior, "scatter", None)
+        if scatter is None:
+            return total
+        rows, spread = scatter
+        places = np.arange(likelihood.weight.shape[1]).reshape(likelihood.lines or (1,))[inner or (slice(None),)].reshape(-1)
+        covariance = likelihood.covariance[:, places]
+        traces = np.einsum("kgii,i->kg", np.linalg.inv(covariance), np.broadcast_to(spread, covariance.shape[-1:]))
+        return total - 0.5 * float((rows * np.linalg.slogdet(covariance)[1] + traces).sum())
+
+    def arc(self, block: FittedBlock) -> Arc | None:
+        """Dirichlet–multinomial marginal likelihoods of a joint table; None for joint Gaussians."""
+        statistic: Scatter = block.statistic
+        if statistic.mean.shape[-1]:
+            return None
+        seen = statistic.n.reshape(block.classes, -1)
+        shape = (1, *statistic.n.shape[1:])
+        together = Scatter(statistic.n.sum(0, keepdims=True), np.zeros((*shape, 0)), np.zeros((*shape, 0, 0)))
+        alone: Any = self.derive([block.columns], [together], [block.prior], ("all",))[0].likelihood
+        pseudocounts = block.prior.pseudocounts(cells_of(block.columns))
+        return dirichlet_arc(seen, pseudocounts, block.likelihood, alone.table, block.name)
+
+    def mutual_information(self, block: FittedBlock) -> float | None:
+        """From the counts of a joint table; None for joint Gaussians."""
+        statistic: Scatter = block.statistic
+        return None if statistic.mean.shape[-1] else table_information(statistic.n.reshape(block.classes, -1))
+
+    def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
+        """A cell of the categories, then numbers from the Gaussian within it."""
+        likelihood: LookupTable | JointGaussianTerm = block.likelihood
+        categories = [c for c in block.columns if c.kind == CATEGORY]
+        numbers = [c for c in block.columns if c.kind != CATEGORY]
+        size = tuple(len(c.values) for c in categories)
+        extra = 2 if isinstance(likelihood, LookupTable) else 1
+        logs = likelihood.table.T if isinstance(likelihood, LookupTable) else likelihood.weight
+        padded = np.arange(logs.shape[1]).reshape(tuple(s + extra for s in size) or (1,))
+        inner = padded[tuple(slice(0, s) for s in size) or (slice(None),)].reshape(-1)
+        place = draw_places(np.exp(logs[:, inner].T), classes, rng)
+        at = np.unravel_index(place, size) if size else ()
+        cells = {c.name: values_at(c, np.asarray(p)) for c, p in zip(categories, at, strict=True)}
+        if isinstance(likelihood, JointGaussianTerm):
+            roots = np.linalg.cholesky(likelihood.covariance[:, inner])
+            z = rng.normal(size=(len(classes), len(numbers)))
+            x = likelihood.mean[:, inner][classes, place] + np.einsum("nij,nj->ni", roots[classes, place], z)
+            cells |= {c.name: x[:, i] for i, c in enumerate(numbers)}
+        return cells
+
+    def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
+        """Dirichlet over the cells of a joint table."""
+        if block.statistic.mean.shape[-1]:
+            self.cannot("give a posterior of its parameters in closed form where it holds numbers")
+        cells = cells_of(block.columns)
+        alpha = block.statistic.n.reshape(block.classes, -1) + block.prior.pseudocounts(cells)
+        return [DirichletPosterior(dict(zip(cells, each.tolist(), strict=True))) for each in alpha]
+
+    def variance_prior(self, rows: float, variances: Sequence[float], parts: int) -> dict[str, Any] | None:
+        """Pseudo-rows with the variance of one of so many equal parts of the block's range, and as many for each cell."""
+        if not variances:
+            return None
+        return {"rows": rows, "variance": tuple((v or 1.0) / parts**2 for v in variances), "pseudocount": rows}
 
 
-def _scatter(x: Array, cell: Any, weights: Array, shape: tuple[int, ...]) -> Scatter:
-    """Weight, mean and scatter of the rows of each cell, by two passes over them."""
-    cells, width = int(np.prod(shape)), x.shape[1]
-    n = np.bincount(cell, weights, cells).astype(np.float64)
-    mean, scatter = np.zeros((cells, width)), np.zeros((cells, width, width))
-    if width and len(x):
-        order = np.argsort(cell, kind="stable")
-        edges = np.searchsorted(cell[order], np.arange(cells + 1))
-        for g in np.flatnonzero(edges[1:] > edges[:-1]):
-            rows = order[edges[g] : edges[g + 1]]
-            part, w = x[rows] - x[rows[0]], weights[rows]  # relative to a row: a constant has no spread at all
-            middle = w @ part / n[g]
-            mean[g] = x[rows[0]] + middle
-            apart = part - middle
-            scatter[g] = (apart * w[:, None]).T @ apart
-    return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
-
-
-def _shared_scatter(rows: Encoded, share: Array, shape: tuple[int, ...]) -> Scatter:
-    """The same where a row belongs to every class by a share: cell by cell, two passes of matrix products a class."""
-    whole, cell = ~np.isnan(rows.numbers).any(1), np.zeros(len(rows.numbers), np.int64)
-    for axis, size in enumerate(rows.size):
-        code = rows.codes[:, axis] - rows.low[axis]
-        whole &= (code >= 0) & (code < size)
-        cell = cell * size + code
-    classes, width = shape[0], rows.numbers.shape[1]
-    n = np.zeros((classes, int(np.prod(shape[1:]))))
-    mean, scatter = np.zeros((*n.shape, width)), np.zeros((*n.shape, width, width))
-    for g in range(n.shape[1]) if whole.any() else ():
-        here = whole & (cell == g)
-        x, part = (rows.numbers, share) if here.all() else (rows.numbers[here], share[here])
-        n[:, g], mean[:, g], scatter[:, g] = share_scatter(x, part)
-    return Scatter(n.reshape(shape), mean.reshape(*shape, width), scatter.reshape(*shape, width, width))
-
-
-def share_scatter(x: Array, share: Array) -> tuple[Array, Array, Array]:
-    """Weight, mean and scatter of rows that belong to every class by a share."""
-    classes, width = share.shape[1], x.shape[1]
-    n, mean, half = np.zeros(classes), np.zeros((width, classes)), np.zeros((width, width, classes))
-    first = x[0] if len(x) else np.zeros(width)  # which stands for zero, so that the means of chunks keep their digits
-    sharing.share_scatter(x - first, np.ascontiguousarray(share), n, mean, half)
-    scatter = half.transpose(2, 0, 1)
-    return n, np.where(n[:, None] > 0, mean.T + first, 0.0), scatter + np.tril(scatter, -1).transpose(0, 2, 1)
-
-
-def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Array:
-    """Log probability of every cell per class; each axis ends with a place for unseen and one for missing values."""
-    n = cloud.n
+def _table(statistic: Scatter, categories: Sequence[Column], prior: BlockPrior) -> Array:
+    """Log probability of every cell by class; each axis ends with an entry for unseen and one for missing values."""
+    n = statistic.n
     if not categories:
         return np.zeros((n.shape[0],))
     cells, axes = max(int(np.prod(n.shape[1:])), 1), range(1, n.ndim)
@@ -127,10 +173,10 @@ def _table(cloud: Scatter, categories: Sequence[Column], prior: Imagined) -> Arr
     for axis in axes:
         shape = [1 if a == axis else size for a, size in enumerate(share.shape)]
         share = np.concatenate([share, np.broadcast_to(never, shape)], axis)
-    for axis in axes:  # a missing value: the sum over the known ones, whatever the other values are
+    for axis in axes:  # a missing value: the marginal over the known ones
         known = np.take(share, np.arange(n.shape[axis]), axis).sum(axis, keepdims=True)
         share = np.concatenate([share, known if n.shape[axis] else np.ones_like(known)], axis)
-    share[(slice(None), *[-1] * len(axes))] = 1.0  # all missing says nothing, not even a rounding error
+    share[(slice(None), *[-1] * len(axes))] = 1.0  # all missing: exactly 1
     return log(share)
 
 
@@ -142,9 +188,9 @@ def cells_of(categories: Sequence[Column]) -> list[tuple[Any, ...]]:
     return cells
 
 
-def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, classes: Sequence[Any]) -> Parameters:
+def _table_parameters(columns: tuple[Column, ...], statistic: Scatter, logs: Array, classes: Sequence[Any]) -> Parameters:
     inner = logs[(slice(None), *(slice(0, len(c.values)) for c in columns))].reshape(len(classes), -1)
-    seen = cloud.n.reshape(len(classes), -1)
+    seen = statistic.n.reshape(len(classes), -1)
     name = " with ".join(c.name for c in columns)
     rows = tuple(
         {
@@ -157,17 +203,18 @@ def _table_parameters(columns: tuple[Column, ...], cloud: Scatter, logs: Array, 
         for k, label in enumerate(classes)
         for i, cell in enumerate(cells_of(columns))
     )
-    form = Lookup(np.ascontiguousarray(logs.reshape(len(classes), -1).T))
-    return Parameters(tuple(c.name for c in columns), form, rows, inner.size, len(classes) * (inner.shape[1] - 1))
+    likelihood = LookupTable(np.ascontiguousarray(logs.reshape(len(classes), -1).T))
+    return Parameters(tuple(c.name for c in columns), likelihood, rows, inner.size, len(classes) * (inner.shape[1] - 1))
 
 
-def _cloud_parameters(
-    columns: tuple[Column, ...], cloud: Scatter, logs: Array, tie: str | None, prior: Imagined, classes: Sequence[Any]
-) -> Parameters:
+def _gaussian_parameters(
+    columns: tuple[Column, ...], statistic: Scatter, logs: Array, prior: BlockPrior, classes: Sequence[Any], *,
+    tie: str | None,
+) -> Parameters:  # fmt: skip
     categories = [c for c in columns if c.kind == CATEGORY]
-    width = cloud.mean.shape[-1]
-    # One more cell an axis for a value never seen: it has the class's Gaussian over all cells.
-    padded = _with_unseen(cloud, len(categories))
+    width = statistic.mean.shape[-1]
+    # One more cell per axis for an unseen value: it has the class's Gaussian over all cells.
+    padded = _with_unseen(statistic, len(categories))
     k, lines = len(classes), padded.n.shape[1:]
     flat = Scatter(
         padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
@@ -177,24 +224,25 @@ def _cloud_parameters(
     covariance, borrowed = _covariances(flat, mean, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = cells_of(categories)
-    rows = tuple(_cloud_rows(columns, cloud, weight, mean, covariance, lines, cells, classes))
+    likelihood = JointGaussianTerm(mean, covariance, weight, tuple(lines))
+    rows = tuple(_gaussian_rows(columns, statistic, likelihood, cells, classes))
     each = width * (width + 1) // 2
     groups = k * len(cells)
     free = groups * width + (len(cells) if tie else groups) * each + k * (len(cells) - 1)
     name = " with ".join(c.name for c in columns)
     notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if borrowed else ()
-    form = Quadratic(mean, covariance, weight, tuple(lines))
     return Parameters(
-        tuple(c.name for c in columns), form, rows, groups * (width + each + bool(categories)), free, notes
+        tuple(c.name for c in columns), likelihood, rows, groups * (width + each + bool(categories)), free, notes
     )
 
 
-def _cloud_rows(
-    columns: Sequence[Column], cloud: Scatter, weight: Array, mean: Array, covariance: Array, lines: tuple[int, ...],
-    cells: Sequence[tuple[Any, ...]], classes: Sequence[Any],
+def _gaussian_rows(
+    columns: Sequence[Column], statistic: Scatter, likelihood: JointGaussianTerm, cells: Sequence[tuple[Any, ...]],
+    classes: Sequence[Any],
 ) -> list[dict[str, Any]]:  # fmt: skip
+    weight, mean, covariance, lines = likelihood.weight, likelihood.mean, likelihood.covariance, likelihood.lines
     place = np.arange(weight.shape[1]).reshape(lines or (1,))[tuple(slice(0, s - 1) for s in lines)].reshape(-1)
-    n = cloud.n.reshape(len(classes), -1)
+    n = statistic.n.reshape(len(classes), -1)
     name = " with ".join(c.name for c in columns)
     return [
         {
@@ -207,36 +255,35 @@ def _cloud_rows(
     ]  # fmt: skip
 
 
-def _with_unseen(cloud: Scatter, axes: int) -> Scatter:
-    """The scatter with one more cell at the end of every category axis, holding the cells of that axis together."""
+def _with_unseen(statistic: Scatter, axes: int) -> Scatter:
+    """Scatter with one more cell at the end of every category axis: the sum over that axis."""
     for axis in range(1, axes + 1):
-        whole = cloud.summed(axis)
-        parts = ((cloud.n, whole.n), (cloud.mean, whole.mean), (cloud.scatter, whole.scatter))
-        cloud = Scatter(*(np.concatenate([a, np.expand_dims(b, axis)], axis) for a, b in parts))
-    return cloud
+        whole = statistic.summed(axis)
+        parts = ((statistic.n, whole.n), (statistic.mean, whole.mean), (statistic.scatter, whole.scatter))
+        statistic = Scatter(*(np.concatenate([a, np.expand_dims(b, axis)], axis) for a, b in parts))
+    return statistic
 
 
 def _means(flat: Scatter) -> Array:
-    """A mean per class and cell: its own, else the class's over all cells, else that of all rows."""
+    """Mean by class and cell: its own, else the class's over all cells, else that of all rows."""
     whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
     level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed(0).mean)
     return np.where(flat.n[..., None] > 0, flat.mean, level)
 
 
-def _with_prior(flat: Scatter, prior: Imagined) -> Scatter:
-    """Mean, and numerator and divisor of the covariance, with the imagined rows added to the seen ones."""
-    imagined: tuple[float, Array] | None = getattr(prior, "scatter", None)
-    if imagined is not None:  # rows that lie around the block's own mean
-        rows, spread = imagined
+def _with_prior(flat: Scatter, prior: BlockPrior) -> Scatter:
+    """Mean, and numerator and denominator of the covariance, with the pseudo-rows added."""
+    pseudo: tuple[float, Array] | None = getattr(prior, "scatter", None)
+    if pseudo is not None:  # pseudo-rows around the block's own mean
+        rows, spread = pseudo
         return Scatter(flat.n + rows, flat.mean, flat.scatter + np.diag(np.broadcast_to(spread, flat.mean.shape[-1:])))
     return flat if prior.normal is None else _with_normal(flat, prior.normal)
 
 
 def _with_normal(flat: Scatter, normal: tuple[float, float, float, float]) -> Scatter:
-    """The mode of the normal-inverse-Wishart posterior.
+    """Mode of the normal–inverse-Wishart posterior.
 
-    It is the one whose every column alone has the normal-inverse-gamma prior that was asked for, the columns being
-    independent before a row is seen.
+    Every column alone has the given normal–inverse-gamma prior; the columns are uncorrelated a priori.
     """
     level, strength, shape, scale = normal
     whole, width = flat.n + strength, flat.mean.shape[-1]
@@ -251,7 +298,7 @@ def _with_normal(flat: Scatter, normal: tuple[float, float, float, float]) -> Sc
 
 
 def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bool]:
-    """A covariance per class and cell: its own, else the cell's over all classes, else the class's, else a diagonal."""
+    """Covariance by class and cell: its own, else the cell's over all classes, else the class's, else a diagonal."""
     size = np.abs(mean)
     pooled, widest = _divide(flat.scatter.sum(0), flat.n.sum(0)), size.max(0, initial=0.0)
     own = np.broadcast_to(pooled[None], flat.scatter.shape) if tie else _divide(flat.scatter, flat.n)
@@ -260,7 +307,7 @@ def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bo
     end = flat.n.shape[1] - 1
     for k, g in np.ndindex(*flat.n.shape):
         level = widest[g] if tie else size[k, g]
-        # The last of several cells holds the others together: there the differences of their means are spread as well.
+        # The last of several cells is the sum of the others: its spread includes the differences of their means.
         if not _sound(own[k, g], level, 0 < g == end):
             borrowed |= bool(flat.n[k, g] > 0)
             others = ((pooled[g], g), (own[k, end], end), (pooled[end], end))
@@ -269,7 +316,7 @@ def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bo
 
 
 def _diagonal(flat: Scatter) -> Array:
-    """The variances alone, each with its own back-off, where the columns are too few rows or copies of each other."""
+    """Diagonal covariance with back-off by column, for too few rows or collinear columns."""
     mean, n = flat.mean[:, -1].T, np.broadcast_to(flat.n[:, -1], flat.mean[:, -1].T.shape)
     spread = np.einsum("kii->ik", flat.scatter[:, -1])
     variance, _ = back_off(np.zeros_like(mean), mean, n, spread)
@@ -281,7 +328,7 @@ def _divide(scatter: Array, n: Array) -> Array:
 
 
 def _sound(covariance: Array, level: Array, of_means: bool) -> bool:
-    """Whether the covariance can be inverted without losing all digits, judged free of the columns' units."""
+    """Whether the covariance can be inverted without losing all digits, judged independently of the columns' units."""
     variance = np.diag(covariance)
     if not np.isfinite(covariance).all() or np.any(variance <= dust(level, MEAN_DIGITS if of_means else ROUNDING)):
         return False

@@ -1,7 +1,7 @@
-"""What is counted: weights, moments and scatter. Everything adds, scales and, as far as digits allow, subtracts.
+"""Sufficient statistics: weights, moments and scatter. They add, scale and, as far as digits allow, subtract.
 
-Axis 0 is always the class. Further leading axes are the domains of categorical columns, so that new classes and new
-values are born by `expand`, which pads with zeros.
+Axis 0 is always the class. Further leading axes are the domains of categorical columns, so that `expand` adds new classes and
+values as zeros.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Index = NDArray[np.intp]
 
 EPSILON = float(np.finfo(np.float64).eps)
 LARGEST = 1e150  # larger numbers overflow when squared
-# Share of a spread or a mean that rounding may have eaten before a subtraction is refused: six digits must be left.
+# Relative rounding error of a spread or a mean beyond which a subtraction is refused: six digits must be left.
 LOSSY = 1e-6
 LOST_DIGITS = (
     "forgetting would lose digits of {}: what remains is tiny beside what is taken away; "
     "keep the models of the parts and add those that stay (exact), or learn anew"
 )
-# Means that differ by less than this share may be equal: adding and taking back tallies rounds them. A single row that is left
-# needs this many digits of its mean, because where no class varies the differences of the means stand for a variance.
+# Means that differ by less than this fraction may be equal: adding and subtracting tallies rounds them. A single remaining row
+# needs this many digits of its mean: where no class varies, the differences of the means are used as a variance.
 MEAN_DIGITS = 1e-13
 # Reciprocal condition number of a correlation matrix below which its inverse is noise.
 SINGULAR = 1e-13
 
 
 class Statistic(Protocol):
-    """An additive summary of one block of columns: a zero, a sum, a multiple and a difference."""
+    """Sufficient statistic of one block of columns: additive, with multiples and differences."""
 
     def __add__(self, other: Self) -> Self: ...
     def __sub__(self, other: Self) -> Self: ...
@@ -48,21 +48,21 @@ class Statistic(Protocol):
         """The same statistic on smaller domains: axis a keeps positions maps[a]."""
 
     def arrays(self) -> dict[str, Array]:
-        """The numbers themselves, by name."""
+        """The arrays by name."""
 
     def weight(self) -> Array:
-        """How much weight was counted, per class and domain value."""
+        """Weight by class and domain value."""
 
 
 class _Arrays:
-    """What all statistics have in common: they are arrays, moved and compared alike."""
+    """Base of statistics that are tuples of arrays."""
 
     def arrays(self) -> dict[str, Array]:
-        """The numbers themselves, by name."""
+        """The arrays by name."""
         return dict(vars(self))
 
     def weight(self) -> Array:
-        """How much weight was counted: the first of the arrays."""
+        """Weight: the first of the arrays."""
         first: Array = next(iter(vars(self).values()))
         return first
 
@@ -84,16 +84,16 @@ class _Arrays:
 
 
 def finite(statistic: Statistic) -> bool:
-    """Whether a statistic can go on being added to: every number is finite, and every mean can be squared."""
+    """Whether every number is finite, and every mean can be squared."""
     arrays = statistic.arrays()
     mean = arrays.get("mean", np.zeros(0))
     return bool((np.abs(mean) <= LARGEST).all()) and all(np.isfinite(array).all() for array in arrays.values())
 
 
 def subtract_counts(whole: Array, part: Array) -> Array:
-    """What is left of a count once a part of it is taken back; nothing may become negative."""
+    """Difference of counts; refused where one would become negative."""
     left = whole - part
-    # Whole numbers subtract exactly; fractional weights leave rounding dust where the true answer is nothing.
+    # Integers subtract exactly; fractional weights leave rounding errors where the true difference is zero.
     exact = (whole == np.floor(whole)) & (part == np.floor(part))
     if np.any(left < np.where(exact, 0.0, -1e-9 * whole)):
         raise ForgetError("more would be forgotten than was ever counted: these rows were not learned by this model")
@@ -108,7 +108,7 @@ def _expand(array: Array, maps: Sequence[Index], sizes: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Counts(_Arrays):
-    """How much weight was seen: one number per class and value."""
+    """Weight by class and value."""
 
     seen: Array
 
@@ -122,13 +122,13 @@ class Counts(_Arrays):
         return Counts(self.seen * factor)
 
     def turned(self, axes: Sequence[int], numbers: Sequence[int]) -> Counts:
-        """The same counts of columns that stand in another order."""
+        """The same counts with the columns in another order."""
         return Counts(self.seen[:, list(numbers)])
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
-    """Weight, mean and summed squared deviation from the mean, per class; merged pairwise, never raw squares."""
+    """Weight, mean and sum of squared deviations by class; merged pairwise, never raw squares."""
 
     n: Array
     mean: Array
@@ -149,7 +149,7 @@ class Moments(_Arrays):
         return Moments(n, mean_left(n, self, other, spread), spread)
 
     def summed(self) -> Moments:
-        """The parts along the first axis together; the first mean stands for zero, so that no digits are lost."""
+        """Sum over the first axis, relative to the first mean so that no digits are lost."""
         n = self.n.sum(0)
         start = np.take_along_axis(self.mean, (self.n > 0).argmax(0)[None], 0)[0]
         apart = np.where(self.n > 0, self.mean - start, 0.0)
@@ -163,7 +163,7 @@ class Moments(_Arrays):
 
 @dataclass(frozen=True, eq=False)
 class Scatter(_Arrays):
-    """Weight, mean vector and scatter matrix per class and cell; without numbers it is a joint table."""
+    """Weight, mean vector and scatter matrix by class and cell; without numbers a joint table."""
 
     n: Array
     mean: Array
@@ -183,7 +183,7 @@ class Scatter(_Arrays):
         spread = spread_left(n[..., None], a, b)
         mean = mean_left(n[..., None], a, b, spread)
         between = outer(other.mean - self.mean) * (other.n * _ratio(self.n, n))[..., None, None]
-        some = spread > 0  # a column without spread varies with no other
+        some = spread > 0  # a constant column has no covariance
         scatter = np.where(some[..., :, None] & some[..., None, :], self.scatter - other.scatter - between, 0.0)
         dust = _dust(n[..., None], a, b)
         for cell in zip(*np.nonzero(some.sum(-1) > 1), strict=True):
@@ -191,7 +191,7 @@ class Scatter(_Arrays):
         return Scatter(n, mean, scatter)
 
     def _apart(self) -> Moments:
-        """Each column of the block on its own."""
+        """Moments of each column of the block."""
         return Moments(self.n[..., None], self.mean, np.einsum("...ii->...i", self.scatter))
 
     def __mul__(self, factor: float) -> Scatter:
@@ -199,7 +199,7 @@ class Scatter(_Arrays):
         return Scatter(self.n * factor, self.mean * keep, self.scatter * factor)
 
     def turned(self, axes: Sequence[int], numbers: Sequence[int]) -> Scatter:
-        """The same scatter of columns that stand in another order: domains along `axes`, and numbers."""
+        """The same scatter with the columns in another order: domains along `axes`, and numbers."""
         move, pick = [0, *(axis + 1 for axis in axes)], list(numbers)
         end = len(move)
         mean = self.mean.transpose(*move, end)[..., pick]
@@ -208,7 +208,7 @@ class Scatter(_Arrays):
         )
 
     def summed(self, axis: int) -> Scatter:
-        """The cells along an axis together; the first mean stands for zero, so that no digits are lost."""
+        """Sum over an axis, relative to the first mean so that no digits are lost."""
         n, wide = self.n.sum(axis), self.n[..., None]
         start = np.zeros(())
         if self.n.shape[axis]:
@@ -221,7 +221,7 @@ class Scatter(_Arrays):
 
 
 def totals(parts: Sequence[Sequence[Any]]) -> list[Any]:
-    """The statistics of several columns, counted in many parts, together: their sums, in the order of the parts."""
+    """Sums of the statistics of several columns over many parts, in the order of the parts."""
     if len(parts) > 1 and all(isinstance(statistic, Moments) for statistic in parts[0]):
         arrays = ([[getattr(m, name) for m in part] for part in parts] for name in ("n", "mean", "spread"))
         whole = Moments(*(np.array(array) for array in arrays)).summed()
@@ -233,32 +233,32 @@ STATISTICS: dict[str, Any] = {"Counts": Counts, "Moments": Moments, "Scatter": S
 
 
 def _dust(n: Array, whole: Moments, part: Moments) -> Array:
-    """How far rounding can move a spread when a part is taken back."""
+    """Bound of the rounding error of a spread after a subtraction."""
     apart, share = np.abs(part.mean - whole.mean), part.n * _ratio(whole.n, n)
-    blur = EPSILON * (np.abs(whole.mean) + np.abs(part.mean))  # a mean is known to its last digit only
+    blur = EPSILON * (np.abs(whole.mean) + np.abs(part.mean))  # rounding error of the means
     dust = 8 * EPSILON * (whole.spread + part.spread + apart * apart * share) + (2 * apart + blur) * blur * share
-    return np.where(whole.spread > 0, dust, 0.0)  # where all rows are alike, so are those that are left
+    return np.where(whole.spread > 0, dust, 0.0)  # a constant column stays constant
 
 
 def spread_left(n: Array, whole: Moments, part: Moments) -> Array:
-    """The spread once a part is taken back; refused where fewer than six true digits would be left of it."""
+    """Spread after a subtraction; refused where fewer than six correct digits would be left."""
     apart, share = part.mean - whole.mean, part.n * _ratio(whole.n, n)
     spread, dust = whole.spread - part.spread - apart * apart * share, _dust(n, whole, part)
     if np.any((n > 0) & (spread < -1e3 * dust)):
         raise ForgetError("more would be forgotten than was ever counted: these rows were not learned by this model")
     lossy = (n > 0) & (dust > LOSSY * spread)
-    alone = n == 1  # one row has no spread: what is left is nothing but rounding
+    alone = n == 1  # one row has no spread: the rest is rounding error
     if np.any(lossy & ~alone):
         raise ForgetError(LOST_DIGITS.format("a variance"))
     return np.where((n > 0) & ~lossy & (whole.spread > 0), spread, 0.0)
 
 
 def mean_left(n: Array, whole: Moments, part: Moments, spread: Array) -> Array:
-    """The mean once a part is taken back; refused where fewer than six true digits would be left of it."""
+    """Mean after a subtraction; refused where fewer than six correct digits would be left."""
     constant = whole.spread == 0
     mean = np.where(constant, whole.mean, whole.mean - (part.mean - whole.mean) * _ratio(part.n, n))
     dust = 4 * EPSILON * _ratio(whole.n * np.abs(whole.mean) + part.n * np.abs(part.mean), n)
-    # Beside a wide spread a mean near zero needs no digits of its own.
+    # Relative to a wide spread, a mean near zero needs no digits of its own.
     needed = np.where(spread > 0, LOSSY * np.maximum(np.abs(mean), np.sqrt(_ratio(spread, n))), MEAN_DIGITS * np.abs(mean))
     lossy = dust > needed
     if np.any((n > 0) & ~constant & lossy):
@@ -267,10 +267,10 @@ def mean_left(n: Array, whole: Moments, part: Moments, spread: Array) -> Array:
 
 
 def _scatter_left(scatter: Array, spread: Array, dust: Array) -> Array:
-    """The scatter matrix of one cell once a part is taken back, if rounding cannot have changed whether it is singular.
+    """Scatter matrix of one cell after a subtraction, if rounding cannot have changed whether it is singular.
 
-    Judged by the smallest eigenvalue of the correlation matrix: it must keep six digits; or it is singular for sure, and is
-    made so exactly, because rounding may have hidden that.
+    Judged by the smallest eigenvalue of the correlation matrix: it must keep six digits; or it is certainly singular, and is
+    set so exactly, because rounding may have hidden that.
     """
     some = np.flatnonzero(spread > 0)
     scale, error = np.sqrt(spread[some]), float((dust[some] / spread[some]).sum())
@@ -296,6 +296,6 @@ def _ratio_vector(part: Array, whole: Array) -> Array:
 
 
 def outer(vector: Array) -> Array:
-    """Every product of two of a vector's numbers."""
+    """Outer product of a vector with itself."""
     product: Array = vector[..., :, None] * vector[..., None, :]
     return product

@@ -1,41 +1,62 @@
-"""Columns of text: a document is its words. Multinomial, Bernoulli and complement Naive Bayes over one tally of words."""
+"""Text columns as bags of words: multinomial, Bernoulli and complement naive Bayes over one table of word counts."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, ParameterPosterior, beta_of
+from likely.bayes.distributions import Distribution
 from likely.errors import LikelyWarning, UsageError
-from likely.families.base import Encoded, Imagined, Labels, Parameters, log, no_check, shared
-from likely.families.sample import Sample, document_keys
+from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordTable
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities
+from likely.families.document_sample import DocumentSample, document_keys
+from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.statistics import Array, Statistic
-from likely.families.words import Words, roomy
-from likely.schema import Column
-from likely.sources.documents import Documents, Part, Strings
-from likely.threads import cached_property
-from likely.tokens import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, weighing
+from likely.families.value_tables import weighted_logs
+from likely.families.word_counts import Words, roomy
+from likely.schema import TEXT, Column
+from likely.sources.documents import Documents, Strings, TextChunk
+from likely.tokenizer import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, word_loops
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
-MOST_WORDS_SHOWN = 200
-STRETCH = 1 << 23  # bytes of text that a person's own pattern turns into bags at a time
+CHUNK = 1 << 23  # bytes of text, for a user's own pattern
 MOST_SAMPLES = 32
-LARGE = 1 << 20  # bytes of text: more is not interpreted
+LARGE = 1 << 20  # bytes of text from which loops are compiled
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Family):
     """Documents as bags of words.
 
-    `kind` is the model: "multinomial", "bernoulli" (absent words count) or "complement" are the textbook's; "auto" counts
-    the logarithm of how often a word occurs and learns by leave-one-out what each word is worth. `counts` is what one
-    word adds ("raw", "log" or "once"), `length="l2"` makes all documents equally long, `idf` weighs rare words up.
+    Parameters
+    ----------
+    kind : "auto", "multinomial", "bernoulli" or "complement"
+        The model: the last three are the textbook's; "auto" counts the logarithm of how often a word occurs and fits the
+        weight of each word by leave-one-out.
+    ngrams : (int, int)
+        The shortest and longest run of words that is counted as one.
+    lowercase : bool
+        Whether capital letters are folded.
+    unit : "word" or "char"
+        What is counted.
+    pattern : str, optional
+        A regular expression that finds the words, in place of the usual one.
+    counts : "raw", "log" or "once", optional
+        What an occurrence adds; by default what the kind calls for.
+    length : None or "l2"
+        "l2" gives all documents the same length.
+    idf : bool
+        Whether rare words get larger weights (inverse document frequency).
+    limit : int, optional
+        The number of words that are kept at most.
     """
 
     kind: str = "auto"
@@ -49,9 +70,9 @@ class Text:
     limit: int | None = None
 
     name: ClassVar[str] = "text"
+    column_kind: ClassVar[str | None] = TEXT
     single: ClassVar[bool] = False
-    strict: ClassVar[bool] = False
-    check = staticmethod(no_check)
+    shorthand: ClassVar[str] = "kind"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ngrams", tuple(self.ngrams))
@@ -61,11 +82,11 @@ class Text:
 
     @property
     def adds(self) -> str:
-        """What one word adds: its number, the logarithm of one more, or one."""
+        """What one word adds: its count, the logarithm of one plus its count, or one."""
         return self.counts or {"auto": "log", "bernoulli": "once"}.get(self.kind, "raw")
 
-    def bags(self, text: Part, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
-        """The documents as bags of the vocabulary's words; unless it is frozen, new ones are added to it."""
+    def bags(self, text: TextChunk, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
+        """Documents as bags of the vocabulary's words; unless it is frozen, new words are added to it."""
         if self.pattern is not None:
             words = _by_pattern(text, self.pattern, self.lowercase)
             return encode_tokens(words, vocabulary, ngrams=self.ngrams, frozen=frozen)
@@ -77,8 +98,8 @@ class Text:
     def _reading(self) -> dict[str, Any]:
         return {"ngrams": self.ngrams, "unit": self.unit, "lowercase": self.lowercase}
 
-    def look_up(self, text: Part, vocabulary: Vocabulary, then: Callable[[int, int, Bags], None]) -> None:
-        """Hand over the bags of the vocabulary's words, some documents at a time, on the core that read them."""
+    def look_up(self, text: TextChunk, vocabulary: Vocabulary, then: Callable[[int, int, Bags], None]) -> None:
+        """Call `then` with bags of the vocabulary's words, a chunk of documents at a time, on the thread that made them."""
         if self.pattern is not None:
             bags = self.bags(text, vocabulary)
             then(0, len(bags), bags)
@@ -97,60 +118,60 @@ class Text:
         return values
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
-        """How much of each word was seen in each class."""
+        """Word counts by class."""
         vocabulary, documents, total = Vocabulary(), np.zeros(classes), np.zeros(classes)
         table = np.zeros((0, classes * self._parts))
-        # A row that belongs to several classes can be left out of none of them: shares keep no sample.
+        # A row with responsibilities cannot be left out of one class: no sample is kept.
         samples = self.kind == "auto" and labels.ndim == 1
-        sampled, whole = [Sample.empty()], labels.ndim == 1
+        sampled, whole = [DocumentSample.empty()], labels.ndim == 1
         for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
             before, vocabulary = len(vocabulary), bags.vocabulary
             table = roomy(table, len(vocabulary), _most_words(rows.documents.ends, b, len(vocabulary)))
-            # Counting reads before it writes, and the system makes such memory twice: new words are written first.
+            # Reading unwritten memory before writing it costs two page faults: new rows are written first.
             table[before : len(vocabulary)].fill(0.0)
             if labels.ndim == 2:
-                share = shared(labels[a:b], weights[a:b])
+                share = weighted_responsibilities(labels[a:b], weights[a:b])
                 self.share(bags, np.where(rows.documents.missing[a:b, None], 0.0, share), table, documents)
                 continue
             used = np.where(rows.documents.missing[a:b], -1, labels[a:b])
             whole &= bool((used >= 0).all() and (weights[a:b] == 1.0).all())
-            weighing.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents, total)
+            word_loops.count_words(bags.ids, bags.indptr, self.values(bags), used, weights[a:b], table, documents, total)
             if samples:
                 keys = document_keys(rows.documents.part(a, b)) if rows.keys is None else rows.keys[a:b]
-                sampled.append(Sample.of(bags, keys, used, weights[a:b]))
+                sampled.append(DocumentSample.of(bags, keys, used, weights[a:b]))
             if len(sampled) > MOST_SAMPLES:
-                sampled = [Sample.together(sampled)]
-        sample = Sample.together(sampled) if samples else None
-        exact = whole and self.length is None and self.adds != "log"  # whole numbers, whose sum has no order
-        return [Words(vocabulary, table, documents, sample, total if exact else None, whole)]
+                sampled = [DocumentSample.together(sampled)]
+        sample = DocumentSample.together(sampled) if samples else None
+        exact = whole and self.length is None and self.adds != "log"  # integers, whose sum does not depend on the order
+        return [Words(vocabulary, table, documents, sample, total=total if exact else None, all_known=whole)]
 
     def _parts_of(self, documents: Documents | Strings | None) -> Iterator[tuple[int, int, Bags]]:
-        """Bags of some documents after the other, which never take much memory; the vocabulary grows as they come."""
+        """Bags of a chunk of documents after the other, to bound the memory; the vocabulary grows on the way."""
         if documents is None or len(documents.ends) < 2:
             return
         rows = len(documents.ends) - 1
         if self.pattern is None:
             if documents.ends[-1] - documents.ends[0] > LARGE:
-                weighing.count_words.prepare()
+                word_loops.count_words.prepare()
             yield from encode_in_parts(documents.part(0, rows), **self._reading)
             return
         vocabulary = Vocabulary()
-        for a, b in _stretches(documents):
+        for a, b in _chunks(documents):
             bags = self.bags(documents.part(a, b), vocabulary, frozen=False)
             vocabulary = bags.vocabulary
             yield a, b, bags
 
     def share(self, bags: Bags, share: Array, table: Array, documents: Array) -> None:
-        """Add bags that belong to every class by a share."""
+        """Add bags with responsibilities."""
         classes = len(documents)
         documents += share.sum(0)
-        weighing.count_shares(bags.ids, bags.indptr, self.values(bags), share, table[:, :classes])
+        word_loops.count_shares(bags.ids, bags.indptr, self.values(bags), share, table[:, :classes])
         if self._parts > 1:
-            weighing.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
+            word_loops.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
 
     def settle(self, words: Words) -> Words:
-        """The sum of several counts, kept within `limit` words: let it grow by a quarter first, so that cuts are rare."""
+        """Counts with at most `limit` words; cut only when exceeded by a quarter, so that cuts are rare."""
         if self.limit is None or len(words.vocabulary) <= self.limit * 5 // 4:
             return words
         warnings.warn(
@@ -161,177 +182,151 @@ class Text:
 
     @property
     def _parts(self) -> int:
-        """Documents are counted too where they are asked for and differ from what is seen."""
+        """Number of tables: document frequencies are counted too where they are needed and differ from the counts."""
         return 2 if self.kind == "auto" or (self.idf and self.kind != "bernoulli") else 1
+
+    @property
+    def for_each_column(self) -> bool:
+        """Whether naming the family for all columns means a block for each of them."""
+        return True
 
     def derive(
         self,
         blocks: Sequence[tuple[Column, ...]],
-        tallied: Sequence[Words],
-        imagined: Sequence[Imagined],
+        statistics: Sequence[Words],
+        priors: Sequence[BlockPrior],
         classes: Sequence[Any],
+        edges: Sequence[Array | None] | None = None,
     ) -> list[Parameters]:
-        """Each word's share in each class, once the imagined words are added to the seen ones."""
-        ((column,),), (words,), (prior,) = blocks, tallied, imagined
+        """Log weight of each word by class: (count + pseudocount) / total."""
+        ((column,),), (words,), (prior,) = blocks, statistics, priors
         if prior.named:
             raise UsageError(
-                f"column {column.name!r} is text, and its prior names the word {prior.named[0]!r}: words have no imagined "
-                f"counts of their own; pass a number, or MEstimate(m, 'background')"
+                f"column {column.name!r} is text, and its prior names the word {prior.named[0]!r}: words have no "
+                f"pseudocounts of their own; pass a number, or MEstimate(m, 'background')"
             )
-        # "auto" without its second stage is the multinomial over log counts: what the stage starts from.
-        form = Bag(self, words, prior.unseen(max(words.known, 1)), prior.background)
+        # "auto" without its second stage is the multinomial over log counts.
+        likelihood = BagOfWordsTerm(self, words, prior.unseen(max(words.known, 1)), prior.background)
         k = len(classes)
-        rows = _Readable(column.name, form, classes)
-        return [Parameters((column.name,), form, rows, k * words.known, k * max(words.known - 1, 0))]
+        rows = WordTable(column.name, likelihood, classes)
+        return [Parameters((column.name,), likelihood, rows, k * words.known, k * max(words.known - 1, 0))]
 
     def settings(self) -> dict[str, Any]:
-        """What is needed to make this family again."""
+        """Settings that make this family again."""
         usual = asdict(Text())
         own = {name: value for name, value in asdict(self).items() if value != usual[name] or name == "kind"}
         return own | ({"ngrams": list(self.ngrams)} if "ngrams" in own else {})
 
+    @classmethod
+    def example(cls) -> Family:
+        """The textbook's multinomial model."""
+        return cls("multinomial")
 
-@dataclass(frozen=True, eq=False)
-class Bag:
-    """A line in the words of a document: what each word adds to each class, plus what every document adds."""
+    def counting_settings(self) -> dict[str, Any]:
+        """All but the model; of that, whether documents are sampled and what an occurrence adds."""
+        return self.settings() | {"kind": self.kind == "auto", "counts": self.adds}
 
-    family: Text
-    words: Words
-    pseudocount: float
-    background: float  # imagined words that are drawn in proportion to how often each occurs overall
+    def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
+        """Any text can be counted."""
+        return None
 
-    @cached_property
-    def idf(self) -> Array | None:
-        """The logarithm of how rare each word is, plus one."""
-        if not self.family.idf:
-            return None
-        documents = self.words.documents.sum()
-        return log((1.0 + documents) / (1.0 + self.words.holders.sum(1))) + 1.0
+    def not_generative(self, prior: BlockPrior) -> str:
+        """Weighted words have no probability; otherwise the likelihood is that of the words in one order."""
+        generative = (self.kind, self.adds, self.length, self.idf) in GENERATIVE
+        return "" if generative else "has words that are weighted; choose kind='multinomial' or 'bernoulli'"
 
-    @cached_property
-    def totals(self) -> tuple[Array, float]:
-        """What was seen of all words in each class, and how many words are imagined in all."""
-        total = self.words.total if self.idf is None else self.idf @ self.words.seen
-        return total, self.pseudocount * self.words.known + self.background
+    def log_prior_density(self, block: FittedBlock) -> float:
+        """Log density of a Dirichlet (multinomial) or Beta (Bernoulli) prior of the words."""
+        self._refuse_em()
+        likelihood: BagOfWordsTerm = block.likelihood
+        alive = likelihood.words.seen.any(1)
+        seen = likelihood.words.seen[alive]
+        if self.kind == "bernoulli":
+            share = (seen + likelihood.pseudocount) / (likelihood.words.documents + 2 * likelihood.pseudocount)
+            logs = np.log(share) + np.log1p(-share)
+            return weighted_logs(np.array(likelihood.pseudocount), logs) if likelihood.pseudocount else 0.0
+        overall = seen.sum(1, keepdims=True)
+        extra = likelihood.pseudocount + likelihood.background * overall / max(float(overall.sum()), 1e-300)
+        return weighted_logs(np.broadcast_to(extra, seen.shape), likelihood.table[alive])
 
-    def weights(self, ids: NDArray[Any]) -> Array:
-        """What one unit of each of these words adds to each class; a word that nobody holds adds nothing."""
-        seen = self.words.seen_of(ids)
-        alive = np.asarray(seen.any(1))[:, None]
-        if self.idf is not None:
-            seen = seen * self.idf[ids][:, None]
-        total, imagined = self.totals
-        extra = self.pseudocount + self.background * seen.sum(1, keepdims=True) / max(float(total.sum()), 1e-300)
-        if self.family.kind == "bernoulli":
-            return np.where(alive, log(seen + extra) - log(self._without(seen, extra)), 0.0)
-        if self.family.kind == "complement":
-            seen, total = seen.sum(1, keepdims=True) - seen, total.sum() - total
-        found = log(seen + extra) - log(total + imagined)
-        return np.where(alive, -found if self.family.kind == "complement" else found, 0.0)
+    def for_em(self, name: str, asked_for: bool) -> Family | None:
+        """Generative model behind "auto": multinomial over log counts."""
+        self._refuse_em()
+        return replace(self, kind="multinomial", counts=self.adds) if self.kind == "auto" else self
 
-    @cached_property
-    def table(self) -> Array:
-        """What each word adds to each class."""
-        return np.ascontiguousarray(self.weights(np.arange(len(self.words.vocabulary))))
+    def _refuse_em(self) -> None:
+        """Refuse models that are not generative: EM maximises the likelihood of what is counted."""
+        if self.kind == "complement" or self.idf or self.limit:
+            raise UsageError(
+                f"{self} cannot be learned from rows without labels: choose kind='multinomial' or 'bernoulli', no idf, no limit"
+            )
 
-    @cached_property
-    def constant(self) -> Array:
-        """What every document adds: for Bernoulli, that all words are absent."""
-        if self.family.kind != "bernoulli":
-            return np.zeros(self.words.classes)
-        seen = self.words.seen[self.words.seen.any(1)]
-        whole = self.words.documents + 2 * self.pseudocount
-        absent = log(self._without(seen, self.pseudocount)) - log(whole)
-        # One class a line, so that NumPy adds in pairs: down the columns, 130,000 roundings added up to 5e-9.
-        return np.asarray(np.ascontiguousarray(absent.T).sum(1))
+    def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
+        """Documents of words drawn from the class, with Poisson lengths of its mean, in random order."""
+        likelihood: Any = block.likelihood
+        if self.unit != "word" or self.ngrams != (1, 1) or self.kind == "complement":
+            self.cannot("be sampled from unless it counts single words by a multinomial or Bernoulli model")
+        known = np.flatnonzero(block.statistic.seen.any(1))
+        names = np.array(block.statistic.vocabulary.keep(known).words(), dtype=object)
+        documents = np.empty(len(classes), dtype=object)
+        documents[:] = _drawn_documents(likelihood, names, known, classes, rng)
+        return {block.columns[0].name: documents}
 
-    def _without(self, seen: Array, pseudocount: float | Array) -> Array:
-        """Documents of each class without the word, smoothed: counted, because 1 - share is 0 for shares near 1."""
-        return np.maximum(self.words.documents - seen, 0.0) + (2 * self.pseudocount - pseudocount)
-
-    def terms(self, bags: Bags, missing: NDArray[np.bool_]) -> Array:
-        """The sum over the words of each document; a missing document adds nothing."""
-        out = np.zeros((len(bags), self.words.classes))
-        values = self.family.values(bags)
-        if self.idf is not None:
-            values = values * self.idf[bags.ids]
-        few = len(bags.ids) < len(self.words.vocabulary) // 8
-        if few and "table" not in self.__dict__:  # a few words do not pay for the table of all
-            distinct, ids = np.unique(bags.ids, return_inverse=True)
-            weighing.score_words(ids.astype(np.int32), bags.indptr, values, self.weights(distinct), out)
-        else:
-            weighing.score_words(bags.ids, bags.indptr, values, self.table, out)
-        if self.family.kind == "bernoulli":
-            out += self.constant
-        out[missing] = 0.0
-        return out
-
-    def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
-        """Every word of one document with its number and what it adds to each class, the strongest first."""
-        values = self.family.values(bags) * (1.0 if self.idf is None else self.idf[bags.ids])
-        return ranked(self.words.vocabulary, bags, self.weights(bags.ids) * values[:, None])
-
-
-def ranked(vocabulary: Vocabulary, bags: Bags, evidence: Array) -> list[tuple[str, float, Array]]:
-    """The words of one document, those first whose evidence differs most between the classes."""
-    finite = np.where(np.isfinite(evidence), evidence, -1e6)
-    order = np.argsort(finite.min(1) - finite.max(1), kind="stable")[:MOST_WORDS_SHOWN]
-    names = vocabulary.keep(bags.ids[order]).words() if len(order) else []
-    return [(word, float(bags.counts[i]), evidence[i]) for word, i in zip(names, order, strict=True)]
-
-
-def ranked_words(form: Any, most: int) -> list[list[tuple[str, float]]]:
-    """For every class the words that speak most for it, against the average of the classes."""
-    table = np.where(np.isfinite(form.table), form.table, -50.0)
-    contrast = table - table.mean(1, keepdims=True)
-    # What a word is worth is what it says, as often as it can say it.
-    worth = contrast * np.log1p(form.words.seen.sum(1, keepdims=True))
-    places = [np.argsort(-worth[:, c], kind="stable")[:most] for c in range(table.shape[1])]
-    return [
-        list(zip(form.words.vocabulary.keep(ids).words(), contrast[ids, c].tolist(), strict=True))
-        for c, ids in enumerate(places)
-    ]
-
-
-class _Readable(Sequence[dict[str, Any]]):
-    """The table of words as readable rows, made only when it is read: it may have millions."""
-
-    def __init__(self, column: str, form: Bag, classes: Sequence[Any]) -> None:
-        self.column, self.form, self.classes = column, form, classes
-
-    @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        words, seen, table = self.form.words.vocabulary.words(), self.form.words.seen, self.form.table
-        alive = np.flatnonzero(seen.any(1)).tolist()
+    def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
+        """Dirichlet over the words (multinomial), or a Beta for each word (Bernoulli)."""
+        form: BagOfWordsTerm = block.likelihood
+        if not form.has_probabilities:
+            self.cannot("give a posterior of its words unless it is a multinomial or Bernoulli model of raw counts")
+        known = np.flatnonzero(block.statistic.seen.any(1))
+        names = block.statistic.vocabulary.keep(known).words()
+        ours, rest = form.alphas(known)
+        if self.kind == "multinomial":
+            return [DirichletPosterior(dict(zip(names, part.tolist(), strict=True))) for part in ours.T]
+        pairs = zip(ours.T.tolist(), rest.T.tolist(), strict=True)
         return [
-            {
-                "column": self.column,
-                "class": label,
-                "value": words[i],
-                "count": float(seen[i, c]),
-                "weight": float(table[i, c]),
-            }
-            for c, label in enumerate(self.classes)
-            for i in alive
+            IndependentPosterior({name: beta_of(*both) for name, *both in zip(names, yes, no, strict=True)})
+            for yes, no in pairs
         ]
 
-    def __len__(self) -> int:
-        return len(self.classes) * self.form.words.known
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._rows[at]
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, Distribution]:
+        """The probability of the line's word."""
+        return {"probability": posterior.marginal(line["value"])}
 
 
-def _stretches(documents: Documents | Strings) -> list[tuple[int, int]]:
-    """Documents that are counted at a time: some megabytes of text, so that their bags never take much memory."""
+def _drawn_documents(
+    likelihood: Any, names: NDArray[Any], known: NDArray[np.int64], classes: NDArray[np.int64], rng: np.random.Generator,
+) -> list[str]:  # fmt: skip
+    words = likelihood.words
+    if not len(known):
+        return [""] * len(classes)
+    logs = likelihood.weights(known)
+    if likelihood.family.kind == "bernoulli":
+        share = (words.seen[known] + likelihood.pseudocount) / (words.documents + 2 * likelihood.pseudocount)
+        return [" ".join(names[rng.random(len(known)) < share[:, c]]) for c in classes]
+    chance = np.exp(logs - logs.max(0))
+    chance /= chance.sum(0)
+    mean = words.seen[known].sum(0) / np.maximum(words.documents, 1e-300)
+    lengths = rng.poisson(mean[classes])
+    documents = [""] * len(classes)
+    for c in np.unique(classes).tolist():  # all words of a class are drawn at once
+        rows = np.flatnonzero(classes == c)
+        ends = np.cumsum(lengths[rows])
+        drawn = names[rng.choice(len(known), int(ends[-1]), p=chance[:, c])]
+        for row, a, b in zip(rows.tolist(), ends - lengths[rows], ends, strict=True):
+            documents[row] = " ".join(drawn[a:b])
+    return documents
+
+
+def _chunks(documents: Documents | Strings) -> list[tuple[int, int]]:
+    """Chunks of documents of some megabytes of text, to bound the memory of their bags."""
     ends = documents.ends
-    edges = np.searchsorted(ends, np.arange(ends[0] + STRETCH, ends[-1], STRETCH))
+    edges = np.searchsorted(ends, np.arange(ends[0] + CHUNK, ends[-1], CHUNK))
     cuts = sorted({0, *edges.tolist(), len(ends) - 1})
     return list(pairwise(cuts))
 
 
 def _most_words(ends: NDArray[np.int64], read: int, found: int) -> int:
-    """How many words there can be in all: new ones become rarer, so no more than in proportion to the text."""
+    """Upper bound of the number of words: in proportion to the text, because new words become rarer."""
     return int(found * (ends[-1] - ends[0]) / max(ends[read] - ends[0], 1))
 
 
@@ -339,8 +334,8 @@ def _owner(bags: Bags) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
 
 
-def _by_pattern(text: Part, pattern: str, lowercase: bool) -> list[list[str]]:
-    """The words that a person's own pattern finds."""
+def _by_pattern(text: TextChunk, pattern: str, lowercase: bool) -> list[list[str]]:
+    """Words that a user's pattern finds."""
     import re
 
     try:

@@ -1,4 +1,7 @@
-"""Anything tabular as a stream of batches: files, globs, frames, dicts, lists of dicts and arrays."""
+"""Anything tabular as Arrow batches: files, frames, dicts, databases, folders of text.
+
+Never: models.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,25 @@ from typing import Any, Protocol
 
 from likely.errors import DataError, UsageError, did_you_mean
 from likely.sources.batch import Batch, Coded, Frame, Matrix
-from likely.sources.cells import EMPTY
-from likely.sources.dateparts import Part, with_parts
-from likely.sources.forms import ORDERS, Form, are_times
-from likely.sources.gaps import LABELS, MISSING, Gaps
-from likely.sources.limits import batch_bytes, check_limit, check_memory
-from likely.sources.memory import InMemory, from_memory
+from likely.sources.cell_values import EMPTY
+from likely.sources.date_parts import DatePart, with_parts
+from likely.sources.frames import InMemory, from_memory
+from likely.sources.memory_limit import batch_bytes, check_limit, check_memory
+from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
+from likely.sources.number_formats import ORDERS, NumberFormat, are_times
 
 __all__ = [
     "EMPTY",
-    "HOW",
     "LABELS",
     "MISSING",
+    "READ_KEYWORDS",
     "Batch",
     "Coded",
     "Frame",
-    "Gaps",
     "InMemory",
     "Matrix",
-    "Reading",
+    "MissingTokens",
+    "ReadOptions",
     "Source",
     "as_tokens",
     "for_target",
@@ -42,16 +45,16 @@ NO_ENCODINGS = ("", "idna", "punycode", "raw_unicode_escape", "undefined", "unic
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How sources are read: what stands for missing, and the options that depend on the format of a file.
+class ReadOptions:
+    """Options for reading a source: missing-value tokens, number and date formats, and options of the file format.
 
-    `header=False` says that the first line of a text file or sheet is a row; its columns are then called c1, c2, …
+    With `header=False` the first line of a text file or sheet is a row, and the columns are named c1, c2, …
     `table` names the table of a database or the member of a .zip file, `sheet` the sheet of a workbook (or its number
-    from 1), and `max_unpacked` is the largest number of bytes that a compressed file may unpack to. `memory_limit` (in
-    bytes) bounds the batches that are read; a process that takes more all the same ends in a ResourceError.
+    from 1), and `max_unpacked` is the maximum size in bytes of an unpacked file. `memory_limit` (in bytes) bounds the
+    size of batches; if the process exceeds it nevertheless, a ResourceError is raised.
     """
 
-    missing: tuple[str, ...] | None = None  # None: what is usual for the source, see docs/data.md
+    missing: tuple[str, ...] | None = None  # None: the default tokens of the source, see docs/data.md
     encoding: str | None = None
     on_bad_rows: str = "error"
     header: bool = True
@@ -62,12 +65,13 @@ class Reading:
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None
-    decimal: str | None = None  # the decimal sign of numbers; None: as the cells say
+    decimal: str | None = None  # the decimal sign of numbers; None: inferred from the cells
     thousands: str | None = None
     dates: str | None = None  # the order of day, month and year
-    forms: Mapping[str, Form] = field(default_factory=dict)  # how a model reads its columns of numbers
-    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that a model derives from dates
-    taken: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict, compare=False)  # for missing, by batch
+    formats: Mapping[str, NumberFormat] = field(default_factory=dict)  # formats of a model's numeric columns
+    parts: Mapping[str, DatePart] = field(default_factory=dict)  # columns that a model derives from dates
+    # Cells read as missing: counts of tokens by column and batch.
+    taken: dict[tuple[str, int], dict[str, int]] = field(default_factory=dict, compare=False)
     _known: set[tuple[str, int]] = field(default_factory=set, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -85,50 +89,53 @@ class Reading:
             raise UsageError(f"decimal={self.decimal!r} and thousands={self.thousands!r} are one sign: choose two")
 
     @staticmethod
-    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: Reading | None = None) -> Reading:
-        """The reading that keywords ask for, or another one changed by them; a keyword that is not known is refused."""
-        unknown = next((name for name in how if name not in HOW), None)
+    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: ReadOptions | None = None) -> ReadOptions:
+        """Options from keyword arguments, on top of `base` if given; an unknown keyword is a UsageError."""
+        unknown = next((name for name in how if name not in READ_KEYWORDS), None)
         if unknown is not None:
-            known = ", ".join(HOW)
+            known = ", ".join(READ_KEYWORDS)
             raise UsageError(
-                f"the setting {unknown!r} is not known{did_you_mean(unknown, HOW)}: a file is read by {known}"
+                f"the setting {unknown!r} is not known{did_you_mean(unknown, READ_KEYWORDS)}: a file is read by {known}"
             )
         given = dict(how)
         if missing is not None:
             given |= {"missing": as_tokens(missing), "missing_labels": None}
-        made = replace(base or Reading(), **given)
+        made = replace(base or ReadOptions(), **given)
         numbers, times = made.decimal or made.thousands, made.dates
-        forms = {n: f for n, f in made.forms.items() if not (times if are_times(f.form) else numbers)}
-        return made if len(forms) == len(made.forms) else replace(made, forms=forms)  # what is said now holds
+        formats = {n: f for n, f in made.formats.items() if not (times if are_times(f.code) else numbers)}
+        # Explicit settings override the formats of a model.
+        return made if len(formats) == len(made.formats) else replace(made, formats=formats)
 
-    def gaps(self, text: bool) -> Gaps:
-        """What stands for missing in delimited text, or in a source whose cells have types."""
+    def gaps(self, text: bool) -> MissingTokens:
+        """Missing-value tokens of delimited text, or of a typed source."""
         tokens, labels = self.missing, self.missing_labels
         if tokens is None:
             tokens, labels = (MISSING, LABELS) if text else ((), None)
-        return Gaps(tokens, labels, self.target, text, self.taken)
+        return MissingTokens(tokens, labels, self.target, text, self.taken)
 
     def batch_bytes(self, columns: int = 0) -> int:
-        """How large a batch of so many columns may be: of the text it is read from, or of its arrays."""
+        """Maximum size of a batch with so many columns, in bytes of text or of Arrow arrays."""
         return batch_bytes(self.memory_limit, columns)
 
     def check_memory(self) -> None:
-        """Refuse to go on where the process takes more memory than `memory_limit` allows."""
+        """Raise ResourceError if the process uses more memory than `memory_limit`."""
         check_memory(self.memory_limit)
 
     def reject(self, label: str, line: int, fault: str) -> None:
-        """A bad row is an error with its line; or it is skipped and listed, once however often the file is read."""
+        """Raise an error with the line of a bad row, or record it once, however often the file is read."""
         if self.on_bad_rows == "error":
             raise DataError(
-                f"{label} line {line} {fault}", remedy="mend it, or pass on_bad_rows='skip' (--on-bad-rows skip)"
+                f"{label} line {line} {fault}", remedy="correct it, or pass on_bad_rows='skip' (--on-bad-rows skip)"
             )
         if (label, line) not in self._known:
             self._known.add((label, line))
             self.rejects.append(f"{label} line {line} {fault}")
 
 
-# What keywords may say.
-HOW = ("encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands", "dates")
+# Options that may be given as keyword arguments.
+READ_KEYWORDS = (
+    "encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands", "dates",
+)  # fmt: skip
 
 
 def _check_encoding(name: str) -> None:
@@ -137,7 +144,7 @@ def _check_encoding(name: str) -> None:
     try:
         found = codecs.lookup(name).name
         "a,b\n".encode(found)
-    except (LookupError, ValueError):  # also of those that turn bytes into bytes, and of names that are none
+    except (LookupError, ValueError):  # includes codecs from bytes to bytes, and invalid names
         found = ""
     if found.replace("-", "_") in NO_ENCODINGS:
         raise UsageError(
@@ -146,30 +153,30 @@ def _check_encoding(name: str) -> None:
 
 
 class Source(Protocol):
-    """Rows that can be read again and again, batch by batch."""
+    """A table that can be read repeatedly, batch by batch."""
 
     @property
     def label(self) -> str:
-        """What to call it in messages."""
+        """Name in messages."""
 
     @property
     def partial(self) -> bool:
-        """Whether a row may leave out columns, as a dict may."""
+        """Whether rows may omit columns, as dicts may."""
 
     @property
-    def missing(self) -> Gaps:
-        """What stands for missing in it."""
+    def missing(self) -> MissingTokens:
+        """Its missing-value tokens."""
 
-    def aimed(self, target: str) -> Source:
-        """The same source with a target, which may have a list of its own of what stands for missing."""
+    def with_target(self, target: str) -> Source:
+        """The same source with a target, which may have missing-value tokens of its own."""
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows, in order; `kinds` names the columns that are wanted and what they are wanted as."""
+        """The rows, in order; `kinds` maps the requested columns to the kinds they are read as."""
 
 
-def open_source(data: Any, reading: Reading | None = None) -> Source:
-    """The source behind a path, a glob, a frame, a dict of columns, a list of dicts or an array; a source is itself."""
-    reading = reading or Reading()
+def open_source(data: Any, reading: ReadOptions | None = None) -> Source:
+    """Open a path, a glob, a frame, a dict of columns, a list of dicts or an array; a source is returned unchanged."""
+    reading = reading or ReadOptions()
     if callable(getattr(type(data), "batches", None)):
         opened: Source = data
         return opened
@@ -181,24 +188,24 @@ def open_source(data: Any, reading: Reading | None = None) -> Source:
 
 
 def for_target(source: Source, target: str | None) -> Source:
-    """The same source, read with a target; labels may be missing by a list of their own."""
-    aimed = getattr(source, "aimed", None)
-    return source if aimed is None or target is None else aimed(target)
+    """The same source with a target, whose missing-value tokens may differ from those of the columns."""
+    with_target = getattr(source, "with_target", None)
+    return source if with_target is None or target is None else with_target(target)
 
 
-def missing_of(source: Source) -> Gaps:
-    """What stands for missing in a source."""
-    return getattr(source, "missing", None) or Gaps()
+def missing_of(source: Source) -> MissingTokens:
+    """Missing-value tokens of a source."""
+    return getattr(source, "missing", None) or MissingTokens()
 
 
 def require_rows(seen: int, label: str) -> None:
-    """An empty table teaches nothing."""
+    """Raise DataError if the table has no rows."""
     if not seen:
         raise DataError(f"{label} has no rows: nothing can be learned from it")
 
 
 def as_tokens(missing: Sequence[str] | str | None) -> tuple[str, ...] | None:
-    """The texts that stand for missing, as they were given; None leaves it to the source."""
+    """Missing-value tokens as a tuple; None means the defaults of the source."""
     if missing is None:
         return None
     given = [missing] if isinstance(missing, str) else missing

@@ -1,4 +1,4 @@
-"""A stretch of rows, and the two ways to look at them: as numbers and as codes of categories."""
+"""Batches of rows, with access to columns as numbers, as category codes and as texts."""
 
 from __future__ import annotations
 
@@ -12,29 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError
+from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
-from likely.sources.arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
-from likely.sources.cells import (
-    EMPTY,
-    half_characters,
-    missing_numbers,
-    stands_for_missing,
-    tokens,
-)
-from likely.sources.dateparts import Part
+from likely.sources.arrow_arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
+from likely.sources.cell_values import EMPTY, half_characters, is_missing_token, missing_numbers, tokens
+from likely.sources.date_parts import DatePart
 from likely.sources.documents import Documents, Strings, arrow_documents
-from likely.sources.forms import PLAIN, TYPED_TIMES, Form, Resolver
-from likely.sources.gaps import Gaps
-from likely.sources.numbers import arrow_numbers, list_numbers
-from likely.threads import cached_property
+from likely.sources.missing_tokens import MissingTokens
+from likely.sources.number_columns import arrow_numbers, list_numbers
+from likely.sources.number_formats import PLAIN, TYPED_TIMES, FormatResolver, NumberFormat
 
 Array = NDArray[np.float64]
-SHORT = 1 << 18  # rows: codes of more are not kept, for they may be many
+SHORT = 1 << 18  # rows: codes of larger batches are not cached
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of categories as codes: value i of `values` is code low + i; codes outside that are missing cells."""
+    """A categorical column as codes: code low + i is value i of `values`; other codes are missing cells."""
 
     codes: NDArray[Any]
     values: Sequence[Any]
@@ -42,160 +36,160 @@ class Coded:
 
 
 class Batch(Protocol):
-    """Rows of a table, from any source."""
+    """Rows of a table from any source."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     def start(self) -> int:
-        """How many rows of the source came before."""
+        """Number of rows of the source before this batch."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns."""
+        """Names of the columns."""
 
     def kind(self, name: str) -> tuple[str | None, str]:
-        """What a column holds by nature, and how that was seen; None where it cannot be used."""
+        """Inferred kind of a column, and the reason; None if the column cannot be used."""
 
     def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
-        """Some columns of some rows as float64, NaN where missing."""
+        """Columns of a range of rows as float64, NaN where missing."""
 
     def coded(self, name: str) -> Coded:
-        """One column as codes of its distinct values."""
+        """A column as codes of its distinct values."""
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
-        """The wanted columns as one array of whole numbers, where they already are one."""
+        """The columns as one array of integers without a copy; None if they are stored otherwise."""
 
     def documents(self, name: str) -> Documents | Strings:
-        """One column as texts."""
+        """A column as texts."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows that are a two-dimensional array, looked at in place."""
+    """Rows of a two-dimensional array, without a copy."""
 
     array: NDArray[Any]
     columns: tuple[str, ...]
     start: int = 0
-    missing: Gaps = field(default_factory=Gaps)
-    beside: dict[str, Array] = field(default_factory=dict, compare=False)  # columns of another type, such as weights
+    missing: MissingTokens = field(default_factory=MissingTokens)
+    beside: dict[str, Array] = field(default_factory=dict, compare=False)  # additional columns of another type, such as weights
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.array)
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns."""
+        """Names of the columns."""
         return (*self.columns, *self.beside) if self.beside else self.columns
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where each column stands."""
+        """Index of each column."""
         return {name: j for j, name in enumerate(self.columns)}
 
     def kind(self, name: str) -> tuple[str | None, str]:
-        """A numeric array holds numbers."""
+        """Kind by the dtype of the array."""
         return (CATEGORY, "true or false") if self.array.dtype == bool else (NUMBER, f"{self.array.dtype} array")
 
     def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
-        """The array itself where every column is wanted in order; a copy of the wanted ones otherwise."""
-        if self.beside and names and set(names) <= self.beside.keys():  # which are asked for by themselves
+        """The array itself if all columns are requested in order; otherwise a copy of the requested ones."""
+        if self.beside and names and set(names) <= self.beside.keys():  # these are requested separately
             return np.column_stack([self.beside[name][start:stop] for name in names])
         part = self.array[start:stop]
         if tuple(names) != self.columns:
             part = part[:, [self.place[name] for name in names]]
         if not missing_numbers(self.missing.tokens):
             return np.ascontiguousarray(part, dtype=np.float64)
-        x = np.array(part, dtype=np.float64)  # a copy: the array is not ours
-        whole = len(part) == self.rows  # a part of the rows is read more than once, in other parts
+        x = np.array(part, dtype=np.float64)  # a copy: the array belongs to the caller
+        complete = len(part) == self.rows  # ranges of rows may be read repeatedly and must not be recorded twice
         for j, name in enumerate(names):
-            gaps = self.missing if whole else replace(self.missing, taken={})
+            gaps = self.missing if complete else replace(self.missing, taken={})
             x[:, j] = without_numbers(x[:, j], name, self.start, gaps)
         return x
 
     def coded(self, name: str) -> Coded:
-        """Whole numbers in a small range are their own codes; other numbers are looked up."""
+        """Integers in a small range are their own codes; other numbers are encoded."""
         column = self.array[:, self.place[name]]
         if missing_numbers(self.missing.of(name)):
             return without_missing(finite(code_numbers(column), name, self.start), name, self.start, self.missing)
         if column.dtype.kind in "iu" and len(column):
             low, high = int(column.min()), int(column.max())
             if high - low < max(1024, len(column)):
-                if column.dtype == np.uint64:  # which with int64 makes floats
+                if column.dtype == np.uint64:  # mixing with int64 would give floats
                     return Coded((column - column.min()).astype(np.int64), range(low, high + 1))
                 return Coded(column, range(low, high + 1), low)
         return finite(code_numbers(column), name, self.start)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
-        """The array itself, if it holds whole numbers and every column is wanted in order."""
+        """The array itself, if it has an integer dtype and all columns are requested in order."""
         plain = self.array.dtype in (np.int64, np.int32) and self.array.flags.c_contiguous
         wanted = tuple(names) == self.columns and not missing_numbers(self.missing.tokens)
         return self.array if plain and wanted else None
 
     def documents(self, name: str) -> Documents:
-        """Numbers are no texts."""
-        raise DataError("holds numbers, not text", column=name, remedy="choose another family")
+        """Raise DataError: an array has no texts."""
+        raise DataError("contains numbers, not text", column=name, remedy="choose another family")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows whose columns are Arrow arrays, or lists where Arrow cannot hold the values."""
+    """Rows with Arrow arrays as columns, or lists where Arrow cannot represent the values."""
 
     columns: dict[str, Any]
     rows: int
     start: int = 0
-    missing: Gaps = field(default_factory=Gaps)
-    spelled: frozenset[str] = frozenset()  # columns of whole numbers that are kept as text, as they are written
-    forms: Mapping[str, Form] = field(default_factory=dict)  # columns of text that are read as numbers
-    resolve: Resolver | None = field(default=None, compare=False, repr=False)
-    parts: Mapping[str, Part] = field(default_factory=dict)  # columns that are derived from dates
+    missing: MissingTokens = field(default_factory=MissingTokens)
+    spelled: frozenset[str] = frozenset()  # columns of integers kept as text
+    formats: Mapping[str, NumberFormat] = field(default_factory=dict)  # formats of text columns that are read as numbers
+    resolve: FormatResolver | None = field(default=None, compare=False, repr=False)
+    parts: Mapping[str, DatePart] = field(default_factory=dict)  # columns derived from dates
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns."""
+        """Names of the columns."""
         return (*self.columns, *filter(self._derived, self.parts)) if self.parts else tuple(self.columns)
 
     def _derived(self, name: str) -> bool:
-        """Whether a column is to be derived from another one: the table does not hold it, and holds the other."""
+        """Whether a column is derived: the table does not have it, but has the column of dates."""
         return name in self.parts and name not in self.columns and self.parts[name].origin in self.columns
 
     def kind(self, name: str) -> tuple[str | None, str]:
-        """What the type of the column says."""
+        """Kind by the type of the column."""
         if self._derived(name):
-            return CATEGORY, self.parts[name].words
+            return CATEGORY, self.parts[name].description
         column = self.columns[name]
         if isinstance(column, list):
             if all(isinstance(v, Real) and not isinstance(v, bool) for v in column if not is_missing(v)):
                 return NUMBER, "numbers of several types"
             return CATEGORY, "values of several types"
         found = arrow_kind(column.type)
-        return (NUMBER, self.forms[name].words) if found == (CATEGORY, "text") and name in self.forms else found
+        return (NUMBER, self.formats[name].description) if found == (CATEGORY, "text") and name in self.formats else found
 
-    def form(self, name: str) -> str:
-        """How numbers, dates or times are written in a column, for a model to remember."""
+    def format_code(self, name: str) -> str:
+        """Format code of the numbers, dates or times of a column, which a model stores."""
         if self._derived(name):
-            return f"{self.parts[name].part}/{self.form(self.parts[name].origin)}"
+            return f"{self.parts[name].part}/{self.format_code(self.parts[name].origin)}"
         column = self.columns[name]
-        if name in self.forms:
-            return self.forms[name].form
+        if name in self.formats:
+            return self.formats[name].code
         typed = not isinstance(column, list) and arrow_kind(column.type) == (NUMBER, "times, as seconds")
         return TYPED_TIMES if typed else PLAIN
 
     def numbers(self, names: Sequence[str], start: int, stop: int) -> Array:
-        """The wanted columns side by side."""
+        """Columns of a range of rows as float64, NaN where missing."""
         out = np.empty((stop - start, len(names)))
         for j, name in enumerate(names):
             out[:, j] = self.column(name)[start:stop]
         return out
 
     def column(self, name: str) -> Array:
-        """One column as numbers, read once."""
+        """A column as numbers, cached."""
         if self._derived(name):
             return self.parts[name].numbers(self.column(self.parts[name].origin))
         if name not in self._numbers:
@@ -205,7 +199,7 @@ class Frame:
         return self._numbers[name]
 
     def coded(self, name: str) -> Coded:
-        """The column's own dictionary, without what stands for missing; a short one is made once."""
+        """A column as codes of its distinct values without missing-value tokens; cached for short batches."""
         if name not in self._coded:
             coded = self._code(name)
             if self.rows > SHORT:
@@ -220,9 +214,9 @@ class Frame:
         column = self.columns[name]
         try:
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
-        except (TypeError, NotImplementedError):  # Arrow's own complaint is a NotImplementedError, too
+        except (TypeError, NotImplementedError):  # Arrow raises a NotImplementedError
             raise DataError(
-                "holds values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
+                "contains values that cannot be compared (lists or dicts)", column=name, remedy="ignore it"
             ) from None
         coded = finite(without_missing(coded, name, self.start, self.missing), name, self.start)
         if name in self.spelled:
@@ -230,27 +224,27 @@ class Frame:
         return coded
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
-        """Columns that stand apart are never one array."""
+        """None: columns are separate arrays."""
         return None
 
     def documents(self, name: str) -> Documents | Strings:
-        """The texts where they are: as Arrow holds them, or as a list of strings."""
+        """A column of texts without a copy: Arrow buffers, or a list of strings."""
         if self._derived(name):
-            raise DataError(f"is the {self.parts[name].words}, not text", column=name, remedy="choose another family")
+            raise DataError(f"is the {self.parts[name].description}, not text", column=name, remedy="choose another family")
         column = self.columns[name]
         missing = self.missing.of(name)
         return Strings.of(column, missing) if isinstance(column, list) else arrow_documents(column, missing)
 
     def with_column(self, name: str, column: Any) -> Frame:
-        """The same rows with another column under a name."""
-        held = ({k: v for k, v in each.items() if k != name} for each in (self.forms, self._numbers, self._coded))
-        forms, numbers, coded = (dict[str, Any](each) for each in held)
+        """The same rows with a column added or replaced."""
+        held = ({k: v for k, v in each.items() if k != name} for each in (self.formats, self._numbers, self._coded))
+        formats, numbers, coded = (dict[str, Any](each) for each in held)
         columns, spelled = self.columns | {name: column}, self.spelled - {name}
-        return replace(self, columns=columns, spelled=spelled, forms=forms, _numbers=numbers, _coded=coded)
+        return replace(self, columns=columns, spelled=spelled, formats=formats, _numbers=numbers, _coded=coded)
 
 
-def with_missing(batch: Batch, gaps: Gaps) -> Batch:
-    """The same rows under another list of what stands for missing."""
+def with_missing(batch: Batch, gaps: MissingTokens) -> Batch:
+    """The same rows with other missing-value tokens."""
     if isinstance(batch, Matrix):
         return replace(batch, missing=gaps)
     assert isinstance(batch, Frame)
@@ -270,23 +264,23 @@ def code_numbers(column: NDArray[Any]) -> Coded:
 
 
 def finite(coded: Coded, name: str, start: int) -> Coded:
-    """The same codes, if no value is infinity: that is a broken number, and no category."""
+    """The same codes; DataError if a value is infinite."""
     for place, value in enumerate(coded.values if not isinstance(coded.values, range) else ()):
         if isinstance(value, float) and math.isinf(value):
             row = start + int(np.argmax(coded.codes == place + coded.low)) + 1
-            remedy = "mend it, or take infinity for missing"
+            remedy = "correct it, or replace infinity by a missing value"
             raise DataError("which is not a finite number", column=name, value=value, row=row, remedy=remedy)
     return coded
 
 
 def _whole(column: NDArray[Any]) -> Coded | None:
-    """Floats that are whole numbers in a small range are their own codes; None if these are not."""
+    """Codes of floats that are integers in a small range; None for others."""
     with np.errstate(all="ignore"):
         low, high = np.fmin.reduce(column, initial=np.inf), np.fmax.reduce(column, initial=-np.inf)
         if not 0 <= high - low < max(1024, len(column)) or low != np.floor(low):
             return None
         shifted = column - low
-        codes = shifted.astype(np.int32)  # a missing cell becomes whatever it becomes, and is put right below
+        codes = shifted.astype(np.int32)  # undefined for NaN, corrected below
     gaps = np.isnan(shifted)
     if not ((codes == shifted) | gaps).all():
         return None
@@ -295,43 +289,43 @@ def _whole(column: NDArray[Any]) -> Coded | None:
 
 
 def code_list(column: Iterable[Any]) -> Coded:
-    """Codes of any hashable values, in the order of their first coming."""
+    """Codes of hashable values, in order of first occurrence."""
     known: dict[Any, int] = {}
-    bare = (plain(value) for value in column)  # NumPy's 1 is 1, and no model file could hold it
+    bare = (plain(value) for value in column)  # NumPy scalars cannot be stored in a model file
     codes = [-1 if is_missing(value) else known.setdefault(value, len(known)) for value in bare]
     return alike_as_one(Coded(np.array(codes, dtype=np.int32), list(known)))
 
 
 def alike_as_one(coded: Coded) -> Coded:
-    """The same codes, a text and a number that say the same being one value, as in a sum of two tables."""
-    together = Column("", CATEGORY, tuple(one_of_alike(coded.values)))
-    if len(together.values) == len(coded.values):
+    """The same codes with equal texts and numbers ("1" and 1) merged, as in a sum of two tables."""
+    merged = Column("", CATEGORY, tuple(one_of_alike(coded.values)))
+    if len(merged.values) == len(coded.values):
         return coded
-    move = np.array([*together.codes(coded.values), -1], dtype=np.int32)  # code -1 reads the last entry
-    return Coded(move[coded.codes], list(together.values))
+    move = np.array([*merged.codes(coded.values), -1], dtype=np.int32)  # code -1 reads the last entry
+    return Coded(move[coded.codes], list(merged.values))
 
 
 def code_arrow(column: Any) -> Coded:
-    """Codes of an Arrow array by Arrow's own dictionary."""
+    """Codes of an Arrow array by dictionary encoding."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    indices = column.indices.cast(pa.int32())  # polars counts without a sign, which leaves no room for -1
+    indices = column.indices.cast(pa.int32())  # polars uses unsigned indices, which cannot be -1
     if indices.null_count:
         indices = indices.fill_null(arrow_scalar(-1, pa.int32()))
     codes, values = numpy_array(indices), column.dictionary.to_pylist()
-    if len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels write where a code says
-        raise DataError("a dictionary index stands for no value", remedy=DAMAGED)
+    if len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels use codes as indices
+        raise DataError("a dictionary index is out of range", remedy=DAMAGED)
     return Coded(codes, values)
 
 
-def without_missing(coded: Coded, name: str, start: int, gaps: Gaps) -> Coded:
-    """The same codes with every value that stands for missing taken out, and repeated values made one."""
+def without_missing(coded: Coded, name: str, start: int, gaps: MissingTokens) -> Coded:
+    """The same codes without missing-value tokens and with duplicate values merged."""
     values, missing = coded.values, gaps.of(name)
-    said = tokens(missing)
-    gone = [v.strip() in said if type(v) is str else is_missing(v) or stands_for_missing(v, missing) for v in values]
-    gaps.note_codes(name, start, coded.codes, values, gone)
+    known = tokens(missing)
+    gone = [v.strip() in known if type(v) is str else is_missing(v) or is_missing_token(v, missing) for v in values]
+    gaps.record_codes(name, start, coded.codes, values, gone)
     if True not in gone and len(set(values)) == len(values):
         return coded
     kept = list(dict.fromkeys(v for v, bad in zip(values, gone, strict=True) if not bad))
@@ -341,18 +335,18 @@ def without_missing(coded: Coded, name: str, start: int, gaps: Gaps) -> Coded:
     return Coded(move[coded.codes], kept)
 
 
-def without_numbers(x: Array, name: str, start: int, gaps: Gaps) -> Array:
-    """The same numbers, NaN where they stand for missing; the array itself where none does."""
+def without_numbers(x: Array, name: str, start: int, gaps: MissingTokens) -> Array:
+    """Numbers with NaN in place of missing-value tokens that are numbers, such as -999."""
     for number in missing_numbers(gaps.of(name)):
         found = x == number
         if found.any():
-            gaps.note(name, start, [(f"{number:g}", int(found.sum()))])
+            gaps.record(name, start, [(f"{number:g}", int(found.sum()))])
             x = np.where(found, np.nan, x)
     return x
 
 
 def arrow_kind(kind: Any) -> tuple[str | None, str]:
-    """What an Arrow type holds, in the words of this house."""
+    """Kind of an Arrow type, and the reason; None if it cannot be used."""
     from pyarrow import types as t
 
     if t.is_dictionary(kind):
@@ -372,7 +366,7 @@ def arrow_kind(kind: Any) -> tuple[str | None, str]:
 
 
 def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:
-    """A column as an Arrow array, or the list itself where its values are of several types."""
+    """A column as an Arrow array, or the list itself if its values have several types."""
     import pyarrow as pa
 
     try:
@@ -382,8 +376,8 @@ def to_arrow(values: Sequence[Any], name: str, start: int = 0) -> Any:
     half = half_characters(listed)
     if half is not None:
         raise DataError(
-            "which has half a character in it (a lone surrogate)",
+            "which contains a lone surrogate (half a character)",
             column=name, value=listed[half], row=start + half + 1,
-            remedy="mend the text, or decode it with the encoding it was written in",
+            remedy="correct the text, or decode it with the right encoding",
         )  # fmt: skip
     return listed

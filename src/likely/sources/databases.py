@@ -1,4 +1,4 @@
-"""Tables and views in SQLite and DuckDB files: opened read-only, shut in, and read batch by batch."""
+"""Tables and views in SQLite and DuckDB files, opened read-only and sandboxed, read batch by batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from likely.errors import DataError, did_you_mean
+from likely.kernels.parallel import cached_property
 from likely.sources.batch import Batch, Frame, to_arrow
-from likely.sources.cells import is_text, name_columns
-from likely.sources.onefile import OneFile
-from likely.sources.sniffing import DUCKDB
-from likely.threads import cached_property
+from likely.sources.cell_values import is_text, name_columns
+from likely.sources.file_type import DUCKDB
+from likely.sources.single_file import SingleFile
 
 if TYPE_CHECKING:
     import sqlite3
@@ -24,7 +24,7 @@ SQLITE = b"SQLite format 3\0"
 
 
 def open_database(path: str, reading: Any, **named: Any) -> Database:
-    """The table of a database file, whichever of the two wrote it; .db says neither."""
+    """Open a database file; the content decides between SQLite and DuckDB for .db."""
     with open(path, "rb") as file:
         head = file.read(len(SQLITE))
     by_name = (named.get("called") or path).lower().endswith((".duckdb", ".ddb")) and head != SQLITE
@@ -32,12 +32,12 @@ def open_database(path: str, reading: Any, **named: Any) -> Database:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """A name as quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)
-class Database(OneFile):
+class Database(SingleFile):
     """One table or view of a database file."""
 
     def tables(self) -> list[str]:
@@ -50,7 +50,7 @@ class Database(OneFile):
 
     @cached_property
     def table(self) -> str:
-        """The table that was asked for, or the only one."""
+        """The requested table, or the only one."""
         names, wanted = self.tables(), self.reading.table
         if wanted is None and len(names) == 1:
             return names[0]
@@ -68,36 +68,36 @@ class Database(OneFile):
 
 @dataclass(frozen=True)
 class SqliteTable(Database):
-    """A table of a SQLite file, through Python's own library."""
+    """A table of a SQLite file, read by Python's sqlite3."""
 
     @cached_property
-    def whole(self) -> str:
-        """The table, once its pages hang together: SQLite itself reads what is left of a file that was cut off."""
+    def checked_table(self) -> str:
+        """The table, after an integrity check: SQLite reads truncated files without an error."""
         self._refuse_cut()
         with self._open(shut=False) as connection:
             try:
-                said = connection.execute(f"pragma quick_check({quoted(self.table)})").fetchone()[0]
+                result = connection.execute(f"pragma quick_check({quoted(self.table)})").fetchone()[0]
             except connection.OperationalError as error:  # a view has no pages
-                said = "ok" if "no such table" in str(error) else str(error)
-        if said != "ok":
-            said = said.splitlines()[-1][:200]
-            raise DataError(f"{self.label} is a damaged SQLite database ({said})", remedy="copy it again, or .recover it")
+                result = "ok" if "no such table" in str(error) else str(error)
+        if result != "ok":
+            reason = result.splitlines()[-1][:200]
+            raise DataError(f"{self.label} is a damaged SQLite database ({reason})", remedy="copy it again, or .recover it")
         return self.table
 
     def _refuse_cut(self) -> None:
-        """The file must be whole pages, as many as its header says; SQLite would read what is lacking as zeros."""
+        """Refuse a truncated file: it must have as many complete pages as its header states."""
         with open(self.path, "rb") as file:
             head = file.read(100)
         size = int.from_bytes(head[16:18], "big")
         size = 1 << 16 if size == 1 else size
-        pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 1  # else written by an old version
+        pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 1  # otherwise written by an old version
         there = os.path.getsize(self.path)
         if not size or there % size or there < size * pages:
-            raise DataError(f"{self.label} is a damaged SQLite database (it was cut off)", remedy="copy it again")
+            raise DataError(f"{self.label} is a damaged SQLite database (it is truncated)", remedy="copy it again")
 
     @contextlib.contextmanager
     def _open(self, shut: bool = True) -> Iterator[sqlite3.Connection]:
-        """A connection that can only read, and for as long as it is needed."""
+        """A read-only connection, closed on exit."""
         import sqlite3
 
         if not is_text(self.path):
@@ -114,7 +114,7 @@ class SqliteTable(Database):
             raise DataError(f"{self.label} cannot be read as a SQLite database ({error})") from None
 
     def tables(self) -> list[str]:
-        """All tables and views that people made."""
+        """User-defined tables and views."""
         found = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
         with self._open() as connection:
             return [name for (name,) in connection.execute(f"{found} order by name")]
@@ -123,7 +123,7 @@ class SqliteTable(Database):
         """The rows, in order of the table."""
         start = 0
         with self._open() as connection:
-            cursor = connection.execute(f"select * from {quoted(self.whole)}")
+            cursor = connection.execute(f"select * from {quoted(self.checked_table)}")
             names = name_columns([column[0] for column in cursor.description], self.label)
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
             while rows := cursor.fetchmany(BATCH_ROWS):
@@ -133,7 +133,7 @@ class SqliteTable(Database):
 
 
 def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int:
-    """SQLite's question whether a statement may do a thing: select and compute, but not recurse, which may never end."""
+    """SQLite authorizer: allows select and functions, but not recursion, which may never end."""
     import sqlite3
 
     if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ):
@@ -148,7 +148,7 @@ class DuckdbTable(Database):
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
-        """A connection that can only read this file: no other one, no network, no extension."""
+        """A read-only connection without access to other files, the network or extensions."""
         import duckdb
 
         config: dict[str, Any] = {
@@ -161,11 +161,11 @@ class DuckdbTable(Database):
             with duckdb.connect(self.path, read_only=True, config=config) as connection:
                 yield connection
         except (duckdb.Error, RuntimeError, UnicodeError) as error:
-            said = str(error).splitlines()[0][:200]
-            raise DataError(f"{self.label} cannot be read as a DuckDB database ({said})") from None
+            reason = str(error).splitlines()[0][:200]
+            raise DataError(f"{self.label} cannot be read as a DuckDB database ({reason})") from None
 
     def tables(self) -> list[str]:
-        """All tables and views that people made, those of other schemas as schema.table."""
+        """User-defined tables and views, those of other schemas as schema.table."""
         with self._open() as connection:
             return [_dotted(schema, name) for schema, name in self._listed(connection)]
 
@@ -193,7 +193,7 @@ def _dotted(schema: str, name: str) -> str:
 
 
 def _pick(name: str, kind: str) -> str:
-    """A column as Arrow is to hold it: very wide integers as numbers, identifiers as text."""
+    """SQL expression of a column: very wide integers as double, UUIDs as text."""
     if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
         return f"{quoted(name)}::double as {quoted(name)}"
     return f"{quoted(name)}::varchar as {quoted(name)}" if kind == "UUID" else quoted(name)

@@ -1,4 +1,4 @@
-"""Columns of whole texts, as the tokeniser reads them."""
+"""Columns of texts in the form that the tokenizer reads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.schema import is_missing
-from likely.sources.arrays import numpy_array
+from likely.sources.arrow_arrays import numpy_array
 
 Text = tuple[NDArray[np.uint8], NDArray[np.int64]]
-Part = Text | list[str | None]
+TextChunk = Text | list[str | None]
 
 
 @dataclass(frozen=True)
 class Documents:
-    """A column of texts: all of them end to end as UTF-8, where each ends, and which are missing."""
+    """A column of texts as one UTF-8 buffer with offsets, and a mask of missing texts."""
 
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -26,17 +26,17 @@ class Documents:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """How much text there is up to each document."""
+        """Cumulative text length by document."""
         return self.offsets
 
     def part(self, start: int, stop: int) -> Text:
-        """Some of the texts as the tokeniser takes them; nothing is copied."""
+        """A range of the texts for the tokenizer, without a copy."""
         return self.buffer, self.offsets[start : stop + 1]
 
 
 @dataclass(frozen=True)
 class Strings:
-    """A list of Python strings as texts: they become bytes only a part at a time, so that they are never held twice."""
+    """A column of texts as Python strings, encoded range by range so that they are never in memory twice."""
 
     texts: Sequence[str | None]
     missing: NDArray[np.bool_]
@@ -44,7 +44,7 @@ class Strings:
 
     @staticmethod
     def of(values: Sequence[Any], missing: tuple[str, ...]) -> Strings:
-        """The texts of a list; None and NaN are missing, and so is what stands for it."""
+        """Texts of a list; None, NaN and missing-value tokens are missing."""
         texts: Sequence[str | None] = values
         gone = np.zeros(len(values), dtype=bool)
         try:
@@ -59,13 +59,13 @@ class Strings:
         return Strings(texts, gone, np.concatenate([[0], np.cumsum(sizes)]))
 
     def part(self, start: int, stop: int) -> list[str | None]:
-        """Some of the texts, as they are; nothing is copied where all of them are asked for."""
+        """A range of the texts; no copy if all are requested."""
         whole = isinstance(self.texts, list) and start == 0 and stop >= len(self.texts)
         return self.texts if whole else list(self.texts[start:stop])  # type: ignore[return-value]
 
 
 def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:
-    """The bytes and ends of an Arrow column of text; null is missing, and so is what stands for it."""
+    """Buffer and offsets of an Arrow text column; nulls and missing-value tokens are missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

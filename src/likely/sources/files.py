@@ -1,4 +1,4 @@
-"""Tables in files: Parquet and Arrow here, CSV and JSON in modules of their own."""
+"""Opening of files, globs and folders; Parquet and Arrow files. Other formats have their own modules."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from likely.errors import DataError, UsageError
+from likely.kernels.parallel import cached_property
+from likely.kernels.thread_count import threads
 from likely.schema import NUMBER
+from likely.sources.arrow_sizes import unpacked_sizes
 from likely.sources.batch import Batch, Frame
-from likely.sources.cells import name_columns
-from likely.sources.forms import Form
-from likely.sources.gaps import LABELS, MISSING, Gaps
-from likely.sources.ipc import unpacked_sizes
-from likely.sources.letters import ENDINGS, Letters, are_letters
-from likely.sources.onefile import OneFile
-from likely.sources.packed import PACKED, most_unpacked, too_large, unpack
-from likely.sources.sniffing import ending_of
-from likely.threads import cached_property
+from likely.sources.cell_values import name_columns
+from likely.sources.compressed import PACKED, most_unpacked, too_large, unpack
+from likely.sources.file_type import ending_of
+from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
+from likely.sources.number_formats import NumberFormat
+from likely.sources.single_file import SingleFile
+from likely.sources.text_folders import ENDINGS, TextFolders, are_texts
 
 if TYPE_CHECKING:
-    from likely.sources import Reading, Source
+    from likely.sources import ReadOptions, Source
 
 BATCH_ROWS = 131_072
-LARGEST_READ = 1 << 28  # bytes of an Arrow file that is read; a larger one is mapped into memory
-PAGE = 1 << 18  # bytes read ahead a column: whole column chunks would double the memory
-MANY_CORES = (os.cpu_count() or 1) > 2  # with two, one reads while the other counts
+LARGEST_READ = 1 << 28  # bytes: a larger Arrow file is memory-mapped
+PAGE = 1 << 18  # bytes read ahead for each column: full column chunks would double the memory
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
@@ -35,7 +35,7 @@ KINDS = {
     ".xlsx": "sheet", ".xlsm": "sheet", ".ods": "sheet", ".sqlite": "database", ".sqlite3": "database",
     ".db": "database", ".duckdb": "database", ".ddb": "database",
 }  # fmt: skip
-# Which options have a meaning for which kinds: one that would be ignored is refused.
+# File types that each option applies to: an option that would be ignored is refused.
 MEANT_FOR = {
     "table": (("database",), "databases and .zip files"),
     "sheet": (("sheet",), "workbooks (.xlsx, .ods)"),
@@ -43,18 +43,18 @@ MEANT_FOR = {
 }
 
 
-def open_files(path: str, reading: Reading) -> Source:
-    """The source behind a path or a glob; several files are read one after the other, folders as texts."""
-    # A file whose own name holds a bracket or a star is meant before a pattern is.
+def open_files(path: str, reading: ReadOptions) -> Source:
+    """Open a path or a glob; several files are read one after the other, folders as texts."""
+    # An existing file takes precedence over a pattern, even if its name contains a bracket or a star.
     paths = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     if not paths:
         raise DataError(f"there is no file {path!r}")
-    if are_letters(paths):
-        return Letters(tuple(paths), reading, repr(path))
+    if are_texts(paths):
+        return TextFolders(tuple(paths), reading, repr(path))
     if reading.missing is None and len(paths) > 1 and any(map(_is_text, paths)):
-        reading = replace(reading, missing=MISSING, missing_labels=LABELS)  # one list for all, typed or not
+        reading = replace(reading, missing=MISSING, missing_labels=LABELS)  # the same tokens for all files, typed or not
     sources = [_open_file(one, reading) for one in paths]
-    return sources[0] if len(sources) == 1 else Several(tuple(sources), repr(path))
+    return sources[0] if len(sources) == 1 else FileSequence(tuple(sources), repr(path))
 
 
 def _is_text(path: str) -> bool:
@@ -64,15 +64,15 @@ def _is_text(path: str) -> bool:
     return KINDS.get(os.path.splitext(plain)[1].lower()) == "csv"
 
 
-def _open_file(path: str, reading: Reading) -> Source:
-    if are_letters([path]):
-        return Letters((path,), reading, repr(path))
+def _open_file(path: str, reading: ReadOptions) -> Source:
+    if are_texts([path]):
+        return TextFolders((path,), reading, repr(path))
     ending = os.path.splitext(path)[1].lower()
     if ending not in KINDS and ending not in PACKED:
         known = ", ".join((*KINDS, *PACKED, *ENDINGS))
-        raise DataError(f"{path!r} has an ending that is not known: use one of {known}")
+        raise DataError(f"{path!r} has an unknown extension: use one of {known}")
     if not os.path.isfile(path):
-        raise DataError(f"{path!r} is no ordinary file: copy its content to one")
+        raise DataError(f"{path!r} is not a regular file: copy its content to one")
     if os.path.getsize(path) == 0:
         raise DataError(f"{path!r} is empty: nothing can be learned from it")
     if ending in PACKED:
@@ -80,20 +80,20 @@ def _open_file(path: str, reading: Reading) -> Source:
     return _open_table(path, KINDS[ending], reading)
 
 
-def _open_packed(path: str, reading: Reading) -> Source:
-    """The table in a compressed file, of the kind that its name or else its content says."""
+def _open_packed(path: str, reading: ReadOptions) -> Source:
+    """Open the table in a compressed file; its type is determined by the inner name, else by the content."""
     copy, name = unpack(path, repr(path), reading)
     if os.path.getsize(copy.name) == 0:
         raise DataError(f"{path!r} is empty: nothing can be learned from it")
     ending = os.path.splitext(name)[1].lower()
     ending = ending if ending in KINDS or ending in PACKED else ending_of(copy.name)
     if ending not in KINDS:
-        raise DataError(f"{path!r} holds {ending} and no table", remedy="unpack it first")
+        raise DataError(f"{path!r} contains a {ending} file, not a table", remedy="unpack it first")
     inner = replace(reading, table=None) if path.lower().endswith(".zip") else reading
     return _open_table(copy.name, KINDS[ending], inner, called=path, keep=copy)
 
 
-def _open_table(path: str, kind: str, reading: Reading, **named: Any) -> Source:
+def _open_table(path: str, kind: str, reading: ReadOptions, **named: Any) -> Source:
     label = repr(named.get("called", path))
     for option, (kinds, what) in MEANT_FOR.items():
         if getattr(reading, option) is not None and kind not in kinds:
@@ -101,17 +101,17 @@ def _open_table(path: str, kind: str, reading: Reading, **named: Any) -> Source:
     if not reading.header and kind not in ("csv", "sheet"):
         raise UsageError(f"header=False (--no-header) is for text files and workbooks: {label} names its columns")
     if kind == "csv":
-        from likely.sources.text import CsvFile
+        from likely.sources.csv_files import CsvFile
 
         return CsvFile(path, reading, **named)
-    from likely.sources.natural import TypedFile
+    from likely.sources.text_columns import TypedFile
 
     return TypedFile(_typed_file(kind, path, reading, named), reading)
 
 
-def _typed_file(kind: str, path: str, reading: Reading, named: dict[str, Any]) -> Source:
+def _typed_file(kind: str, path: str, reading: ReadOptions, named: dict[str, Any]) -> Source:
     if kind in ("json", "jsonl"):
-        from likely.sources.objects import JsonFile, JsonLines
+        from likely.sources.json_files import JsonFile, JsonLines
 
         return (JsonFile if kind == "json" else JsonLines)(path, reading, **named)
     if kind == "database":
@@ -119,34 +119,34 @@ def _typed_file(kind: str, path: str, reading: Reading, named: dict[str, Any]) -
 
         return open_database(path, reading, **named)
     if kind == "sheet":
-        from likely.sources.sheets import Sheet
+        from likely.sources.workbooks import Sheet
 
         return Sheet(path, reading, **named)
     return (ParquetFile if kind == "parquet" else ArrowFile)(path, reading, **named)
 
 
 @dataclass(frozen=True)
-class Several:
-    """Files of the same columns, one after the other."""
+class FileSequence:
+    """Files with the same columns, read one after the other."""
 
     parts: tuple[Source, ...]
     label: str
     partial: bool = False
 
     @property
-    def missing(self) -> Gaps:
-        """What stands for missing, by one list for all files."""
+    def missing(self) -> MissingTokens:
+        """Missing-value tokens, the same for all files."""
         return self.parts[0].missing
 
-    def aimed(self, target: str) -> Several:
-        """The same files with a target, which may have a list of its own of what stands for missing."""
-        return replace(self, parts=tuple(part.aimed(target) for part in self.parts))
+    def with_target(self, target: str) -> FileSequence:
+        """The same files with a target, which may have missing-value tokens of its own."""
+        return replace(self, parts=tuple(part.with_target(target) for part in self.parts))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows of all files; a file with other columns than the first, or with other content, is refused by name."""
+        """The rows of all files; a file whose columns or types differ from the first is refused by name."""
         numbers = [name for name, kind in (kinds or {}).items() if kind == NUMBER]
         first: set[str] = set()
-        forms: dict[str, Form] = {}
+        formats: dict[str, NumberFormat] = {}
         rows = 0
         for part in self.parts:
             before = rows
@@ -159,14 +159,14 @@ class Several:
                     )
                 rows = before + batch.start + batch.rows
                 assert isinstance(batch, Frame)
-                forms = forms or dict(batch.forms)  # all files are read as the first one is
-                read = replace(batch, forms={**batch.forms, **forms})
+                formats = formats or dict(batch.formats)  # the formats of the first file apply to all
+                read = replace(batch, formats={**batch.formats, **formats})
                 _check_numbers(read, numbers, part.label)
                 yield replace(read, start=before + batch.start)
 
 
 def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
-    """A column that another file made a column of numbers must be one here; text is read, and kept for the count."""
+    """Raise DataError, with the file, if a numeric column has a cell that is not a number; the result is cached."""
     for name in names:
         if name in batch.names:
             try:
@@ -176,12 +176,12 @@ def _check_numbers(batch: Batch, names: list[str], label: str) -> None:
 
 
 @dataclass(frozen=True)
-class ParquetFile(OneFile):
-    """A Parquet file, read batch by batch; text comes as Arrow's dictionaries, so each value is decoded once."""
+class ParquetFile(SingleFile):
+    """A Parquet file, read batch by batch; text is read as Arrow dictionaries, so each value is decoded once."""
 
     @cached_property
     def schema(self) -> Any:
-        """The columns and their types in Arrow, read once: of many columns that takes as long as their rows."""
+        """The Arrow schema, read once: for many columns that takes as long as reading the rows."""
         import pyarrow.parquet as pq
 
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path) as file:
@@ -189,7 +189,7 @@ class ParquetFile(OneFile):
 
     @cached_property
     def declared(self) -> list[str]:
-        """The columns that were declared to be categories when the file was written."""
+        """Columns with a dictionary (categorical) type in the file."""
         import pyarrow as pa
 
         return [field.name for field in self.schema if pa.types.is_dictionary(field.type)]
@@ -206,19 +206,20 @@ class ParquetFile(OneFile):
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
             names = [name for name in every if kinds is None or name in kinds]
             rows = _batch_rows(file.metadata, len(names), 2 * self.reading.batch_bytes(len(names)))
-            yield from self.frames(file.iter_batches(rows, columns=names, use_threads=MANY_CORES), names)
+            many = threads() > 2  # of two threads, one reads while the other counts
+            yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)
 
 
 @dataclass(frozen=True)
-class ArrowFile(OneFile):
+class ArrowFile(SingleFile):
     """An Arrow file or stream, one record batch at a time.
 
-    A file is read and not mapped into memory, unless it is very large: a mapped file that somebody cuts short while it
-    is read ends the process, and one that somebody writes to may change after it was checked.
+    Only very large files are memory-mapped: truncating a mapped file while it is read kills the process, and a mapped
+    file may change after it was validated.
     """
 
     def check_size(self) -> None:
-        """Refuse a batch that would unpack to more than is allowed; Arrow unpacks a batch as a whole."""
+        """Refuse a batch that would exceed the maximum unpacked size; Arrow unpacks a complete batch at a time."""
         with self.as_arrow("Arrow"):
             most = most_unpacked(self.path, self.reading)
             if any(size > most for size in unpacked_sizes(self.path)):
@@ -243,7 +244,7 @@ class ArrowFile(OneFile):
 
 
 def _batch_rows(metadata: Any, columns: int, most_bytes: int) -> int:
-    """How many rows of a Parquet file are read at a time: fewer where they are wide or hold long texts."""
+    """Rows of a Parquet batch: fewer where rows are wide or contain long texts."""
     size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     wide = max(8 * columns, size // max(1, int(metadata.num_rows)))
     return max(1, min(BATCH_ROWS, most_bytes // max(1, wide)))

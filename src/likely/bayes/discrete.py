@@ -1,0 +1,273 @@
+"""Distributions of counts and of named outcomes, with probability, distribution function, quantile and draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from likely.bayes import special
+from likely.bayes.distributions import Array, Distribution, checked_probability
+from likely.errors import UsageError
+
+FARTHEST = 1e13  # counts that a quantile is searched over
+PRECISE = 1e-9  # by which probabilities may miss the sum of one
+
+
+class _Counts(Distribution):
+    """A distribution of counts: quantiles are searched from the mean."""
+
+    discrete = True
+
+    def _last(self) -> float:
+        return math.inf
+
+    def quantile(self, p: float) -> float:
+        """The smallest count with P(X ≤ x) ≥ p."""
+        if checked_probability(p) == 1.0:
+            return self._last()
+        low, high = -1, max(int(self.mean), 1)
+        while self.cdf(high) < p:
+            low, high = high, 2 * high
+            if high > FARTHEST:
+                raise UsageError(f"the quantile {p} lies beyond {high:.0e}")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.cdf(middle) >= p else (middle, high)
+        return float(high)
+
+
+@dataclass(frozen=True)
+class Poisson(_Counts):
+    """Poisson distribution."""
+
+    rate: float
+
+    @property
+    def mean(self) -> float:
+        """The rate."""
+        return self.rate
+
+    @property
+    def variance(self) -> float:
+        """The rate."""
+        return self.rate
+
+    @property
+    def mode(self) -> float:
+        """The rate rounded down."""
+        return float(math.floor(self.rate))
+
+    def log_density(self, x: float) -> float:
+        """x log λ − λ − log x!."""
+        if x < 0 or x != math.floor(x):
+            return -math.inf
+        if self.rate == 0:
+            return 0.0 if x == 0 else -math.inf
+        return special.log_gamma_density(x + 1.0, self.rate) - math.log(self.rate)
+
+    def cdf(self, x: float) -> float:
+        """The upper tail of a gamma variable."""
+        if x < 0:
+            return 0.0
+        return 1.0 if self.rate == 0 else special.gamma_cdf(math.floor(x) + 1.0, self.rate)[1]
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts."""
+        return np.random.default_rng(seed).poisson(self.rate, n)
+
+
+@dataclass(frozen=True)
+class Binomial(_Counts):
+    """Binomial distribution: successes among n trials. One trial is a Bernoulli variable."""
+
+    n: int
+    p: float
+
+    @property
+    def mean(self) -> float:
+        """np."""
+        return self.n * self.p
+
+    @property
+    def variance(self) -> float:
+        """np(1 − p)."""
+        return self.n * self.p * (1 - self.p)
+
+    @property
+    def mode(self) -> float:
+        """(n + 1)p rounded down."""
+        return float(min(math.floor((self.n + 1) * self.p), self.n))
+
+    def _last(self) -> float:
+        return float(self.n)
+
+    def log_density(self, x: float) -> float:
+        """log (n choose k) pᵏ (1 − p)ⁿ⁻ᵏ."""
+        if not 0 <= x <= self.n or x != math.floor(x):
+            return -math.inf
+        if self.p in (0.0, 1.0):
+            return 0.0 if x == self.n * self.p else -math.inf
+        whole = special.log_beta_density(x + 1.0, self.n - x + 1.0, self.p)
+        return whole - math.log(self.p) - math.log1p(-self.p) - math.log(self.n + 1.0)
+
+    def cdf(self, x: float) -> float:
+        """The upper tail of a beta variable."""
+        if x < 0 or x >= self.n:
+            return 0.0 if x < 0 else 1.0
+        k = math.floor(x)
+        return special.beta_cdf(k + 1.0, self.n - k, self.p)[1]
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts."""
+        return np.random.default_rng(seed).binomial(self.n, self.p, n)
+
+
+def bernoulli(p: float) -> Binomial:
+    """Bernoulli distribution: 1 with probability p, else 0; one trial of a binomial variable.
+
+    Parameters
+    ----------
+    p : float
+        Probability of 1.
+
+    Returns
+    -------
+    Binomial
+        The distribution of one trial.
+    """
+    return Binomial(1, p)
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """Multinomial distribution: how often each outcome occurs in n draws. Its coefficient is n! / ∏ kᵢ!."""
+
+    n: int
+    probabilities: Sequence[float] | Mapping[Any, float]
+
+    @property
+    def _p(self) -> Array:
+        given = self.probabilities
+        p = np.array(list(given.values() if isinstance(given, Mapping) else given), dtype=np.float64)
+        if not len(p) or p.min() < 0 or abs(p.sum() - 1.0) > PRECISE:
+            raise UsageError(f"Multinomial: the probabilities {given!r} are negative or do not sum to 1")
+        return p
+
+    def _counts(self, counts: Any) -> Array:
+        p, given = self._p, counts
+        if isinstance(self.probabilities, Mapping):
+            if not isinstance(counts, Mapping) or not counts.keys() <= self.probabilities.keys():
+                raise UsageError(f"counts {counts!r}: pass {{outcome: count}} of {list(self.probabilities)}")
+            given = [counts.get(name, 0) for name in self.probabilities]
+        k = np.asarray(given, dtype=np.float64)
+        if k.shape != p.shape:
+            raise UsageError(f"counts {counts!r}: pass one for each of the {len(p)} outcomes")
+        return k
+
+    @property
+    def mean(self) -> Array:
+        """np for each outcome."""
+        return self.n * self._p
+
+    def log_density(self, counts: Any) -> float:
+        """log n! / ∏ kᵢ! + Σ kᵢ log pᵢ."""
+        k, p = self._counts(counts), self._p
+        if (k < 0).any() or (k != np.floor(k)).any() or k.sum() != self.n or (k[p == 0] > 0).any():
+            return -math.inf
+        some = k > 0
+        ways = math.lgamma(self.n + 1.0) - math.fsum(math.lgamma(x + 1.0) for x in k.tolist())
+        return ways + float(k[some] @ np.log(p[some]))
+
+    def density(self, counts: Any) -> float:
+        """The probability of these counts."""
+        return math.exp(self.log_density(counts))
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts, n rows."""
+        return np.random.default_rng(seed).multinomial(self.n, self._p, n)
+
+
+@dataclass(frozen=True)
+class MultivariateBernoulli:
+    """Independent yes/no variables by name, each with its probability of yes."""
+
+    probabilities: Mapping[Any, float]
+
+    def log_density(self, answers: Mapping[Any, Any]) -> float:
+        """Σ log p over yes, log (1 − p) over no."""
+        if answers.keys() != self.probabilities.keys():
+            raise UsageError(f"answers {answers!r}: pass one for each of {list(self.probabilities)}")
+        return math.fsum(Binomial(1, self.probabilities[name]).log_density(int(bool(x))) for name, x in answers.items())
+
+    def density(self, answers: Mapping[Any, Any]) -> float:
+        """The probability of these answers."""
+        return math.exp(self.log_density(answers))
+
+    def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
+        """Random answers, 0 or 1, by name."""
+        rng = np.random.default_rng(seed)
+        return {name: (rng.random(n) < p).astype(np.int64) for name, p in self.probabilities.items()}
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_Counts):
+    """Counts at a rate that is gamma distributed: the posterior predictive of a Poisson variable."""
+
+    shape: float
+    rows: float
+
+    @property
+    def mean(self) -> float:
+        """shape / rows."""
+        return self.shape / self.rows
+
+    @property
+    def variance(self) -> float:
+        """shape / rows + shape / rows²."""
+        return self.mean * (1 + 1 / self.rows)
+
+    @property
+    def mode(self) -> float:
+        """(shape − 1) / rows rounded down, or zero."""
+        return float(math.floor((self.shape - 1) / self.rows)) if self.shape > 1 else 0.0
+
+    def log_density(self, x: float) -> float:
+        """The log probability."""
+        if x < 0 or x != math.floor(x):
+            return -math.inf
+        p = 1.0 / (1.0 + self.rows)
+        return special.log_beta_density(x + 1.0, self.shape, p) - math.log(p) - math.log(self.shape + x)
+
+    def cdf(self, x: float) -> float:
+        """The incomplete beta function."""
+        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[0] if x >= 0 else 0.0
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts."""
+        rng = np.random.default_rng(seed)
+        return rng.poisson(rng.gamma(self.shape, 1.0 / self.rows, n))
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Probabilities of named outcomes."""
+
+    probabilities: Mapping[Any, float] = field(default_factory=dict)
+
+    def density(self, outcome: Any) -> float:
+        """The probability of an outcome; zero for one that is not named."""
+        return self.probabilities.get(outcome, 0.0)
+
+    @property
+    def mode(self) -> Any:
+        """The most probable outcome."""
+        return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def draw(self, n: int, seed: Any = None) -> list[Any]:
+        """Random outcomes."""
+        outcomes, p = list(self.probabilities), np.array(list(self.probabilities.values()))
+        return [outcomes[i] for i in np.random.default_rng(seed).choice(len(outcomes), n, p=p / p.sum())]

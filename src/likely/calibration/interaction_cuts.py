@@ -1,0 +1,131 @@
+"""Adaptive bins of numeric columns for one interaction table, cut where the residuals change.
+
+Bins of equal weight blur every edge that lies within a bin. Here each numeric column of a table is cut again from its narrow
+bins, greedily by gain, with the other columns grouped as before. A cut must gain more than the best of all its positions gains
+by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.calibration import loops
+from likely.calibration.interaction_search import RIDGE, GroupedColumn, Groups, Single, to_cells
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, make_table
+
+Array = NDArray[np.float64]
+MOST_CUTS = 15  # of a column
+ROUNDS = 2  # over all columns of a table
+CHANCE = 2.0  # nats that a cut must gain beyond the logarithm of the number of its positions
+ENTRIES = 1 << 20  # narrow bins times cells of the other columns times classes
+
+
+def best_table(
+    parts: Sequence[GroupedColumn],
+    rows: ScoredRows,
+    threshold: Threshold,
+    residuals: Single | None,
+    *,
+    compiled: bool,
+    cut_compiled: bool = False,
+) -> tuple[ResidualTable, Single] | None:
+    """Residual table of some columns and its leave-one-out evidence; None where it gains too little.
+
+    Numbers are in bins of equal weight or, with residuals, in adaptive bins where these gain more.
+    """
+    usual = tuple(part.groups(len(parts)) for part in parts)
+    axes, cells = GroupedColumn.together(parts, usual)
+    table = make_table(axes, cells, rows, threshold, compiled)
+    if table is None:
+        return None
+    for groups in [] if residuals is None else adaptive(parts, residuals, cut_compiled):
+        axes, anew = GroupedColumn.together(parts, groups)
+        other = make_table(axes, anew, rows, threshold, compiled)
+        if other is not None and other.gain > table.gain:
+            table, cells = replace(other, groups=groups), anew
+    return table, table.left_out(cells, rows)
+
+
+def adaptive(parts: Sequence[GroupedColumn], residuals: Single, compiled: bool = False) -> list[tuple[Groups, ...]]:
+    """Groups of the values of every column of a table; none without a numeric column, or if the table is too large."""
+    groups = [part.groups(len(parts)) for part in parts]
+    if not any(part.numeric for part in parts):
+        return []
+    for _ in range(ROUNDS):
+        for i, part in enumerate(parts):
+            others = [j for j in range(len(parts)) if j != i]
+            sizes = [int(groups[j][-1]) + 1 for j in others]
+            values = len(part.of_pairs) - 1
+            if not part.numeric or values < 2:
+                continue
+            if values * int(np.prod(sizes)) * residuals.shape[1] > ENTRIES:
+                return []
+            cells = to_cells([groups[j][parts[j].codes] for j in others], sizes)
+            cut = _compiled_cut if compiled else _cut_numbers
+            groups[i] = cut(part.codes, values, cells, int(np.prod(sizes)), residuals)
+    return [tuple(groups)]
+
+
+def _cut_numbers(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> Groups:
+    """Group of every narrow bin, and last of a missing cell."""
+    return _grouped(_cut(_summed(codes, values, cells, size, residuals)), values)
+
+
+def _compiled_cut(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> Groups:
+    """`_cut_numbers` by compiled loops."""
+    sums, cuts = np.zeros((2, values + 1, size * (residuals.shape[1] // 2))), np.empty(MOST_CUTS, np.int64)
+    loops.add_residuals.fast(codes, cells, size, residuals, sums)
+    return _grouped(cuts[: loops.cut_bins.fast(sums, RIDGE, CHANCE + np.log(values), cuts)], values)
+
+
+def _grouped(cuts: Sequence[int] | NDArray[np.int64], values: int) -> Groups:
+    group = np.searchsorted(np.sort(cuts), np.arange(values), side="right")
+    return np.append(group, len(cuts) + 1).astype(np.int32)
+
+
+def _summed(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> Array:
+    """Sums of the residuals and their squares, bins × cells of the other columns × 2 classes; missing numbers are skipped."""
+    known = np.flatnonzero(codes < values)
+    place = codes[known].astype(np.int64) * size + cells[known]
+    sums = [np.bincount(place, each[known], values * size).astype(np.float64) for each in residuals.T]
+    return np.stack(sums, axis=1).reshape(values, size, -1)
+
+
+def _cut(sums: Array) -> list[int]:
+    """Positions of the cuts, greedily by gain."""
+    before = np.concatenate([np.zeros((1, *sums.shape[1:])), np.cumsum(sums, axis=0)])
+    price = CHANCE + np.log(len(sums))
+    parts = [(0, len(sums))]
+    best = {parts[0]: _best(before, *parts[0])}
+    cuts: list[int] = []
+    while len(cuts) < MOST_CUTS:
+        part = max(best, key=lambda each: best[each][0])
+        gained, at = best.pop(part)
+        if gained <= price:
+            break
+        cuts.append(at)
+        for new in ((part[0], at), (at, part[1])):
+            best[new] = _best(before, *new)
+    return cuts
+
+
+def _best(before: Array, a: int, b: int) -> tuple[float, int]:
+    """Best cut of a range of narrow bins in two, and its gain."""
+    if b - a < 2:
+        return -np.inf, a
+    inside = before[a + 1 : b]
+    gained = _gain(inside - before[a]) + _gain(before[b] - inside) - _gain(before[b : b + 1] - before[a])
+    i = int(np.argmax(gained))
+    return float(gained[i]), a + 1 + i
+
+
+def _gain(sums: Array) -> Array:
+    """Gain of the cells of each range by one ridge-penalised Newton step, leave-one-out (see `search_gains`)."""
+    classes = sums.shape[2] // 2
+    d, v = sums[:, :, :classes] ** 2, sums[:, :, classes:]
+    gained: Array = ((d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2).sum((1, 2))
+    return gained

@@ -1,0 +1,89 @@
+"""One common weight for all columns, for tables with very many classes.
+
+A weight for each column and a bias for each class need a linear system of columns + classes unknowns, whose memory grows with
+the square of the classes and whose time with their cube. One temperature costs rows × classes a Newton step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.calibration.calibration import Calibration
+from likely.calibration.terms import CalibrationData, base_scores, make_term
+from likely.errors import LikelyWarning
+from likely.families.base import Parameters
+from likely.families.likelihoods import BinnedTable
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+
+MANY_CLASSES = 1_000  # beyond which all columns have one common weight
+ENTRIES = 1 << 22  # rows × classes that the temperature is fitted on
+FEWEST_ROWS = 200
+STEPS = 30
+TOLERANCE = 1e-6
+
+
+def rows_for(classes: int) -> int:
+    """Number of rows that the temperature is fitted on."""
+    return max(FEWEST_ROWS, ENTRIES // classes)
+
+
+def one_weight(data: CalibrationData, parameters: Sequence[Parameters], strength: float) -> Calibration | None:
+    """Calibration with one weight for all columns: no biases and no interactions."""
+    names: list[str] = []
+
+    def evidence() -> Iterator[Single]:
+        for i, each in enumerate(parameters):
+            term = make_term(data, i, each)
+            if term is not None:
+                names.append(term.name)
+                yield term.evidence
+
+    classes, rows = len(data.tally.schema.classes), data.sample
+    weight = temperature(base_scores(data), evidence(), rows.labels, rows.weights, strength)
+    if not names:
+        return None
+    warnings.warn(
+        f"{classes:,} classes: all columns share one weight ({weight:.2f}); columns are weighted one by one, and searched "
+        f"for interactions, up to {MANY_CLASSES:,} classes",
+        LikelyWarning,
+        stacklevel=6,
+    )
+    edges = {p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)}
+    weights, counted = dict.fromkeys(names, weight), float(data.tally.classes.sum())
+    return Calibration(
+        weights, absent={}, bias=np.zeros(classes), temperature=weight, interactions=(), edges=edges, values={},
+        counted=counted, copies=data.rows.copies,
+    )  # fmt: skip
+
+
+def temperature(
+    base: Single, evidence: Iterable[Single], labels: NDArray[np.int64], w: Array, strength: float
+) -> float:
+    """Weight of the summed evidence that maximises the penalised conditional likelihood, with a ridge penalty towards 1.
+
+    The loss is convex in one unknown: Newton steps, safeguarded by bisection of the bracket of the minimum.
+    """
+    total = np.zeros(base.shape, np.float64)
+    for each in evidence:
+        total += each
+    own, low, high, at = np.arange(len(total)), 0.0, 2.0, 0.5
+    for _ in range(STEPS):
+        score = base + at * total
+        probability = np.exp(score - score.max(1, keepdims=True))
+        probability /= probability.sum(1, keepdims=True)
+        mean = (probability * total).sum(1)
+        gradient = float(w @ (mean - total[own, labels])) + strength * (at - 1.0)
+        hessian = float(w @ ((probability * total * total).sum(1) - mean * mean)) + strength
+        low, high = (low, at) if gradient > 0 else (at, high)
+        step = at - gradient / hessian
+        step = step if low <= step <= high else (low + high) / 2
+        if abs(step - at) < TOLERANCE:
+            break
+        at = step
+    return at

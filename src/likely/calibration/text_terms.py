@@ -1,0 +1,50 @@
+"""Evidence of text for the rows of the sample, each document left out of the word counts.
+
+The samples of rows and of documents have the lowest keys, and a key is that of the complete row: so the documents that are
+kept belong to the first of the rows that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.text_calibration import LeftOutDocuments
+from likely.families.word_counts import Words
+from likely.row_sample import Reservoir
+from likely.tally import Tally
+
+Single = NDArray[np.float32]
+FEWEST = 500  # rows with documents, or half of all rows: with fewer, text has weight one
+
+
+def joined(
+    sample: Reservoir, tally: Tally, documents: Mapping[str, LeftOutDocuments]
+) -> tuple[NDArray[np.intp], dict[str, Single]]:
+    """The rows whose documents are kept, and the evidence of these; nothing where they are too few."""
+    known = np.ones(len(sample), bool)
+    places: dict[str, NDArray[np.intp]] = {}
+    for block, statistic in zip(tally.blocks, tally.statistics, strict=True):
+        kept = documents.get(block.name)
+        if kept is not None and isinstance(statistic, Words):
+            at, own = _places(kept, sample, statistic, tally)
+            places[block.name], known = at, known & own
+    chosen = np.flatnonzero(known)
+    if not places or not tally.documents_have_rows or len(chosen) < min(FEWEST, len(known) / 2):
+        return chosen, {}
+    return chosen, {name: documents[name].evidence(at[chosen], tally.classes) for name, at in places.items()}
+
+
+def _places(
+    kept: LeftOutDocuments, sample: Reservoir, words: Words, tally: Tally
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Index of the document of every row, -1 where it has none; and whether that is known."""
+    at = np.minimum(np.searchsorted(kept.keys, sample.keys), len(kept.keys) - 1)
+    there = kept.keys[at] == sample.keys
+    documents, rows = float(words.documents.sum()), float(tally.classes.sum())
+    if documents > (1.0 - 1e-9) * rows:  # every row has one: it was not kept
+        return at, there
+    complete = words.sample is not None and float(words.sample.weights.sum()) > (1.0 - 1e-9) * documents
+    return np.where(there, at, -1), there | (complete & kept.complete) | (sample.keys < kept.keys[-1])

@@ -1,0 +1,30 @@
+"""Distributions by name: density or probability, distribution function, quantiles, intervals and draws.
+
+Never: data.
+"""
+
+from likely.bayes.discrete import (
+    Binomial,
+    Categorical,
+    Multinomial,
+    MultivariateBernoulli,
+    NegativeBinomial,
+    Poisson,
+)
+from likely.bayes.discrete import bernoulli as Bernoulli  # noqa: N812 - a distribution like the others
+from likely.bayes.distributions import Beta, Gamma, InverseGamma, Normal, Student
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Categorical",
+    "Gamma",
+    "InverseGamma",
+    "Multinomial",
+    "MultivariateBernoulli",
+    "NegativeBinomial",
+    "Normal",
+    "Poisson",
+    "Student",
+]

@@ -1,0 +1,115 @@
+"""Sampling of rows from a batch: those with the lowest hash keys are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.engines.coded_rows import CodedRows
+from likely.families.document_sample import document_keys
+from likely.kernels.parallel import in_parallel, slabs
+from likely.row_sample import (
+    OPEN,
+    Reservoir,
+    Words,
+    hashes,
+    lowest,
+    missing_hash,
+    mixed,
+    most_rows,
+    number_hashes,
+    seed,
+    to_keys,
+)
+from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
+from likely.sources.batch import Batch, Coded
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class KeyLimit:
+    """The key from which on no row is kept: it decreases while rows are counted, so that most rows need not be read."""
+
+    value: int = OPEN
+
+
+def nothing_drawn(columns: Sequence[Column]) -> Reservoir:
+    """An empty reservoir for rows of these columns."""
+    kinds = {CATEGORY: np.int32, NUMBER: np.float64}
+    none = np.zeros(0, np.int64)
+    return Reservoir(none, none, np.zeros(0), {c.name: np.zeros(0, kinds[c.kind]) for c in columns if c.kind in kinds})
+
+
+def row_keys(rows: CodedRows, schema: Schema) -> Ints:
+    """Hash keys of the rows of a batch, from their class, their cells and their documents."""
+    batch = rows.batch
+    numbers = [c.name for c in schema.columns if c.kind == NUMBER]
+    categories = [c.name for c in schema.columns if c.kind == CATEGORY]
+    texts = [_of_documents(batch, c.name) for c in schema.columns if c.kind == TEXT]
+    keys = np.empty(batch.rows, np.int64)
+    of_class = np.append(hashes(schema.classes, "\0class"), np.uint64(0))  # rows without a class read the last entry
+    of_value = {name: np.append(hashes(schema.by_name[name].values, name), missing_hash(name)) for name in categories}
+
+    def work(part: tuple[int, int]) -> None:
+        a, b = part
+        total = of_class[rows.y[a:b]]
+        for name in categories:
+            total += of_value[name][_places(rows.codes[name], slice(a, b))]
+        for name in numbers:
+            total += number_hashes(batch.numbers([name], a, b)[:, 0], name)
+        for text in texts:
+            total += text[a:b]
+        keys[a:b] = to_keys(total)
+
+    in_parallel(work, slabs(batch.rows, len(schema.columns)))
+    return keys
+
+
+def _of_documents(batch: Batch, name: str) -> Words:
+    """A hash of every document of a column."""
+    documents = batch.documents(name)
+    own = mixed(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
+    return np.where(documents.missing, missing_hash(name), own)
+
+
+def draw(rows: CodedRows, schema: Schema, keys: Ints, limit: KeyLimit) -> Reservoir:
+    """The rows of a batch that are kept, categories as positions in the schema."""
+    y, w, empty = rows.y, rows.w, nothing_drawn(schema.columns)
+    most = most_rows(len(empty.columns))
+    some = _candidates(keys, np.flatnonzero((w > 0) & (keys < limit.value)), most)
+
+    def column(name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        if name in rows.codes:
+            return _places(rows.codes[name], chosen)
+        numbers: NDArray[Any] = rows.batch.numbers([name], 0, rows.batch.rows)[chosen, 0]
+        return numbers
+
+    def cells(chosen: NDArray[np.intp]) -> list[NDArray[Any]]:
+        return [y[some[chosen]], *(column(name, some[chosen]) for name in sorted(empty.columns))]
+
+    chosen, (whole,), beyond = lowest(keys[some], [w[some]], most, cells)
+    kept = some[chosen]
+    return Reservoir(keys[kept], y[kept], whole, {name: column(name, kept) for name in empty.columns}, beyond)
+
+
+def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Rows that may be among the lowest, equal rows being one; more than are kept, so that the limit is known."""
+    if len(rows) > 2 * most:
+        own = keys[rows]
+        low: NDArray[np.intp] = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
+        if len(np.unique(keys[low])) > most:
+            return low
+    return rows
+
+
+def _places(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
+    """The codes of some rows as positions in the values, -1 where a cell is missing."""
+    codes = coded.codes[rows]
+    place = codes if coded.low == 0 else codes.astype(np.int64) - coded.low
+    return np.where((place >= 0) & (place < len(coded.values)), place, -1).astype(np.int32)

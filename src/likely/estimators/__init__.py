@@ -1,0 +1,4 @@
+"""scikit-learn estimators: tables, text, mixtures and sequences.
+
+Never: learning loops of their own.
+"""

@@ -1,0 +1,70 @@
+"""Feature importance: mutual information, probability of dependence, and rise of the log loss without a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.errors import UsageError
+from likely.model.model import Model
+from likely.model.selection import LeftOut
+from likely.sources import open_source
+
+Array = NDArray[np.float64]
+
+
+def importance(model: Model, data: Any = None, *, weights: str | None = None) -> list[dict[str, Any]]:
+    """Feature importance: how much each column, or block of columns, tells about the class.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    data : path, frame, dict of columns, or None, default=None
+        The rows that a plain model was learned from, for `log_loss_rise`. A calibrated model needs none: it has that from its
+        own sample of rows.
+    weights : str or None, default=None
+        The column of row weights in `data`; None takes the model's own.
+
+    Returns
+    -------
+    list of dict
+        For every block: `column`; `mutual_information` of block and class, in nats (for Gaussian and Poisson columns by
+        integration over the fitted densities, None for families that have none); `arc_probability`, the posterior
+        probability that the block depends on the class; `weight`, for calibrated models; `log_loss_rise`, the rise of the
+        leave-one-out log loss without the block and its interactions (None where there is no closed form).
+    """
+    fitted = model.calibration
+    found = [
+        {
+            "column": block.name,
+            "mutual_information": mutual_information(model, i),
+            "arc_probability": model.arc_probability[block.name],
+        }
+        | ({"weight": fitted.weights.get(block.name), "log_loss_rise": fitted.gains.get(block.name)} if fitted else {})
+        for i, block in enumerate(model.blocks)
+    ]
+    if data is None or fitted:
+        return found
+    rises = _rises(model, data, model.weights if weights is None else weights)
+    return [entry | {"log_loss_rise": rise} for entry, rise in zip(found, rises, strict=True)]
+
+
+def mutual_information(model: Model, i: int) -> float | None:
+    """The mutual information of block i and the class, in nats; None where its family has no sum or integral for it."""
+    return model.blocks[i].family.mutual_information(model.fitted(i))
+
+
+def _rises(model: Model, data: Any, weights: str | None) -> list[float | None]:
+    """How much the leave-one-out log loss rises without each block."""
+    source = model.aimed(open_source(data, model.reading), model.schema.target.name)
+    kinds = {column.name: column.kind for column in model.schema.columns} | {model.schema.target.name: "category"}
+    try:
+        left = LeftOut.of(model, source.batches(kinds), weights)
+    except UsageError:
+        return [None] * len(model.blocks)
+    whole = left.log_prior + sum(left.terms)
+    with_all = left.log_loss(whole)
+    return [left.log_loss(whole - term) - with_all for term in left.terms]

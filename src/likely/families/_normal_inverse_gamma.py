@@ -1,0 +1,58 @@
+"""Normal–inverse-gamma posterior of Gaussian means and variances: marginal likelihood and posterior predictive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.families.posterior_predictive import Student, log_gamma
+from likely.families.statistics import Array
+
+Prior = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class VariancePosterior:
+    """Posterior of mean and variance by class: posterior mean, and half the summed squares."""
+
+    strength: float
+    shape: float
+    scale: float
+    n: Array
+    mean: Array
+    deviation: Array
+    shared: bool  # whether all classes have one variance
+
+    @classmethod
+    def of(cls, prior: Prior, n: Array, mean: Array, spread: Array, *, shared: bool) -> VariancePosterior:
+        """Posterior from a prior (mean, strength, shape, scale) and sufficient statistics."""
+        level, strength, shape, scale = prior
+        k = strength + n
+        drift = strength * n / k * (mean - level) ** 2
+        return cls(strength, shape, scale, n, (strength * level + n * mean) / k, (spread + drift) / 2, shared)
+
+    @property
+    def _shapes(self) -> tuple[Array, Array]:
+        """Posterior shape and scale of the variance."""
+        n, deviation = self.n, self.deviation
+        if self.shared:
+            n, deviation = n.sum(keepdims=True), deviation.sum(keepdims=True)
+        return self.shape + n / 2, self.scale + deviation
+
+    @property
+    def log_marginal(self) -> float:
+        """Log marginal likelihood of the rows."""
+        shape, scale = self._shapes
+        variance = log_gamma(shape) - log_gamma(np.array(self.shape))
+        variance = variance + self.shape * np.log(self.scale) - shape * np.log(scale)
+        means = 0.5 * np.log(self.strength / (self.strength + self.n)) - self.n / 2 * np.log(2 * np.pi)
+        return float(variance.sum() + means.sum())
+
+    def predictive(self, classes: int) -> Student:
+        """Posterior predictive distribution: Student's t."""
+        shape, scale = self._shapes
+        k = self.strength + self.n
+        width = np.sqrt(scale / shape * (k + 1) / k)
+        mean, width, degrees = (np.broadcast_to(part, classes) for part in (self.mean, width, 2 * shape))
+        return Student(mean, width, degrees)

@@ -1,0 +1,171 @@
+"""Mergeable random sample of documents: those with the lowest keys.
+
+A key is a hash of the text. Beside other columns it is the key of the complete row, as in the sample of rows: so the documents
+that are kept are those of the rows with the lowest keys, and each can be matched to its row.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.copy_weights import left_together, mean_of_classes
+from likely.families.statistics import Array
+from likely.sources.documents import TextChunk
+from likely.tokenizer import Bags
+
+SIZE = 8_000  # documents: more hardly change the hundred or so weights that are fitted on them
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentSample:
+    """Documents as bags of words with class and weight; the same for any order and split of the rows."""
+
+    keys: Ints
+    labels: Ints
+    weights: Array
+    indptr: Ints
+    ids: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+    @staticmethod
+    def empty() -> DocumentSample:
+        """No documents."""
+        none = np.zeros(0, np.int64)
+        return DocumentSample(none, none, np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    @staticmethod
+    def of(bags: Bags, keys: Ints, labels: Ints, weights: Array) -> DocumentSample:
+        """The sample of a batch of documents."""
+        rows = np.flatnonzero((labels >= 0) & (weights > 0))
+        keys = keys[rows]
+        whole = DocumentSample(keys, labels[rows], weights[rows], *_taken(bags.indptr, bags.ids, bags.counts, rows))
+        return whole.lowest()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __bool__(self) -> bool:
+        """True, even for an empty sample."""
+        return True
+
+    def lowest(self) -> DocumentSample:
+        """At most SIZE documents, in the order of their keys."""
+        return self.take(np.argsort(self.keys, kind="stable")[:SIZE])
+
+    def take(self, rows: NDArray[Any]) -> DocumentSample:
+        """A subset of the documents."""
+        bags = _taken(self.indptr, self.ids, self.counts, rows)
+        return DocumentSample(self.keys[rows], self.labels[rows], self.weights[rows], *bags)
+
+    def renamed(self, ids: NDArray[Any]) -> DocumentSample:
+        """The same documents in a vocabulary where word i has id ids[i]."""
+        return DocumentSample(self.keys, self.labels, self.weights, self.indptr, ids[self.ids].astype(np.int32), self.counts)
+
+    def known_only(self) -> DocumentSample:
+        """The same documents without the words whose id is negative."""
+        kept = self.ids >= 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[self.indptr].astype(np.int64)
+        return DocumentSample(self.keys, self.labels, self.weights, ends, self.ids[kept], self.counts[kept])
+
+    def with_labels(self, places: NDArray[Any]) -> DocumentSample:
+        """The same documents with class i at places[i]; a negative place drops its documents."""
+        moved = DocumentSample(self.keys, places[self.labels], self.weights, self.indptr, self.ids, self.counts)
+        return moved if (moved.labels >= 0).all() else moved.take(np.flatnonzero(moved.labels >= 0))
+
+    def copies(self, classes: int) -> tuple[Array, Array] | None:
+        """Weight of each document that is left out with it, and its mean by class; None where all have weight 1.
+
+        Documents of one key and class are copies: two texts are never equal by chance.
+        """
+        order = np.lexsort((self.labels, self.keys))
+        keys, labels = self.keys[order], self.labels[order]
+        new = np.append(True, (keys[1:] != keys[:-1]) | (labels[1:] != labels[:-1]))
+        if new.all() and (self.weights == 1.0).all():
+            return None
+        first = np.flatnonzero(new)
+        whole = np.add.reduceat(self.weights[order], first)
+        left = np.empty(len(self))
+        left[order] = left_together(whole, whole, labels[first])[np.cumsum(new) - 1]
+        mean = mean_of_classes(left, self.weights / self.weights.max(), self.labels, classes)  # scaled against overflow
+        return None if (left == 1.0).all() and (self.weights == 1.0).all() else (left, mean)
+
+    def __add__(self, other: DocumentSample) -> DocumentSample:
+        if not len(other) or (len(self) >= SIZE and other.keys.min() > self.keys.max()):
+            return self
+        return DocumentSample.together([self, other])
+
+    @staticmethod
+    def together(parts: Sequence[DocumentSample]) -> DocumentSample:
+        """The sample of the union of several samples, each document moved once."""
+        arrays = zip(*(part.arrays().values() for part in parts), strict=True)
+        keys, labels, weights, _, ids, counts = (np.concatenate(several) for several in arrays)
+        starts = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+        ends = [part.indptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
+        indptr = np.concatenate([np.zeros(1, np.int64), *ends])
+        return DocumentSample(keys, labels, weights, indptr, ids, counts).lowest()
+
+    def __sub__(self, other: DocumentSample) -> DocumentSample:
+        """Without the documents of the other, each removed as often as it occurs there."""
+        gone: dict[tuple[int, int], int] = {}
+        for pair in zip(other.keys.tolist(), other.labels.tolist(), strict=True):
+            gone[pair] = gone.get(pair, 0) + 1
+        kept = []
+        for i, pair in enumerate(zip(self.keys.tolist(), self.labels.tolist(), strict=True)):
+            if gone.get(pair, 0):
+                gone[pair] -= 1
+            else:
+                kept.append(i)
+        return self if len(kept) == len(self) else self.take(np.array(kept, dtype=np.int64))
+
+    def __mul__(self, factor: float) -> DocumentSample:
+        if not factor:
+            return DocumentSample.empty()
+        return DocumentSample(self.keys, self.labels, self.weights * factor, self.indptr, self.ids, self.counts)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int, classes: int) -> DocumentSample:
+        """The sample from its arrays; ValueError where they do not fit the words and classes."""
+        made = cls(**{name: arrays[name] for name in ("keys", "labels", "weights", "indptr", "ids", "counts")})
+        documents, cells = len(made.keys), len(made.ids)
+        sound = (
+            len(made.labels) == len(made.weights) == documents and len(made.indptr) == documents + 1
+            and len(made.counts) == cells and made.indptr[0] == 0 and made.indptr[-1] == cells
+            and (np.diff(made.indptr) >= 0).all() and (made.weights >= 0).all()
+            and ((made.labels >= 0) & (made.labels < classes)).all() and ((made.ids >= 0) & (made.ids < words)).all()
+        )  # fmt: skip
+        if not sound:
+            raise ValueError("the sample of documents does not fit")
+        return made
+
+
+def document_keys(text: TextChunk) -> Ints:
+    """Hash of every document, from its bytes alone."""
+    if isinstance(text, list):
+        sums = [zlib.crc32((document or "").encode("utf-8", "surrogatepass")) for document in text]
+    else:
+        view = np.ascontiguousarray(text[0]).data
+        sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
+    x = np.array(sums, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x >> np.uint64(2)).astype(np.int64)
+
+
+def _taken(indptr: NDArray[Any], ids: NDArray[Any], counts: NDArray[Any], rows: NDArray[Any]) -> tuple[Any, Any, Any]:
+    """The bags of some documents, concatenated."""
+    sizes = np.diff(indptr)[rows]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1] - indptr[:-1][rows], sizes)
+    return ends, ids[places], counts[places]

@@ -1,0 +1,44 @@
+"""Columns of event counts: sums by class, and validation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likely.families.base import Labels, first_bad, weighted_responsibilities
+from likely.families.likelihoods import LARGEST_COUNT, LinearTerm
+from likely.families.posterior_predictive import Arc, Polya
+from likely.families.statistics import Array
+from likely.families.value_tables import improper, log_polya, refuse_by_class
+
+
+def sums(x: Array, labels: Labels, weights: Array, classes: int) -> Array:
+    """Weighted sum of each column by class; missing cells add nothing."""
+    if labels.ndim == 2:
+        return weighted_responsibilities(labels, weights).T @ np.nan_to_num(x)
+    used = (labels >= 0) & (weights > 0)
+    where = labels[used]
+    total = [np.bincount(where, weights[used] * np.nan_to_num(x[used, j]), classes) for j in range(x.shape[1])]
+    return np.array(total, dtype=np.float64).reshape(x.shape[1], classes).T
+
+
+def not_a_count(numbers: Array) -> tuple[int, str] | None:
+    """The first number that cannot be a count."""
+    found = first_bad(np.isinf(numbers), "is not a finite number")
+    found = found or first_bad(numbers < 0, "is negative, which no count can be")
+    return found or first_bad(numbers > LARGEST_COUNT, "is too large to be added to others")
+
+
+def polya_arc(seen: Array, pseudocounts: Array, likelihood: LinearTerm, name: str, *, reverse: bool = False) -> Arc:
+    """Dirichlet–multinomial marginal likelihoods of events: by class, and of all classes together.
+
+    `reverse`: events are scored in the opposite order of their counts (successes first, then failures).
+    """
+    refuse_by_class(pseudocounts, name)
+    if (pseudocounts <= 0).any():
+        raise improper(name, "an outcome has no pseudocount", "choose smoothing above 0 for it")
+    on, off = log_polya(seen, pseudocounts), log_polya(seen.sum(0, keepdims=True), pseudocounts)
+    own = (seen + pseudocounts).T
+    shared_by_all = np.repeat((seen.sum(0) + pseudocounts)[:, None], len(seen), 1)
+    if reverse:
+        own, shared_by_all = own[::-1], shared_by_all[::-1]
+    return Arc(on, off, Polya(own, likelihood.base), Polya(shared_by_all, likelihood.base))

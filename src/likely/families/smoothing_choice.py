@@ -1,0 +1,359 @@
+"""Smoothed weight of evidence of each value, its bandwidth and pseudocount chosen by leave-one-out.
+
+The evidence of value x for class c is log(f[x, c] + m), relative to the average class; f[x, c] is the smoothed relative
+frequency of the value in the class and m a pseudocount that is the same for all classes, so that rare values have little
+evidence and unseen ones none. Bins of a number are smoothed along the ranks by a Gaussian kernel of some bandwidth, or the
+classes are Gaussian densities. Shape and pseudocount maximise the leave-one-out likelihood of the labels, which has a closed
+form: only the count of the row's own value and class decreases by one.
+
+A choice made on the labels that are then left out is optimistic, and over many columns the optimism adds up. `nested`
+therefore makes the choice once more for each fold of the rows from the counts without that fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families import _smoothing_loops
+from likely.families.statistics import Array
+
+# On the scale of ranks, 0 to 1.
+BANDWIDTHS = (0.004, 0.008, 0.016, 0.03, 0.06, 0.12, 0.25)
+# Per value, divided among the classes by their priors.
+PSEUDOCOUNTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+REACH = 3.5  # bandwidths: beyond, the kernel is zero
+SINGLE = 1e30  # rows: beyond, single precision overflows
+HEAVIEST = 1e100  # rows: beyond, products of rows and densities overflow
+FEWEST = 4  # distinct numbers from which Gaussian densities are tried
+COMPILED = 4_000  # entries of the tables of all columns from which compiled loops are worth their import
+NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
+ALL_BANDWIDTHS, ALL_PSEUDOCOUNTS = np.array((0.0, *BANDWIDTHS)), np.array(PSEUDOCOUNTS)
+SMOOTHED = [f"smoothed by {each:g} of the rows" for each in BANDWIDTHS]
+NAMES = ("as counted", *SMOOTHED, "Gaussians", "Gaussians of one variance")  # of the shapes
+
+
+@dataclass(frozen=True)
+class SmoothedCounts:
+    """Smoothed counts, sets × values × classes: with all rows, and with one row of that value and class left out."""
+
+    name: str
+    at: int  # among all shapes
+    counts: Array
+    left_out: Array
+    total_left: Array  # sets × values: rows of all classes, once a row is left out
+
+    def of(self, i: int) -> SmoothedCounts:
+        """Smoothed counts of one set."""
+        return SmoothedCounts(self.name, self.at, self.counts[i], self.left_out[i], self.total_left[i])
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedEvidence:
+    """Weight of evidence of each value for each class, and the same for a row's own class with the row left out."""
+
+    table: Array  # values × classes
+    left_out: Array  # values × classes
+    level: Array  # log frequency of each value in the average class
+    shape: SmoothedCounts
+    totals: Array  # rows of each class
+    pseudocount: float
+    gain: float  # in leave-one-out log likelihood over the class frequencies
+    seen: Array  # rows, values × classes
+    centres: Array | None  # the numbers that represent the values
+
+    @property
+    def how(self) -> str:
+        """The choice in words."""
+        return f"{self.shape.name}, {self.pseudocount:g} pseudocount{'' if self.pseudocount == 1 else 's'} a value"
+
+    def probabilities(self) -> Array:
+        """Smoothed relative frequency of each value in each class, classes × values."""
+        grown = np.exp(self.table + self.level[:, None])
+        shares: Array = (grown / np.maximum(grown.sum(0), 1e-300)).T
+        return shares
+
+    def without(self, values: NDArray[Any], labels: NDArray[Any], amount: Array) -> Array:
+        """Evidence for each row's own class with `amount` of the row left out."""
+        often, own = self.shape.counts[values, labels], self.shape.left_out[values, labels]
+        rest = np.maximum(often - amount * (often - own), 0.0) / (np.maximum(self.totals[labels] - amount, 0.0) + 0.5)
+        found: Array = np.log(rest + self._mass) - self.level[values]
+        return found
+
+    @property
+    def _mass(self) -> float:
+        return _mass(self.totals, self.pseudocount)
+
+
+def choose_smoothing(seen: Array, centres: Array | None = None, compiled: bool = False) -> SmoothedEvidence:
+    """Weight of evidence of a table of counts, values × classes; `centres` are the numbers that represent the values."""
+    if compiled and seen.sum() < SINGLE:
+        return CompiledChoice.of(seen, centres).best()
+    ((at, m, gain),) = _choices(seen[None], seen, centres)
+    return replace(_evidence(seen, _shape(seen, centres, at), PSEUDOCOUNTS[m], gain), centres=centres)
+
+
+def nested(whole: SmoothedEvidence, folds: Array) -> list[SmoothedEvidence]:
+    """For each fold the evidence of all counts under the choice made without the fold, and last `whole`.
+
+    `folds` are the counts of each fold, folds × values × classes. The gain of an entry is that of the counts without the fold.
+    """
+    seen, centres = whole.seen, whole.centres
+    choices = _choices(np.maximum(seen - folds, 0.0), seen, centres)
+    made = {(whole.shape.at, whole.pseudocount): whole}
+    for at, m, _ in choices:
+        if (at, PSEUDOCOUNTS[m]) not in made:
+            made[at, PSEUDOCOUNTS[m]] = _evidence(seen, _shape(seen, centres, at), PSEUDOCOUNTS[m], 0.0)
+    return [*(replace(made[at, PSEUDOCOUNTS[m]], gain=gain) for at, m, gain in choices), whole]
+
+
+def _choices(sets: Array, seen: Array, centres: Array | None) -> list[tuple[int, int, float]]:
+    """For each set of counts the shape, the pseudocount and the gain of the maximum leave-one-out likelihood."""
+    classes = sets.sum(1)
+    whole = np.maximum(classes.sum(1, keepdims=True) - 1.0, 0.0) + 0.5 * classes.shape[1]
+    rest = (np.maximum(classes - 1.0, 0.0) + 0.5) / whole
+    alone = (classes * np.log(rest)).sum(1)
+    scores = _scores(sets, seen, centres, rest)
+    best = scores.reshape(-1, len(sets)).argmax(0)
+    at, m = np.divmod(best, len(PSEUDOCOUNTS))
+    gains = scores[at, m, np.arange(len(sets))] - alone
+    return list(zip(at.tolist(), m.tolist(), gains.tolist(), strict=True))
+
+
+def _scores(sets: Array, seen: Array, centres: Array | None, rest: Array) -> Array:
+    """Leave-one-out log likelihood, shapes × pseudocounts × sets."""
+    kind: Any = np.float32 if sets.sum() < SINGLE else np.float64
+    mass, pseudo = sets.sum(2), np.array(PSEUDOCOUNTS, kind)[:, None]
+    some = sets.any(0)  # values × classes: where no set has a row, nothing is added
+    count, share = sets[:, some], np.broadcast_to(rest[:, None], sets.shape)[:, some].astype(kind)
+    scores = []
+    for shape in shapes(sets, seen, centres):  # single precision: enough for the choice, and logs are most of the time
+        own = np.log(shape.left_out[:, some].astype(kind)[:, None] + pseudo * share[:, None])
+        others = np.log(shape.total_left.astype(kind)[:, None] + pseudo)
+        scores.append((np.matmul(own, count[..., None]) - np.matmul(others, mass[..., None]))[..., 0].T)
+    return np.array(scores, np.float64)
+
+
+def _shape(seen: Array, centres: Array | None, at: int) -> SmoothedCounts:
+    """One of the shapes of a table of counts."""
+    return next(shapes(seen[None], seen, centres, at)).of(0)
+
+
+def _evidence(seen: Array, shape: SmoothedCounts, pseudocount: float, gain: float) -> SmoothedEvidence:
+    classes = seen.sum(0)
+    prior = (classes + 0.5) / (classes.sum() + 0.5 * len(classes))
+    grown = shape.counts / (classes + 0.5) + _mass(classes, pseudocount)
+    level = np.log(grown @ prior)
+    own = shape.left_out / (np.maximum(classes - 1.0, 0.0) + 0.5) + _mass(classes, pseudocount)
+    table, left_out = np.log(grown) - level[:, None], np.log(own) - level[:, None]
+    return SmoothedEvidence(table, left_out, level, shape, classes, pseudocount, gain, seen, None)
+
+
+def _mass(classes: Array, pseudocount: float) -> float:
+    """The pseudocount as a relative frequency."""
+    return pseudocount / (float(classes.sum()) + 0.5 * len(classes))
+
+
+def shapes(sets: Array, seen: Array, centres: Array | None, only: int | None = None) -> Iterator[SmoothedCounts]:
+    """Counts of each set without smoothing, kernel-smoothed over bins, or as Gaussian densities; all, or only one."""
+    if only in (None, 0):
+        yield _smoothed(0, sets)
+    if centres is None or sets.shape[1] < 2:
+        return
+    for at, bandwidth in enumerate(BANDWIDTHS, 1):
+        if only in (None, at):
+            yield _smoothed(at, np.matmul(kernel(squared_distances(seen), bandwidth), sets))
+    if sets.shape[1] >= FEWEST and (only is None or only > len(BANDWIDTHS)):
+        yield from (each for each in _gaussians(sets, seen, centres) if only in (None, each.at))
+
+
+def _smoothed(at: int, often: Array) -> SmoothedCounts:
+    return SmoothedCounts(NAMES[at], at, often, np.maximum(often - 1.0, 0.0), np.maximum(often.sum(2) - 1.0, 0.0))
+
+
+def ranks(seen: Array) -> Array:
+    """The middle of each bin along the ranks, from 0 to 1."""
+    mass = seen.sum(1)
+    rank: Array = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-300)
+    return rank
+
+
+def squared_distances(seen: Array) -> Array:
+    """Squared distances of the bins along the ranks."""
+    rank = ranks(seen)
+    apart: Array = (rank[:, None] - rank) ** 2
+    return apart
+
+
+def kernel(apart: Array, bandwidth: float) -> Array:
+    """Gaussian kernel weights between bins, 1 on the diagonal."""
+    given = apart * (-0.5 / bandwidth**2)
+    near = given >= -0.5 * REACH**2
+    np.exp(given, out=given, where=near)
+    given *= near
+    return given
+
+
+def _standardised(sets: Array, seen: Array, centres: Array) -> Array | None:
+    """Representative numbers with mean 0 and variance 1; None where Gaussians cannot be fitted."""
+    n = sets.sum((1, 2))
+    if not (n > 0).all() or n.max() >= HEAVIEST:
+        return None
+    mass = seen.sum(1)
+    total = float(mass.sum())
+    x = centres / max(float(np.abs(centres).max()), 1e-300)
+    x = x - float((x * mass).sum()) / total
+    width = float(np.sqrt((x * x * mass).sum() / total))
+    return x / width if width > 0 and np.isfinite(width) else None
+
+
+def _gaussians(sets: Array, seen: Array, centres: Array) -> Iterator[SmoothedCounts]:
+    """Gaussian densities by class, with a variance of their own, or with one variance for all."""
+    standard = _standardised(sets, seen, centres)
+    if standard is None:
+        return
+    n, x = sets.sum(1, keepdims=True), standard[None, :, None]
+    mean = (sets * x).sum(1, keepdims=True) / np.maximum(n, 1e-300)
+    spread = (sets * (x - mean) ** 2).sum(1, keepdims=True)
+    apart, left = x - mean, np.maximum(n - 1.0, 1e-300)
+    gone = np.where(n > 1, apart * apart * n / left, spread)
+    mean_left = np.where(n > 1, mean - apart / left, 0.0)
+    for pooled, name in enumerate(NAMES[-2:]):
+        whole = spread.sum(2, keepdims=True) if pooled else spread
+        rows, rows_left = (n.sum(2, keepdims=True), n.sum(2, keepdims=True) - 1.0) if pooled else (n, left)
+        variance = np.maximum(whole / np.maximum(rows, 1e-300), NARROWEST**2)
+        variance_left = np.maximum((whole - gone) / np.maximum(rows_left, 1e-300), NARROWEST**2)
+        density = np.where(n > 0, _density(apart, variance), 0.0)
+        without = np.where(n > 1, _density(x - mean_left, variance_left), 0.0)
+        yield _of_densities(name, len(BANDWIDTHS) + 1 + pooled, n, density, without)
+
+
+def _of_densities(name: str, at: int, n: Array, density: Array, without: Array) -> SmoothedCounts:
+    """Densities as counts, scaled so that a value of average density has the average count."""
+    total = n.sum(2, keepdims=True)
+    scale = (total / density.shape[1]) / np.maximum((density * n).sum(2, keepdims=True), 1e-300)
+    often = density * n * scale
+    own = without * np.maximum(n - 1.0, 0.0) * scale
+    # The rows left in all classes differ with the class that the row is left out of; this is their mean.
+    lost = ((often - own) * often).sum(2) / np.maximum(often.sum(2), 1e-300)
+    return SmoothedCounts(name, at, often, own, np.maximum(often.sum(2) - lost, 0.0))
+
+
+def _density(apart: Array, variance: Array) -> Array:
+    curve: Array = np.exp(-0.5 * apart * apart / variance) / np.sqrt(variance)
+    return curve
+
+
+CompiledCounts = tuple[Array, Array, Array]  # smoothed counts: all rows, with one left out, and rows left in all classes
+
+
+@dataclass(frozen=True)
+class CompiledChoice:
+    """The choice for one column by compiled loops, for tables with many columns.
+
+    Counts are sets × classes × values here.
+    """
+
+    seen: Array  # values × classes
+    lines: Array  # one set
+    centres: Array | None
+    totals: Array  # of the classes
+    whole: float  # rows of all classes, and half a row for each
+    ranks: Array
+    x: Array | None  # standardised; None where Gaussians make no sense
+
+    @staticmethod
+    def of(seen: Array, centres: Array | None) -> CompiledChoice:
+        """Counts of one column, values × classes, and the numbers that represent the values."""
+        seen = np.ascontiguousarray(seen)
+        values, classes = seen.shape
+        wanted = centres is not None and values >= FEWEST
+        lines, totals, ranks = np.empty((1, classes, values)), np.zeros(classes), np.empty(values)
+        x = np.empty(values if wanted else 0)
+        varies = _smoothing_loops.standardise.fast(seen, x if centres is None else centres, lines[0], totals, ranks, x)
+        whole = float(totals.sum()) + 0.5 * classes
+        return CompiledChoice(seen, lines, centres, totals, whole, ranks, x if wanted and varies else None)
+
+    def best(self) -> SmoothedEvidence:
+        """Evidence under the best choice."""
+        made = self._shapes(self.lines, 0, len(NAMES))
+        ((at, m, gain),) = self._choices(self.lines, *made[1:])
+        often, own, whole = (each[at, 0] for each in made)
+        shape = SmoothedCounts(NAMES[at], at, often.T.copy(), own.T.copy(), whole.copy())
+        table, left_out, level = self._tables(often, own, m)
+        return SmoothedEvidence(
+            table, left_out, level, shape, self.totals, PSEUDOCOUNTS[m], gain, self.seen, self.centres
+        )
+
+    def nested(self, sets: Array) -> list[tuple[int, int, float]]:
+        """For each set of counts the shape, the pseudocount and the gain of the maximum leave-one-out likelihood."""
+        return self._choices(sets, *self._shapes(sets, 0, len(NAMES))[1:])
+
+    def under(self, at: int, m: int) -> tuple[Any, ...]:
+        """Counts of a shape, and their evidence under a pseudocount, as `fill_rows` takes them."""
+        often, own, _ = self._shapes(self.lines, at, at + 1)
+        tables = self._tables(often[0, 0], own[0, 0], m)
+        return (often[0, 0], own[0, 0], self.totals, PSEUDOCOUNTS[m] / self.whole, *tables)
+
+    def _choices(self, sets: Array, own: Array, whole: Array) -> list[tuple[int, int, float]]:
+        n, classes, values = sets.shape
+        places, counts = np.full((n, (classes + 1) * values, 4), -1, np.int32), np.zeros((n, (classes + 1) * values))
+        shares, alone = np.zeros(places.shape), np.zeros(n)
+        logs = _smoothing_loops.pack.fast(sets, places, counts, shares, alone)
+        best, gains = np.empty(n, np.int64), np.empty(n)
+        _smoothing_loops.choose.fast(own, whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS, best, gains)
+        return [(*divmod(i, len(PSEUDOCOUNTS)), gain) for i, gain in zip(best.tolist(), gains.tolist(), strict=True)]
+
+    def _shapes(self, sets: Array, first: int, last: int) -> CompiledCounts:
+        """A range of the shapes of each set, as far as they exist."""
+        smoothings = len(ALL_BANDWIDTHS) if self.centres is not None and sets.shape[2] > 1 else 1
+        last = min(last, smoothings if self.x is None else len(NAMES))
+        often, own = np.empty((2, last - first, *sets.shape))
+        whole = np.empty((last - first, len(sets), sets.shape[2]))
+        smoothed = min(last, smoothings)
+        if first < smoothed:
+            _smoothing_loops.smooth.fast(sets, self.ranks, ALL_BANDWIDTHS[first:smoothed], REACH, often, own, whole)
+        for at in range(max(first, smoothed), last):
+            i = at - first
+            _smoothing_loops.densities.fast(sets, self.x, at == len(NAMES) - 1, often[i], own[i], whole[i])
+        return often, own, whole
+
+    def _tables(self, often: Array, own: Array, m: int) -> tuple[Array, Array, Array]:
+        (table, left_out), level = np.empty((2, *self.seen.shape)), np.empty(len(self.seen))
+        _smoothing_loops.to_tables.fast(often, own, self.totals, PSEUDOCOUNTS[m] / self.whole, table, left_out, level)
+        return table, left_out, level
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a table of counts: value, class, weight, and the weight that is left out."""
+
+    codes: NDArray[np.int32]
+    labels: NDArray[np.int64]
+    weights: Array
+    left: Array
+
+    def evidence(self, whole: SmoothedEvidence, folds: int, lowest: float) -> tuple[NDArray[np.float32], Array | None]:
+        """Leave-one-out evidence for every row, under the choice made without its fold, and all gains."""
+        out = np.empty((len(self.codes), whole.seen.shape[1]), np.float32)
+        counts = (np.ascontiguousarray(each.T) for each in (whole.shape.counts, whole.shape.left_out))
+        mass = _mass(whole.totals, whole.pseudocount)
+        tables = (*counts, whole.totals, mass, whole.table, whole.left_out, whole.level)
+        if not folds:
+            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, np.ones(1, np.bool_), *tables, lowest, out)
+            return out, None
+        bins = CompiledChoice.of(whole.seen, whole.centres)
+        sets = np.zeros((folds, *bins.lines.shape[1:]))
+        _smoothing_loops.without_folds.fast(self.codes, self.labels, self.weights, bins.seen, sets)
+        choices = bins.nested(sets)
+        made = [(at, m) for at, m, _ in choices]
+        for at, m in set(made):
+            same = (at, PSEUDOCOUNTS[m]) == (whole.shape.at, whole.pseudocount)
+            chosen = tables if same else bins.under(at, m)
+            marked = np.array([each == (at, m) for each in made])
+            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, marked, *chosen, lowest, out)
+        return out, np.array([*(gain for _, _, gain in choices), whole.gain])

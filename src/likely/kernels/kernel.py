@@ -1,0 +1,90 @@
+"""Kernel: a loop over plain arrays, interpreted while the work is small and compiled by Numba once it is large.
+
+A kernel is an ordinary Python function of arrays, written in the part of Python that Numba compiles. There is one text and
+one formula for both ways of running it. Which one is used depends on the size of the first argument:
+
+- a call with fewer than `Kernel.tiny` elements is always interpreted: it is faster than a dispatch by argument types;
+- any other call is interpreted until the kernel has been given `LARGE` elements in all in this process, then compiled. Up to
+  that point interpreting costs less than importing the compiler, and a small job never imports Numba;
+- `Kernel.prepare()` compiles at once, for a caller that knows how much work follows; `Kernel.fast()` runs the compiled
+  function whatever the size;
+- with `NUMBA_DISABLE_JIT=1` the "compiled" function is the interpreted one.
+
+Compiled code is kept in Numba's cache folder (see `compiling.py`), so each kernel is compiled once on a machine.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from likely.kernels.parallel import held_at_fork
+
+# Below this many elements in all, interpreting costs less than importing the compiler (measured: about 0.4 s).
+LARGE = 100_000
+# A call this small is faster interpreted than dispatched with a signature that may not be compiled yet.
+TINY = 512
+
+# One lock for all kernels, held while the compiler is imported: a process that forks meanwhile waits for it.
+COMPILE_LOCK = held_at_fork(threading.RLock(), 3)
+
+
+def announce(message: str) -> None:
+    """Print a message about compiling to stderr: the caller is waiting for it."""
+    print(f"likely: {message}", file=sys.stderr, flush=True)
+
+
+class Kernel:
+    """Decorator for a function of arrays: it is compiled once enough elements have passed through it."""
+
+    tiny = TINY
+    reordered = False  # whether the compiler may sum in another order, several numbers at a time
+    variant = ""  # part of the key of the compile cache, where one text can be compiled in several ways
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.plain = function
+        self.__doc__ = function.__doc__
+        self._elements = 0
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        """Run on arrays; the size of the first one decides whether to interpret or to compile."""
+        size = first.size
+        if size < self.tiny or (self._compiled is None and self._elements + size < LARGE):
+            self._elements += size
+            with np.errstate(all="ignore"):
+                return self.plain(first, *rest)
+        return self._fast()(first, *rest)
+
+    def prepare(self) -> None:
+        """Compile now, because more work follows than the first call shows."""
+        self._fast()
+
+    def fast(self, *arrays: Any) -> Any:
+        """Run the compiled function whatever the size of the arrays: for many small calls of the same types."""
+        return self._fast()(*arrays)
+
+    def _fast(self) -> Callable[..., Any]:
+        if self._compiled is None:
+            with COMPILE_LOCK:
+                if self._compiled is None:
+                    self._compiled = self._compile()
+        return self._compiled
+
+    def _compile(self) -> Callable[..., Any]:
+        from likely.kernels.compiling import compiled
+
+        def report(message: str) -> None:
+            announce(message)  # looked up at the time of the call, so that it can be replaced
+
+        return compiled(self.plain, report, reordered=self.reordered, variant=self.variant)
+
+
+class ReorderedKernel(Kernel):
+    """A kernel whose sums may be reordered: several numbers at a time, products and sums fused."""
+
+    reordered = True

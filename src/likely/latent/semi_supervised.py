@@ -1,0 +1,232 @@
+"""Semi-supervised learning: unlabelled rows are counted by their responsibilities (EM), where that improves predictions.
+
+Plain learning from the labelled rows comes first. EM then starts from its posteriors, with every unlabelled row weighing λ
+of a labelled one (Nigam et al. 2000). λ is chosen on held-out labelled rows. Labelled rows are often drawn evenly from the
+classes while the others are not, so all λ are compared under the class prior of the labelled rows: only the likelihoods of
+the columns differ. λ = 0, plain learning, is kept unless another is better by more than its standard error; then the smallest
+λ is taken that is clearly better too, and keeps most of the gain of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.bayes.rule import normalise
+from likely.engines import Plan
+from likely.engines.e_step import LabelledRows, count_weighted, log_joint
+from likely.engines.memory import tally_batch
+from likely.families import Block
+from likely.latent import em
+from likely.model.model import Model
+from likely.model.relearning import with_room
+from likely.priors import MEstimate, Priors, Pseudocount
+from likely.schema import TEXT
+from likely.sources import Coded
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+CHOICES = (0.0, 0.1, 1.0)
+FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # with few labels, fewer are held out at a time
+TRIAL_ROUNDS = 20  # a trial need not converge, but after few iterations a large λ seems better than it is in the end
+TOL = 0.1  # nats in all
+FEWEST = 2  # labelled rows of every class, so that some can be held out
+MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a label (unlabelled='ignore')"
+BACKGROUND = 300.0  # pseudo-words of a text, with the overall word frequencies
+KEPT = 0.8  # of the best gain: the smallest λ that keeps so much is taken
+FLOOR = -30.0  # lower bound of the log probability of a held-out label: one row must not decide
+
+
+@dataclass(frozen=True)
+class SemiSupervisedFit:
+    """A model of partly labelled rows, λ, and the mean held-out log probability of each λ that was tried."""
+
+    model: Model
+    unlabelled: float
+    tried: Mapping[float, float] = field(default_factory=dict)
+    converged: bool = True
+    rounds: int = 0
+
+
+@dataclass(frozen=True)
+class PartlyLabelled:
+    """Partly labelled rows, the plan by which they are counted, and the prior."""
+
+    parts: Iterable[LabelledRows]  # labels are positions in `classes`, -1 where hidden
+    plan: Plan
+    classes: tuple[Any, ...]
+    prior: Priors
+    pooled: Tally  # all rows as one class
+
+    def plain(self, parts: Iterable[LabelledRows]) -> Model:
+        """The model of the labelled rows alone."""
+        total: Tally | None = None
+        for batch, labels, weights in parts:
+            part = tally_batch(batch.batch, self.plan, Coded(labels, self.classes), weights)
+            total = part if total is None else total + part
+        assert total is not None
+        target = total.schema.target
+        column = target.union(replace(target, values=self.classes))
+        total = total.with_schema(replace(total.schema, target=column))
+        order = [total.schema.classes.index(label) for label in self.classes]
+        total = total.of_classes(order, self.classes)
+        return Model(with_room(total, self.prior), self.prior).recalibrate()
+
+    def fit_em(
+        self, parts: Iterable[LabelledRows], unlabelled: float, first: list[Array], **until: Any
+    ) -> em.EMResult:
+        """EM over all rows, unlabelled ones weighing `unlabelled`, from the log posteriors `first`."""
+        zero = em.empty_tally(self.pooled, self.classes)
+        prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
+        blank = Model(with_room(zero, prior), prior)
+        start = blank.tally
+        for (batch, labels, weights), logs in zip(parts, first, strict=True):
+            known = labels >= 0
+            responsibilities = np.where(known[:, None], np.eye(len(self.classes))[labels], np.exp(logs))
+            weight = np.where(known, weights, unlabelled * weights)
+            start = start + count_weighted(batch, blank.scorer, blank.blocks, responsibilities * weight[:, None])
+        model = replace(blank, tally=start)
+        return em.fit_em(model, parts, unlabelled=unlabelled, **until)
+
+    def fit(self, unlabelled: float | None = None, max_iter: int = em.MAX_ITER, tol: float = TOL) -> SemiSupervisedFit:
+        """The model for a given λ, or for the one chosen on held-out labels."""
+        plain = self.plain(self.parts)
+        tried: dict[float, float] = {}
+        if unlabelled is None:
+            unlabelled, tried = self._chosen()
+        if unlabelled == 0.0:
+            return SemiSupervisedFit(plain, 0.0, tried)
+        fit = self.fit_em(self.parts, unlabelled, _log_posteriors(plain, self.parts), max_iter=max_iter, tol=tol)
+        return SemiSupervisedFit(fit.model, unlabelled, tried, fit.converged or tol <= 0, len(fit.trace))
+
+    def _chosen(self) -> tuple[float, dict[float, float]]:
+        """λ by the log probability of held-out labels: 0, plain learning, unless another is clearly better."""
+        counts = sum(np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts)
+        if np.min(counts) < FEWEST:
+            return 0.0, {}
+        scores: dict[float, list[Array]] = {choice: [] for choice in CHOICES}
+        folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
+        for fold in range(folds):
+            kept = _HeldOut(self.parts, fold, len(self.classes), folds)
+            plain = self.plain(kept)
+            first, prior = _log_posteriors(plain, kept), plain.scorer.log_prior
+            scores[0.0].append(kept.score(first))
+            for choice in CHOICES[1:]:
+                model = self.fit_em(kept, choice, first, max_iter=TRIAL_ROUNDS, tol=TOL).model
+                logs = _log_posteriors(model, kept, cached=True)
+                scores[choice].append(kept.score(logs, _shift(prior, model.scorer.log_prior)))
+        found = {choice: np.concatenate(parts) for choice, parts in scores.items()}
+        return smallest_good(found), {choice: float(each.mean()) for choice, each in found.items()}
+
+
+def _shift(wanted: Array, own: Array) -> Array:
+    """Difference of two log class priors; a class that a prior excludes stays excluded."""
+    return np.subtract(wanted, own, out=np.zeros_like(own), where=np.isfinite(own) & np.isfinite(wanted))
+
+
+def smallest_good(scores: Mapping[float, Array]) -> float:
+    """λ by the scores of the same rows: 0 unless the best is clearly better, else the smallest with most of its gain."""
+
+    def clearly(one: Array, other: Array) -> bool:
+        # By more than the standard error of the paired difference.
+        gain = one - other
+        return bool(gain.mean() > gain.std() / np.sqrt(max(len(gain), 1)))
+
+    best = max(sorted(scores), key=lambda choice: float(scores[choice].mean()))
+    if not clearly(scores[best], scores[0.0]):
+        return 0.0
+    least = KEPT * float((scores[best] - scores[0.0]).mean())
+    good = [c for c in sorted(scores) if (scores[c] - scores[0.0]).mean() >= least and clearly(scores[c], scores[0.0])]
+    return next(choice for choice in good if not clearly(scores[best], scores[choice]))
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """The same rows with one fold of the labelled rows of each class held out."""
+
+    parts: Iterable[LabelledRows]
+    fold: int
+    classes: int
+    folds: int
+
+    def _split(self) -> Iterable[tuple[LabelledRows, NDArray[np.bool_]]]:
+        seen = np.zeros(self.classes, np.int64)
+        for part in self.parts:
+            labels = part[1]
+            out = np.zeros(len(labels), bool)
+            for c in range(self.classes):
+                rows = np.flatnonzero(labels == c)
+                out[rows[(np.arange(len(rows)) + seen[c]) % self.folds == self.fold]] = True
+                seen[c] += len(rows)
+            yield part, out
+
+    def __iter__(self) -> Any:
+        for (batch, labels, weights), out in self._split():
+            yield batch, np.where(out, -1, labels), np.where(out, 0.0, weights)
+
+    def score(self, log_posteriors: list[Array], shift: Array | float = 0.0) -> Array:
+        """Log probability of every held-out label, from the log posteriors of all rows; `shift` changes the class prior."""
+        found = []
+        for ((_, labels, weights), out), logs in zip(self._split(), log_posteriors, strict=True):
+            rows = np.flatnonzero(out & (weights > 0))
+            moved = logs[rows] + shift
+            moved -= np.logaddexp.reduce(moved, axis=1, keepdims=True)
+            found.append(np.maximum(moved[np.arange(len(rows)), labels[rows]], FLOOR))
+        return np.concatenate(found)
+
+
+def _log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
+    """Log posterior of every class for every row, batch by batch."""
+    joints = (log_joint(batch, model.scorer) if cached else model.scorer.log_joint(batch.batch) for batch, _, _ in parts)
+    return [normalise(joint, model.scorer.log_prior)[0] for joint in joints]
+
+
+def hidden_plan(plan: Plan) -> Plan:
+    """The plan as EM counts it: families that need labels are replaced by families that do not."""
+    asked = {column.name for column in plan.columns if column.asked_for}
+    blocks = []
+    for block in plan.blocks:
+        made: Any = em.counted_by_em(block, plan, asked=block.columns[0] in asked)
+        if is_calibrated_text(block):
+            # Of equal length, a long text is no more certain than a short one: its responsibilities stay soft.
+            made = replace(made, length="l2")
+        blocks.append(replace(block, family=made))
+    return replace(plan, blocks=tuple(blocks))
+
+
+def is_calibrated_text(block: Block) -> bool:
+    """Whether a block is a text whose words are weighted by leave-one-out, which needs labels."""
+    return block.family.column_kind == TEXT and block.family.settings()["kind"] == "auto"
+
+
+def hidden_priors(prior: Priors, plan: Plan, tally: Tally, spread: Mapping[str, float]) -> Priors:
+    """The priors as EM needs them: no variance may vanish, and words have the overall frequencies as pseudocounts."""
+    # A prior chosen by leave-one-out is no objective for EM, in which a row belongs to several classes.
+    known = {name: each for name, each in prior.columns.items() if not each.chosen}
+    prior = replace(prior, default=Pseudocount(1.0) if prior.default.chosen else prior.default, columns=known)
+    own = dict(prior.columns)
+    if isinstance(prior.default, Pseudocount):
+        wide = em.mixture_priors(prior.default.count, tally, spread, None)
+        own = dict(wide.columns) | own
+    for asked, block in zip(plan.blocks, tally.blocks, strict=True):
+        if is_calibrated_text(asked):
+            own[block.name] = MEstimate(BACKGROUND, "background")
+    return replace(prior, columns=own)
+
+
+def partly_labelled(
+    plan: Plan,
+    classes: Sequence[Any],
+    prior: Priors,
+    *,
+    parts: Callable[[Any], Iterable[LabelledRows]],
+    batches: Callable[[], Iterable[Any]],
+    weights: Callable[[Any], Array],
+) -> PartlyLabelled:
+    """Partly labelled rows, ready to be learned from; `parts` makes them from the schema of all rows."""
+    pooled = em.pooled_tally(batches(), hidden_plan(plan), weights)
+    return PartlyLabelled(parts(pooled.schema), plan, tuple(classes), prior, pooled)

@@ -1,0 +1,192 @@
+"""Parameters of a model, derived from its tally and prior: sufficient statistics with pseudocounts added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.calibration import Calibration
+from likely.errors import DataError, UsageError
+from likely.families import Block, Parameters, groups
+from likely.families.bag_of_words import ranked_words
+from likely.families.base import log
+from likely.families.likelihoods import BinnedTable
+from likely.families.text_calibration import LeftOutDocuments, TextCalibration
+from likely.families.text_curve_fit import fit_text_calibration
+from likely.families.word_counts import Words
+from likely.priors import LeaveOneOut, Priors
+from likely.schema import CATEGORY, NUMBER, Schema
+from likely.sources import MissingTokens, ReadOptions
+from likely.sources.date_parts import parts_of
+from likely.sources.missing_tokens import tokens_by_column
+from likely.sources.number_formats import NumberFormat
+from likely.tally import Tally
+
+Array = NDArray[np.float64]
+
+
+def plain_parameters(
+    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None = None
+) -> tuple[Parameters, ...]:
+    """The parameters of every block before calibration: statistics with pseudocounts added.
+
+    `edges` are of bins that were cut before, `copies` the mean number of times that the rows of each class were counted.
+    """
+    if not tally.schema.classes:
+        raise DataError("the model has forgotten every row: there is nothing left to derive parameters from; update it first")
+    found = _derived(tally, prior, edges, copies)
+    return tuple(found[block] for block in tally.blocks)
+
+
+def calibrated_parameters(
+    tally: Tally,
+    prior: Priors,
+    plain: Sequence[Parameters],
+    stages: Mapping[str, TextCalibration],
+    calibration: Calibration | None,
+) -> tuple[Parameters, ...]:
+    """The parameters of every block with its calibration applied; those of the interactions come last."""
+    if calibration and not _cut_alike(plain, calibration.edges):
+        plain = plain_parameters(tally, prior, calibration.edges, calibration.copies)
+    found = dict(zip(tally.blocks, plain, strict=True))
+    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
+    log_prior = log(prior.class_shares(tally.schema.classes, tally.classes, tally.blocks))
+    for block in tally.blocks:
+        if block.name in stages:
+            form = stages[block.name].likelihood(block.family, statistics[block], log_prior)
+            found[block] = replace(found[block], likelihood=form)
+    if calibration is None:
+        return tuple(found[block] for block in tally.blocks)
+    sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
+    alone = tuple(calibration.applied(block.name, found[block], sizes.get(block.name)) for block in tally.blocks)
+    sizes |= {p.columns[0]: len(p.likelihood.edges) + 1 for p in alone if isinstance(p.likelihood, BinnedTable)}
+    return (*alone, *calibration.interaction_terms(sizes))
+
+
+def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:
+    """Whether the bins still are those of the calibration: they move when rows come or go."""
+    steps = [(p.columns[0], p.likelihood) for p in plain if isinstance(p.likelihood, BinnedTable)]
+    return all(name not in edges or np.array_equal(form.edges, edges[name]) for name, form in steps)
+
+
+def _derived(
+    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None
+) -> dict[Block, Parameters]:
+    schema = tally.schema
+    found: dict[Block, Parameters] = {}
+    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
+    for group in groups(tally.blocks):
+        columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
+        prior_of_block = [_of_copies(prior.of(block).for_classes(schema.classes), copies) for block in group]
+        tallied: list[Any] = [statistics[block] for block in group]
+        cut = [edges.get(block.columns[0]) for block in group]
+        derived = group[0].family.derive(columns, tallied, prior_of_block, schema.classes, cut)
+        found.update(zip(group, derived, strict=True))
+    return found
+
+
+@dataclass(frozen=True)
+class _Copied(LeaveOneOut):
+    """Leave-one-out where rows were counted several times: a row is left out with its copies."""
+
+    often: tuple[float, ...] = ()
+
+    @property
+    def copies(self) -> Array | None:
+        """Mean number of times that a row of each class was counted."""
+        return np.array(self.often)
+
+
+def _of_copies(prior: Any, copies: Array | None) -> Any:
+    return _Copied(prior.count, tuple(copies.tolist())) if prior.chosen and copies is not None else prior
+
+
+def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool) -> str:
+    """Why the scores of a model are no log P(class, row); empty where they are.
+
+    Of a text and of a block of counts P(row) is the probability of the words or events in one order.
+    """
+    remedy = "learn with plain=True for a model of the rows themselves"
+    if calibrated:
+        return f"a calibrated model scores classes by weighted evidence, it has no P(x); {remedy}"
+    for block in blocks:
+        if why := block.family.not_generative(prior.of(block)):
+            return f"column {block.name!r} {why}, so there is no P(x); {remedy} and a family with a density"
+    return ""
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """Number of parameters of a model.
+
+    Attributes
+    ----------
+    table_entries : int
+        Entries of all tables.
+    free : int
+        Free parameters.
+    free_without_independence : int or None
+        Free parameters of the joint distribution, if no column were independent of another; None unless all are categorical.
+    """
+
+    table_entries: int
+    free: int
+    free_without_independence: int | None
+
+
+def count_parameters(schema: Schema, parameters: Sequence[Parameters]) -> ParameterCount:
+    """Entries of all tables, free parameters, and free parameters if nothing were independent."""
+    k = len(schema.classes)
+    entries = k + sum(p.entries for p in parameters)
+    free = k - 1 + sum(p.free for p in parameters)
+    joint = None
+    if all(column.kind == CATEGORY for column in schema.columns):
+        joint = k * (math.prod(len(c.values) for c in schema.columns) - 1) + k - 1
+    return ParameterCount(entries, free, joint)
+
+
+def with_taken(tally: Tally, gaps: MissingTokens) -> Tally:
+    """The tally with a note at each column of what was taken for missing in it."""
+    schema = tally.schema
+    found = tokens_by_column(gaps.taken, [schema.target.name, *schema.by_name])
+    if not found:
+        return tally
+    target, *columns = (
+        replace(c, taken=tuple(found[c.name].items())) if c.name in found else c
+        for c in (schema.target, *schema.columns)
+    )
+    return replace(tally, schema=replace(schema, target=target, columns=tuple(columns)))
+
+
+def reading_of(schema: Schema, missing: tuple[str, ...], labels: tuple[str, ...] | None) -> ReadOptions:
+    """How rows are read for a model: as those that it was learned from."""
+    parts = parts_of(schema.columns)
+    formats = {part.origin: NumberFormat(part.format_code) for part in parts.values()}
+    for c in (c for c in schema.columns if c.kind == NUMBER and c.name not in parts):
+        formats[c.name] = NumberFormat(c.form, tuple(token for token, _ in c.taken if token not in missing))
+    return ReadOptions(missing, missing_labels=labels, formats=formats, parts=parts)
+
+
+def fit_stages(tally: Tally) -> dict[str, tuple[TextCalibration, LeftOutDocuments]]:
+    """What is fitted on the documents that a tally keeps, for each column of text that wants it; and their scores."""
+    pairs = [(b, s) for b, s in zip(tally.blocks, tally.statistics, strict=True) if isinstance(s, Words) and s.sample]
+    fitted = {block.name: fit_text_calibration(block.family, statistic) for block, statistic in pairs}
+    return {name: found for name, found in fitted.items() if found}
+
+
+def strongest_words(
+    forms: Mapping[str, Any], column: str | None, classes: Sequence[Any], most: int
+) -> dict[Any, list[tuple[str, float]]]:
+    """For every class, the words of a text column with the highest weights of evidence, each with its weight."""
+    if column is None and len(forms) > 1:
+        raise UsageError(f"there are several text columns: name one with column=, of {', '.join(map(repr, forms))}")
+    name = next(iter(forms), "") if column is None else column
+    if name not in forms:
+        known = f"the text columns are {list(forms)}" if forms else "the model has no text column"
+        raise UsageError(f"there is no text column{'' if column is None else f' {column!r}'}: {known}")
+    return dict(zip(classes, ranked_words(forms[name], most), strict=True))

@@ -1,0 +1,77 @@
+"""Models under another prior, family or averaging, derived from the same tally."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from likely.errors import UsageError, no_column
+from likely.families import Block, family
+from likely.model.recalibration import NO_ROWS
+from likely.priors import Priors, priors
+from likely.tally import Tally
+
+if TYPE_CHECKING:
+    from likely.model.model import Model
+
+
+def relearned(model: Model, smoothing: Any, class_prior: Any, families: Any, average: bool | None) -> Model:
+    """Copy of the model with these settings; None keeps the present one."""
+    tally = model.tally
+    if families is not None:
+        _refuse_unknown(families, tally.blocks)
+        tally = replace(tally, blocks=tuple(_with_family(block, families) for block in tally.blocks))
+    prior = model.prior
+    if smoothing is not None:
+        own = priors(smoothing, None, plain=tally.sample is None and not model.frozen, blocks=tally.blocks)
+        prior = replace(own, classes=prior.classes)
+    if class_prior is not None:
+        prior = replace(prior, classes=priors(1.0, class_prior, model.classes).classes)
+    average = model.average if average is None else bool(average)
+    tally = with_room(tally.pruned(model.declared), prior)
+    other = replace(model, tally=tally, prior=prior, average=average)
+    if model.frozen and not (smoothing is None and class_prior is None and families is None):
+        if prior.default.chosen or model.stages:
+            raise UsageError(f"the calibration would have to be fitted again: {NO_ROWS}")
+        return replace(other, calibration=None)
+    return other.recalibrate() if tally.sample is not None else other
+
+
+def _with_family(block: Block, families: Any) -> Block:
+    by_column = isinstance(families, Mapping)
+    named = (
+        [families[key] for key in (*_names_of(block), "*") if key in families] if by_column else [families]
+    )
+    given = named[0] if named else None
+    if given is None:
+        return block
+    other = family(given)
+    if not other.counts_like(block.family):
+        for_all = not by_column or not any(key in families for key in _names_of(block))
+        if for_all and type(other) is not type(block.family):
+            return block
+        raise UsageError(
+            f"column {block.name!r} was counted as {block.family.name}: another family needs the data again (learn anew)"
+        )
+    return replace(block, family=other)
+
+
+def with_room(tally: Tally, prior: Priors) -> Tally:
+    """The tally with entries for the values that a prior names, even if no row has them yet."""
+    prior.check(tally.blocks)
+    return tally.with_values(prior.named(tally.schema, tally.blocks))
+
+
+def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
+    """Refuse families of columns that the model does not have."""
+    known = {key for block in blocks for key in _names_of(block)}
+    odd = [key for key in families if key not in known and key != "*"] if isinstance(families, Mapping) else []
+    if odd:
+        names = [block.name for block in blocks]
+        raise no_column("the model", odd[0], names)
+
+
+def _names_of(block: Block) -> tuple[Any, ...]:
+    """What a block may be called: by its columns, by its name, and by the aliases of its family."""
+    return (block.columns, block.name, *block.family.aliases(block.columns))

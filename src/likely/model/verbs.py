@@ -1,0 +1,187 @@
+"""Methods of `Model` that other modules implement: decisions, updates, relearning, samples, parameter posteriors, evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from likely.bayes.conjugate import ParameterPosterior
+    from likely.model.model import Model
+
+
+class ModelVerbs:
+    """Methods of `Model` that are implemented in other modules."""
+
+    def predict(self, rows: Any, *, costs: Any = None, threshold: Any = None, **options: Any) -> NDArray[Any]:
+        """The most probable label of every row, or the decision that costs and thresholds call for.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `learn` takes.
+        costs : {true class: {decision: cost}}, optional
+            Each row gets the decision with the lowest expected cost. "*" stands for all true classes; a wrong class costs 1
+            and the right one 0 unless given. A decision that is no class ("ask") is a reject option.
+        threshold : float or {class: float}, optional
+            The probability from which a class is predicted; one number is for the second of two classes.
+        **options
+            As for `posterior`.
+
+        Returns
+        -------
+        array
+            Labels (or decisions) in their own type.
+        """
+        return cast("Model", self).posterior(rows, **options).decide(costs=costs, threshold=threshold)
+
+    def predict_proba(self, rows: Any, **options: Any) -> NDArray[Any]:
+        """Probability of each class for every row.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `learn` takes.
+        **options
+            `absent` and how a file is read, as for `posterior`.
+
+        Returns
+        -------
+        array
+            Probabilities, rows × classes, in the order of `classes`.
+        """
+        return cast("Model", self).posterior(rows, **options).probabilities
+
+    def sample(self, n: int, seed: Any = None, *, label: Any = None) -> dict[str, list[Any]]:
+        """Draw rows from the model: a class, then every column from its class-conditional distribution.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int, optional
+            Makes the draw repeatable.
+        label : class, optional
+            Draw rows of this class only.
+
+        Returns
+        -------
+        dict of lists
+            A table with the target as its last column. A calibrated model draws from the distributions before calibration,
+            and warns that it does.
+        """
+        from likely.model.sampling import sample_table
+
+        return sample_table(cast("Model", self), n, seed, label)
+
+    def relearn(
+        self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None
+    ) -> Model:
+        """Copy of the model under another prior, tying or averaging; no data needed.
+
+        Parameters
+        ----------
+        smoothing : float, prior, dict of them or None, default=None
+            As for `learn`; None keeps the present one.
+        class_prior : dict, float, prior or None, default=None
+            As for `learn`; None keeps the present one.
+        families : name, family, dict of them or None, default=None
+            Families that count the same statistic, such as a Gaussian with another tie; "*" in a dict is for the rest.
+        average : bool or None, default=None
+            As for `learn`; None keeps the present setting.
+
+        Returns
+        -------
+        Model
+            The new model.
+        """
+        from likely.model.relearning import relearned
+
+        return relearned(cast("Model", self), smoothing, class_prior, families, average)
+
+    def update(self, rows: Any, **options: Any) -> Model:
+        """New model that has also learned from these rows; new values and new classes are welcome.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `learn` takes.
+        **options
+            `weights` and how a file is read, as for `learn`.
+
+        Returns
+        -------
+        Model
+            The new model; this one is unchanged.
+        """
+        model = cast("Model", self)
+        return model.recounted(model.tally + model.count(rows, **options))
+
+    def forget(self, rows: Any, **options: Any) -> Model:
+        """New model that has not learned from these rows.
+
+        It is refused if they were never counted, or if digits would be lost.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `learn` takes.
+        **options
+            `weights` and how a file is read, as for `learn`.
+
+        Returns
+        -------
+        Model
+            The new model; this one is unchanged.
+        """
+        from likely.model.relearning import with_room
+
+        model = cast("Model", self)
+        left = (model.tally - model.count(rows, **options)).pruned(model.declared)
+        return model.recounted(with_room(left, model.prior))
+
+    def parameter_posterior(self, name: str, label: Any = None) -> ParameterPosterior:
+        """Posterior of the parameters of one column in one class of a plain model.
+
+        Parameters
+        ----------
+        name : str
+            The column or block; of the target, the posterior of the class prior is returned.
+        label : class, optional
+            The class.
+
+        Returns
+        -------
+        ParameterPosterior
+            `.mean`, `.mode`, `.interval(level)`, `.marginal(parameter)`, `.predictive` and `.draw(n, seed)`.
+        """
+        from likely.model.parameter_tables import parameter_posterior
+
+        return parameter_posterior(cast("Model", self), name, label)
+
+    def draw_parameters(self, n: int, seed: Any = None) -> dict[str, dict[Any, Any]]:
+        """Draw all parameters of a plain model from their posterior.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        seed : int, optional
+            Makes the draws repeatable.
+
+        Returns
+        -------
+        dict
+            `drawn[column][class][parameter]` is an array of n; of the target, `drawn[target][class]`.
+        """
+        from likely.model.parameter_tables import draw_parameters
+
+        return draw_parameters(cast("Model", self), n, seed)
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """log P(labels, cells | families, priors) of a plain model, its parameters integrated out exactly."""
+        from likely.model.evidence import log_marginal_likelihood
+
+        return log_marginal_likelihood(cast("Model", self))

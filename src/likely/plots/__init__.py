@@ -1,0 +1,4 @@
+"""SVG charts from plain numbers.
+
+Never: models, files.
+"""

@@ -1,0 +1,24 @@
+"""Priors: pseudocounts, m-estimates, Dirichlet, normal–inverse-gamma; by column, by class and for the classes.
+
+Never: rows.
+"""
+
+from __future__ import annotations
+
+from likely.priors.by_column import Priors, prior, priors, textbook
+from likely.priors.conjugate_priors import (
+    PRIORS,
+    ByClass,
+    Dirichlet,
+    LeaveOneOut,
+    MEstimate,
+    NormalInverseGamma,
+    Prior,
+    Pseudocount,
+    Spread,
+)
+
+__all__ = [
+    "PRIORS", "ByClass", "Dirichlet", "LeaveOneOut", "MEstimate", "NormalInverseGamma", "Prior", "Priors", "Pseudocount",
+    "Spread", "prior", "priors", "textbook",
+]  # fmt: skip

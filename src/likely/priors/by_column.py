@@ -1,0 +1,131 @@
+"""Priors of a model: by column, for the classes, and from what a user passes as `smoothing` and `class_prior`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from likely.errors import SchemaError, UsageError
+from likely.families import Block
+from likely.priors.base import Array, non_negative
+from likely.priors.conjugate_priors import KINDS, ByClass, LeaveOneOut, Prior, Pseudocount
+from likely.schema import CATEGORY, Schema
+from likely.schema import plain as plainly
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Priors of a model: a default, one for each column that has its own, and one for the classes."""
+
+    default: Prior = field(default_factory=Pseudocount)
+    columns: Mapping[str, Prior] = field(default_factory=dict)
+    classes: Prior | Mapping[Any, float] | None = None
+
+    def of(self, block: Block) -> Prior:
+        """The prior of one column or block."""
+        return next((self.columns[key] for key in _keys(block) if key in self.columns), self.default)
+
+    def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
+        """The values that the priors name, by column; in a block they are named together, as a tuple."""
+        found: dict[str, set[Any]] = {}
+        for block in blocks:
+            names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
+            for value in self.of(block).named:
+                each = (value,) if block.family.single else value
+                if isinstance(each, tuple) and len(each) == len(names):
+                    for name, part in zip(names, each, strict=True):
+                        found.setdefault(name, set()).add(part)
+        return found
+
+    def check(self, blocks: Sequence[Block]) -> None:
+        """Refuse priors of columns that do not exist: a typing error would smooth nothing."""
+        names = [block.name for block in blocks]
+        for block in blocks:
+            if isinstance(self.of(block), ByClass) and not block.family.priors_by_class:
+                what = f"column {block.name!r} is {block.family.name}, whose prior cannot differ by class"
+                raise UsageError(f"{what}: give one prior")
+        odd = sorted(self.columns.keys() - {key for block in blocks for key in _keys(block)})
+        if odd:
+            raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
+
+    def class_shares(self, classes: Sequence[Any], seen: Array, blocks: Sequence[Block] = ()) -> Array:
+        """Class prior: as given, or counted with the pseudocounts; uniform for complement naive Bayes."""
+        if isinstance(self.classes, Mapping):
+            return np.array([self.classes.get(label, 0.0) for label in classes])
+        if self.classes is None and blocks and all(getattr(b.family, "kind", "") == "complement" for b in blocks):
+            return np.full(len(classes), 1.0 / max(len(classes), 1))
+        own = Pseudocount(0.5) if self.classes is None and self.default.chosen else self.classes
+        counts = seen if own is None else seen + own.pseudocounts(classes)
+        whole = counts.sum()
+        return counts / whole if whole > 0 else np.full(len(classes), 1.0 / max(len(classes), 1))
+
+
+def prior(given: Any) -> Prior:
+    """The prior for a number, a fraction as text, a prior, or a dict with one for each class."""
+    if isinstance(given, KINDS):
+        return given
+    if isinstance(given, Mapping):
+        return ByClass({label: prior(each) for label, each in given.items()})
+    if isinstance(given, str) and given.count("/") == 1:
+        given = Fraction(given)
+    return Pseudocount(non_negative(given, "smoothing"))
+
+
+def priors(smoothing: Any = "auto", class_prior: Any = None, classes: Sequence[Any] = (), plain: bool = True,
+           blocks: Sequence[Block] = ()) -> Priors:  # fmt: skip
+    """All priors from `smoothing` (one, or a dict with one a column and "*" for the rest) and `class_prior`.
+
+    The prior of a column may be a dict itself, with one prior for each class.
+    "auto" is a pseudocount of 1 where the model is `plain`, else pseudocounts chosen by leave-one-out.
+    """
+    usual = Pseudocount(1.0) if plain else LeaveOneOut()
+    given = smoothing if isinstance(smoothing, Mapping) else {"*": smoothing}
+    own = {_named(key): usual if _is_auto(value) else prior(value) for key, value in given.items()}
+    default = own.pop("*", usual)
+    if not textbook(smoothing):  # bins are many: their smoothing is chosen from the data, in a plain model too
+        own = {block.name: LeaveOneOut() for block in blocks if block.family.chooses_smoothing} | own
+    return Priors(default, own, _class_prior(class_prior, classes))
+
+
+def textbook(smoothing: Any) -> bool:
+    """Whether a smoothing was given for all columns, which asks for a plain model."""
+    return not _is_auto(smoothing.get("*", "auto") if isinstance(smoothing, Mapping) else smoothing)
+
+
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, LeaveOneOut) or (isinstance(given, str) and given == "auto")
+
+
+def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, float] | None:
+    if given is None or isinstance(given, KINDS):
+        return given
+    if isinstance(given, Real | str):
+        return None if given == "estimated" else prior(given)
+    if not isinstance(given, Mapping):
+        if len(listed := list(given)) != len(classes):
+            raise UsageError(f"class_prior has {len(listed)} numbers for {len(classes)} classes {list(classes)}")
+        given = dict(zip(classes, listed, strict=True))
+    given = {plainly(label): share for label, share in given.items()}
+    unknown = [label for label in given if classes and label not in classes]
+    if unknown:
+        raise UsageError(f"class_prior names {unknown[0]!r}, which is none of the classes {list(classes)}")
+    shares = {label: non_negative(share, f"class_prior[{label!r}]") for label, share in given.items()}
+    if not math.isclose(total := math.fsum(shares.values()), 1.0, rel_tol=1e-9):
+        raise UsageError(f"class_prior sums to {total:g}: it must sum to 1")
+    return shares
+
+
+def _keys(block: Block) -> tuple[str, ...]:
+    """Names of a block: its own, and the aliases of its family."""
+    return (block.name, *(name for name in block.family.aliases(block.columns) if name != block.name))
+
+
+def _named(key: Any) -> str:
+    """The name of a column, or of a block of several."""
+    return key if isinstance(key, str) else " with ".join(map(str, key))

@@ -1,0 +1,354 @@
+"""Priors of one column: pseudocounts, m-estimates, Dirichlet, normal–inverse-gamma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.errors import UsageError
+from likely.priors.base import Array, CountPrior, FixedPrior, Normal, non_negative
+from likely.schema import CATEGORY, Column
+from likely.schema import plain as plainly
+
+
+@dataclass(frozen=True)
+class Pseudocount(CountPrior):
+    """The same pseudocount for every value.
+
+    Parameters
+    ----------
+    count : float, default=1.0
+        The pseudocount: 0 is maximum likelihood, 1 Laplace, 1/2 Krichevsky–Trofimov.
+    """
+
+    count: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", non_negative(self.count, "a pseudocount"))
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each value."""
+        return np.full(len(values), self.count)
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen value: that of any other."""
+        return self.count
+
+    @property
+    def rows(self) -> float:
+        """Number of pseudo-rows where there is no list of values."""
+        return self.count
+
+
+@dataclass(frozen=True)
+class MEstimate(CountPrior):
+    """The m-estimate: m pseudocounts in all, spread over the values by p.
+
+    Parameters
+    ----------
+    m : float
+        Sum of the pseudocounts.
+    p : dict, "background" or None, default=None
+        Share of each value; as often as each occurs in all classes together ("background"); or equal shares (None).
+    """
+
+    m: float
+    p: Mapping[Any, float] | str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "m", non_negative(self.m, "m"))
+        if isinstance(self.p, str):
+            if self.p != "background":
+                raise UsageError(f"MEstimate: p={self.p!r} is not known: pass shares, 'background' or nothing")
+        elif self.p is not None:
+            shares = {plainly(value): non_negative(share, f"p[{value!r}]") for value, share in self.p.items()}
+            if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):
+                raise UsageError(f"MEstimate: p sums to {math.fsum(shares.values()):g}: it must sum to 1")
+            object.__setattr__(self, "p", shares)
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each value."""
+        if self.p is None:
+            return np.full(len(values), self.m / max(len(values), 1))
+        return self.m * _values_of(values, {} if isinstance(self.p, str) else self.p, 0.0)
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen value: that of a uniform p, else 0."""
+        return self.m / max(value_count, 1) if self.p is None else 0.0
+
+    @property
+    def rows(self) -> float:
+        """Number of pseudo-rows where there is no list of values."""
+        return self.m
+
+    @property
+    def background(self) -> float:
+        """Pseudocounts distributed by the overall frequency of each value."""
+        return self.m if self.p == "background" else 0.0
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that p names."""
+        return tuple(self.p) if isinstance(self.p, Mapping) else ()
+
+
+@dataclass(frozen=True)
+class Dirichlet(CountPrior):
+    """A Dirichlet (for two values: Beta) prior with parameters beta.
+
+    Estimates are the mode of the posterior: pseudocount beta - 1 for each value. With `average=True` the parameters are
+    integrated out instead: the prediction is the posterior mean, with pseudocount beta for each value.
+
+    Parameters
+    ----------
+    beta : float or dict, default=1.0
+        The parameter of every value, or of each value; at least 1.
+    """
+
+    beta: float | Mapping[Any, float] = 1.0
+
+    def __post_init__(self) -> None:
+        each = self.beta.values() if isinstance(self.beta, Mapping) else [self.beta]
+        for beta in each:
+            if non_negative(beta, "beta") < 1:
+                raise UsageError(
+                    f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (the pseudocount is beta - 1)"
+                )
+        if isinstance(self.beta, Mapping):
+            object.__setattr__(self, "beta", {plainly(value): float(beta) for value, beta in self.beta.items()})
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each value: beta - 1."""
+        if isinstance(self.beta, Mapping):
+            return _values_of(values, self.beta, 1.0) - 1.0
+        return np.full(len(values), self.beta - 1.0)
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen value: that of any other, or 0 where each value has its own."""
+        return 0.0 if isinstance(self.beta, Mapping) else self.beta - 1.0
+
+    @property
+    def rows(self) -> float:
+        """Number of pseudo-rows where there is no list of values."""
+        return self.unseen(0)
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that beta names."""
+        return tuple(self.beta) if isinstance(self.beta, Mapping) else ()
+
+    @property
+    def averaged(self) -> Any:
+        """The prior with pseudocounts beta, for the posterior mean."""
+        return _AveragedDirichlet(self.beta)
+
+
+@dataclass(frozen=True)
+class _AveragedDirichlet(Dirichlet):
+    """A Dirichlet prior for posterior means: pseudocounts beta, 1 for a value that beta does not name."""
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each value: beta."""
+        return super().pseudocounts(values) + 1.0
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen value: that of any other that is not named."""
+        return super().unseen(value_count) + 1.0
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(FixedPrior):
+    """The conjugate prior of a Gaussian: variance ~ inverse gamma(shape, scale), mean ~ Normal(mean, variance/strength).
+
+    Estimates are the joint mode: before any row is seen `mean`, and scale / (shape + 3/2) for the variance. A joint Gaussian
+    of d columns has the normal-inverse-Wishart prior with scale matrix 2 scale · I and 2 shape + d - 1 degrees of freedom:
+    each column alone has this prior under it, but the columns are not independent.
+
+    Parameters
+    ----------
+    mean : float, default=0.0
+        Prior mean.
+    strength : float, default=0.0
+        Number of pseudo-rows behind the mean.
+    shape : float, default=0.5
+        Shape of the inverse gamma distribution of the variance.
+    scale : float, default=0.5
+        Scale of the inverse gamma distribution of the variance.
+    """
+
+    mean: float = 0.0
+    strength: float = 0.0
+    shape: float = 0.5
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("strength", "shape", "scale"):
+            object.__setattr__(self, name, non_negative(getattr(self, name), name))
+        if not math.isfinite(self.mean):
+            raise UsageError(f"NormalInverseGamma(mean={self.mean!r}): the mean must be finite")
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """No pseudocounts for categories."""
+        return np.zeros(len(values))
+
+    def unseen(self, value_count: int) -> float:
+        """No pseudocounts for categories."""
+        return 0.0
+
+    rows = 0.0  # no pseudo-rows of counts
+
+    @property
+    def normal(self) -> Normal | None:
+        """Mean, strength, shape and scale."""
+        return (float(self.mean), self.strength, self.shape, self.scale)
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Pseudocount):
+    """Pseudocounts chosen by leave-one-out, column by column; one a value in families that leave nothing out."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the pseudocounts are chosen from the data: yes."""
+        return True
+
+
+@dataclass(frozen=True)
+class Spread(FixedPrior):
+    """Prior of a variance alone, the mean left open: no variance can then become zero.
+
+    The variance becomes (sum of squares + rows · variance) / (n + rows): the mode under an inverse-gamma (for a block:
+    inverse-Wishart) prior.
+
+    Parameters
+    ----------
+    rows : float
+        Number of pseudo-rows; it may be a fraction.
+    variance : float or tuple of float
+        Their variance: one number, or one a column of a joint block.
+    pseudocount : float, default=0.0
+        Pseudocount for each cell of the categories in a joint block.
+    """
+
+    rows: float
+    variance: float | tuple[float, ...]
+    pseudocount: float = 0.0  # pseudocount of each cell of the categories in a joint block
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", non_negative(self.rows, "rows"))
+        object.__setattr__(self, "pseudocount", non_negative(self.pseudocount, "a pseudocount"))
+        if isinstance(self.variance, tuple | list):
+            object.__setattr__(self, "variance", tuple(non_negative(each, "variance") for each in self.variance))
+        else:
+            object.__setattr__(self, "variance", non_negative(self.variance, "variance"))
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each cell."""
+        return np.full(len(values), self.pseudocount)
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen cell: that of any other."""
+        return self.pseudocount
+
+    @property
+    def normal(self) -> Normal | None:
+        """The equivalent normal–inverse-gamma prior, flat in the mean."""
+        variance = self.variance if isinstance(self.variance, float) else self.variance[0]
+        return (0.0, 0.0, self.rows / 2 - 1.5, self.rows * variance / 2)
+
+    @property
+    def scatter(self) -> tuple[float, Array]:
+        """Number of pseudo-rows of a block, and their scatter around its mean."""
+        return self.rows, np.atleast_1d(np.asarray(self.variance, dtype=np.float64)) * self.rows
+
+
+@dataclass(frozen=True)
+class ByClass(CountPrior):
+    """Pseudocounts that differ by class, m_{c,j,x}.
+
+    Parameters
+    ----------
+    by_class : dict
+        A pseudocount, `MEstimate` or `Dirichlet` for each class; "*" stands for the classes that are not named.
+    """
+
+    by_class: Mapping[Any, Any]
+
+    def __post_init__(self) -> None:
+        if not self.by_class:
+            raise UsageError("ByClass names no class: pass {class: prior}")
+        own = {plainly(label): given if isinstance(given, OF_COUNTS) else Pseudocount(given)
+               for label, given in self.by_class.items()}  # fmt: skip
+        for label, given in own.items():
+            if given.chosen or given.background:
+                raise UsageError(f"the prior of class {label!r} is {given}: pass a number, MEstimate(m, p) or Dirichlet")
+        object.__setattr__(self, "by_class", own)
+
+    def for_classes(self, classes: Sequence[Any]) -> _OfClasses:
+        """The prior of each class in turn; refused where a class has none."""
+        known = Column("", CATEGORY, tuple(classes))
+        own = {known.canonical(label): given for label, given in self.by_class.items()}
+        for label in classes:
+            if label not in own and "*" not in own:
+                given = list(self.by_class)
+                raise UsageError(f"the prior names the classes {given}, not {label!r}: name it, or give one for '*'")
+        return _OfClasses(tuple(own.get(label, own.get("*")) for label in classes))
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the priors of the classes name."""
+        return tuple(dict.fromkeys(value for each in self.by_class.values() for value in each.named))
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """There are none before the classes are known."""
+        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
+
+    def unseen(self, value_count: int) -> float:
+        """There is none before the classes are known."""
+        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
+
+    rows = 0.0
+
+
+@dataclass(frozen=True)
+class _OfClasses(CountPrior):
+    """One prior for each class, in the order of the classes: pseudocounts are a table of classes × values."""
+
+    priors: tuple[Any, ...]
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Classes × values."""
+        return np.array([each.pseudocounts(values) for each in self.priors])
+
+    def unseen(self, value_count: int) -> Any:
+        """One for each class."""
+        return np.array([each.unseen(value_count) for each in self.priors])
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the priors of the classes name."""
+        return tuple(dict.fromkeys(value for each in self.priors for value in each.named))
+
+    @property
+    def averaged(self) -> Any:
+        """Each prior read at its mean."""
+        return _OfClasses(tuple(each.averaged for each in self.priors))
+
+    rows = 0.0
+
+
+OF_COUNTS = (Pseudocount, MEstimate, Dirichlet)
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread | LeaveOneOut | ByClass
+KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread, LeaveOneOut, ByClass)
+PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
+
+
+def _values_of(values: Sequence[Any], given: Mapping[Any, float], otherwise: float) -> Array:
+    """The number given for each value; 1 and "1" are equal."""
+    known = Column("", CATEGORY, tuple(values))
+    found = {known.canonical(value): share for value, share in given.items()}
+    return np.array([found.get(value, otherwise) for value in values], dtype=np.float64)

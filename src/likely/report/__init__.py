@@ -1,0 +1,4 @@
+"""Pictures and documents of fitted models, from their numbers.
+
+Never: learning.
+"""
