@@ -207,7 +207,7 @@ def test_standard_input_is_known_by_its_first_bytes(tennis: str, text: str) -> N
 
 def test_explain_prints_a_sum_that_adds_up(tennis: str) -> None:
     said = run("explain", tennis, *DAY).stdout
-    assert "PlayTennis of the row typed in: No, with probability 0.7201" in said
+    assert "PlayTennis of the given row: No, with probability 0.7201" in said
     found = document("explain", tennis, *DAY)
     lines = [found["log_prior"], *(entry["log_likelihood"] for entry in found["evidence"])]
     assert [sum(column) for column in zip(*lines, strict=True)] == pytest.approx(found["log_joint"], abs=1e-12)
@@ -238,6 +238,6 @@ def test_evaluate_prints_figures_classes_and_confusion(loans: str) -> None:
     said = run("evaluate", loans, LOANS).stdout
     assert "calibration error" in said
     assert "precision" in said
-    assert "said repaid" in said
+    assert "predicted repaid" in said
     found = document("evaluate", loans, LOANS)
-    assert found["accuracy"] == pytest.approx(likely.evaluate(likely.load(loans), LOANS).accuracy)
+    assert found["accuracy"] == pytest.approx(likely.evaluate(LOANS, model=likely.load(loans)).accuracy)

@@ -182,8 +182,8 @@ def test_a_full_disk_is_said_in_one_line(model: str) -> None:
 def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from likely.cli import learning, main
-    from likely.model import Model
+    from likely.cli import learn_commands, main
+    from likely.model.model import Model
 
     update = Model.update
 
@@ -193,7 +193,7 @@ def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: p
         return update(self, *args, **options)
 
     monkeypatch.setattr(Model, "update", slow_update)
-    monkeypatch.setattr(learning, "ATTEMPTS", 3)
+    monkeypatch.setattr(learn_commands, "ATTEMPTS", 3)
     result = CliRunner().invoke(main, ["update", model, TENNIS])
     assert result.exit_code == 1
     assert "changed by another process" in result.stderr
@@ -255,7 +255,7 @@ def test_a_fault_of_our_own_is_one_line_too(model: str, monkeypatch: pytest.Monk
     from click.testing import CliRunner
 
     from likely.cli import main
-    from likely.model import Model
+    from likely.model.model import Model
 
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("oops")
@@ -263,4 +263,4 @@ def test_a_fault_of_our_own_is_one_line_too(model: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(Model, "explain", broken)
     result = CliRunner().invoke(main, ["explain", model, "--set", "Wind=Weak"])
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: KeyError: 'oops' (a fault of Likely")
+    assert result.stderr.startswith("error: KeyError: 'oops' (a bug in Likely")

@@ -78,7 +78,7 @@ def test_merge_says_when_the_priors_differ() -> None:
 
 def test_inspect_shows_what_a_model_holds(tennis: str) -> None:
     said = run("inspect", tennis).stdout
-    for part in ("14 rows counted", "categorical", "table entries    22", "13 (71 if no column", "sha256"):
+    for part in ("14 rows counted", "categorical", "table entries    22", "13 (71 without conditional", "sha256"):
         assert part in said
     found = document("inspect", tennis, "--column", "Outlook")
     assert found["bytes"] == Path(tennis).stat().st_size
@@ -132,8 +132,9 @@ def test_version_and_help() -> None:
     assert run("--version").stdout == f"likely {likely.__version__}\n"
     listed = run("--help").stdout
     assert [name for name in main.commands if name not in listed] == []
-    for name in main.commands:
-        assert "--json" in run(name, "--help").stdout
+    for name, command in main.commands.items():
+        for inner in getattr(command, "commands", [None]):
+            assert "--json" in run(*filter(None, (name, inner)), "--help").stdout
 
 
 def test_every_command_of_the_public_page_is_there() -> None:
@@ -176,8 +177,8 @@ def test_a_calibrated_model_shows_its_weights_and_says_when_it_is_stale() -> Non
 @pytest.mark.parametrize("dependence", ["none", "tree", "one-dependence"])
 def test_every_dependence_is_learned_and_explained(dependence) -> None:
     run("learn", LOANS, "--target", "outcome", "--dependence", dependence, "-o", "m.likely")
-    together = document("inspect", "m.likely")["calibration"]["together"]
-    assert bool(together) == (dependence != "none")
+    interactions = document("inspect", "m.likely")["calibration"]["interactions"]
+    assert bool(interactions) == (dependence != "none")
     found = document("explain", "m.likely", NEW, "--row", "1")
     lines = [found["log_prior"], *(entry["log_likelihood"] for entry in found["evidence"])]
     assert [sum(column) for column in zip(*lines, strict=True)] == pytest.approx(found["log_joint"])

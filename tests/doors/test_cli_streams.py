@@ -144,7 +144,7 @@ def test_a_stopped_command_leaves_the_old_model_whole(
 
 SLOW_TO_GO = """
 import os, signal, time
-from likely.cli.door import GRACE, Door
+from likely.cli.entry_point import GRACE, CommandGroup
 
 class Slow:
     def __init__(self): self.itself = self  # only the collector ends it
@@ -152,7 +152,7 @@ class Slow:
         time.sleep(GRACE * {grace})
         os.write(1, b"cleaned up")
 
-door = Door("door")
+door = CommandGroup("door")
 
 @door.command()
 def go():

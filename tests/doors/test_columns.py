@@ -29,7 +29,7 @@ def test_learning_with_average_writes_a_model_that_averages():
     )
     model = likely.load("m.likely")
     assert model == likely.learn(LOANS, "outcome", average=True)
-    expected = likely.evaluate({"average": True}, LOANS, target="outcome", folds=3).log_loss
+    expected = likely.evaluate(LOANS, target="outcome", average=True, folds=3).log_loss
     assert said["evaluation"]["log_loss"] == pytest.approx(expected)
 
 
@@ -65,7 +65,7 @@ def test_learning_with_select_leaves_columns_out_and_says_so():
     assert likely.load("m.likely") == model
     reasons = {entry["column"]: entry["reason"] for entry in said["left_out"]}
     assert any("not selected" in reason for reason in reasons.values())
-    expected = likely.evaluate({"select": True}, LOANS, target="outcome", folds=3).log_loss
+    expected = likely.evaluate(LOANS, target="outcome", select=True, folds=3).log_loss
     assert said["evaluation"]["log_loss"] == pytest.approx(expected)
 
 

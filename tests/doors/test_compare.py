@@ -1,4 +1,4 @@
-"""Likely beside other learners: the same folds and figures for all, and what fails is said and not fatal."""
+"""Likely beside other learners: the same folds and metrics for all, and what fails is said and not fatal."""
 
 import json
 import math
@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import likely
 from likely.cli import main
-from likely.compare import _Ours, _Rows, judged, thinned
-from likely.comparison import FIGURES, paired
 from likely.errors import UsageError
-from likely.evaluate import Split
-from likely.rivals import RIVALS, Rival
+from likely.evaluation.baselines import BASELINES, Baseline
+from likely.evaluation.comparison import _ComparedRows, _OwnModel, metrics_from, thinned
+from likely.evaluation.comparison_table import METRICS, paired
+from likely.evaluation.cross_validation import Split
 
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,7 +50,7 @@ def gappy(n=150, seed=0):
 
 @pytest.fixture(scope="module")
 def loans():
-    return likely.compare(LOANS, target="outcome", rivals=FAST, folds=4, seed=3)
+    return likely.compare(LOANS, target="outcome", baselines=FAST, folds=4, seed=3)
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +63,10 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("name", "settings"), [("likely", {}), ("likely-plain", {"plain": True})])
 def test_our_figures_are_those_of_evaluate(loans, name, settings):
-    whole = likely.evaluate(settings, LOANS, target="outcome", folds=4, seed=3)
-    for figure in FIGURES:
-        assert getattr(loans[name].total, figure) == pytest.approx(getattr(whole, figure), abs=1e-12)
-        assert loans[name].of(figure) == pytest.approx([getattr(part, figure) for part in whole.parts], abs=1e-12)
+    whole = likely.evaluate(LOANS, target="outcome", folds=4, seed=3, **settings)
+    for metric in METRICS:
+        assert getattr(loans[name].total, metric) == pytest.approx(getattr(whole, metric), abs=1e-12)
+        assert loans[name].of(metric) == pytest.approx([getattr(part, metric) for part in whole.parts], abs=1e-12)
 
 
 def test_every_learner_is_judged_on_the_same_rows_of_every_fold(loans):
@@ -85,11 +85,11 @@ def test_every_learner_is_judged_on_the_same_rows_of_every_fold(loans):
 def test_a_rivals_figures_are_scikit_learns_on_the_same_folds(loans):
     from sklearn.metrics import accuracy_score, log_loss
 
-    rows = _Rows.of(_Ours.of(LOANS, "outcome", {"plain": True}), Split.of(4, None, 3))
+    rows = _ComparedRows.of(_OwnModel.of(LOANS, "outcome", {"plain": True}), Split.of(4, None, 3))
     shares = np.zeros((600, 2))
     for fold in range(4):
-        train, test = np.flatnonzero(rows.piles != fold), np.flatnonzero(rows.piles == fold)
-        learner = RIVALS["logistic-regression"].make(rows.table, rows.labels[train])
+        train, test = np.flatnonzero(rows.fold_of != fold), np.flatnonzero(rows.fold_of == fold)
+        learner = BASELINES["logistic-regression"].make(rows.table, rows.labels[train])
         shares[test] = learner.fit(rows.table.X[train], rows.labels[train]).predict_proba(rows.table.X[test])
     total = loans["logistic-regression"].total
     assert total.log_loss == pytest.approx(log_loss(rows.labels, shares), abs=1e-9)
@@ -98,7 +98,7 @@ def test_a_rivals_figures_are_scikit_learns_on_the_same_folds(loans):
 
 def test_the_matrix_that_rivals_see_holds_the_table():
     data = gappy()
-    rows = _Rows.of(_Ours.of(data, "y", {"plain": True}), Split.of(5, None, 0))
+    rows = _ComparedRows.of(_OwnModel.of(data, "y", {"plain": True}), Split.of(5, None, 0))
     table = rows.table
     assert [rows.classes[i] for i in rows.labels] == data["y"]
     numbers = table.X[:, table.numbers[0]]
@@ -112,9 +112,9 @@ def test_the_matrix_that_rivals_see_holds_the_table():
 def test_batches_leave_no_trace(monkeypatch):
     data = gappy()
     pq.write_table(pa.table(data), "t.parquet", row_group_size=37)
-    whole = likely.compare(data, target="y", rivals=["gaussian-nb", "categorical-nb"], folds=3)
+    whole = likely.compare(data, target="y", baselines=["gaussian-nb", "categorical-nb"], folds=3)
     monkeypatch.setattr("likely.sources.files.BATCH_ROWS", 37)
-    parts = likely.compare("t.parquet", target="y", rivals=["gaussian-nb", "categorical-nb"], folds=3)
+    parts = likely.compare("t.parquet", target="y", baselines=["gaussian-nb", "categorical-nb"], folds=3)
     for one, other in zip(whole.results, parts.results, strict=True):
         assert one.total.log_loss == pytest.approx(other.total.log_loss, abs=1e-9)
 
@@ -133,12 +133,12 @@ def test_differences_are_paired_and_their_error_is_corrected(loans):
 
 
 def test_a_probability_of_zero_for_what_happened_is_taken_as_tiny():
-    found = judged(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([0, 1]), np.array([1, 0]), ["a", "b"])
+    found = metrics_from(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([0, 1]), np.array([1, 0]), ["a", "b"])
     assert found.log_loss == pytest.approx((-math.log(1e-15) + math.log(2)) / 2, rel=1e-6)
 
 
 def test_a_class_that_a_rival_never_saw_is_counted_as_unknown():
-    found = judged(np.array([[1.0, 0.0]]), np.array([0, 2]), np.array([1]), ["a", "b", "c"])
+    found = metrics_from(np.array([[1.0, 0.0]]), np.array([0, 2]), np.array([1]), ["a", "b", "c"])
     assert found.unknown == 1.0
     assert found.accuracy == 0.0
 
@@ -151,12 +151,12 @@ def test_thinning_keeps_the_classes_in_proportion():
     assert thinned(labels, np.arange(50), 100).tolist() == list(range(50))
 
 
-# ---------------------------------------------------------------- every rival
+# ---------------------------------------------------------------- every baseline
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_every_rival_takes_a_mixed_gappy_table(name):
-    found = likely.compare(gappy(), target="y", rivals=[name], folds=2)
+    found = likely.compare(gappy(), target="y", baselines=[name], folds=2)
     result = found[name]
     assert not result.failed, result.note
     assert result.total.rows == 150
@@ -164,7 +164,7 @@ def test_every_rival_takes_a_mixed_gappy_table(name):
     assert math.isfinite(result.total.log_loss)
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name not in ("neural-net", "random-forest", "rbf-svm")])
+@pytest.mark.parametrize("name", [name for name in BASELINES if name not in ("neural-net", "random-forest", "rbf-svm")])
 def test_every_rival_takes_text_or_says_that_it_does_not(name):
     rng = np.random.default_rng(0)
     words = {"a": ["sun", "sea", "sand"], "b": ["snow", "ice", "wind"]}
@@ -174,7 +174,7 @@ def test_every_rival_takes_text_or_says_that_it_does_not(name):
     ]
     text[3] = None
     found = likely.compare(
-        {"y": y, "text": text, "n": rng.normal(size=300).tolist()}, target="y", rivals=[name], folds=2
+        {"y": y, "text": text, "n": rng.normal(size=300).tolist()}, target="y", baselines=[name], folds=2
     )
     if name == "categorical-nb":
         assert "no text" in found[name].note
@@ -186,7 +186,7 @@ def test_every_rival_takes_text_or_says_that_it_does_not(name):
 def test_a_class_of_one_row_is_no_hindrance():
     data = gappy()
     data["y"][:5] = ["a"] * 5
-    found = likely.compare(data, target="y", rivals=["linear-svm", "gradient-boosting", "categorical-nb"], folds=3)
+    found = likely.compare(data, target="y", baselines=["linear-svm", "gradient-boosting", "categorical-nb"], folds=3)
     assert [result.failed for result in found.results] == [False] * 5
 
 
@@ -194,9 +194,9 @@ def test_a_rival_that_fails_or_is_too_slow_is_reported_and_the_others_go_on(monk
     def broken(_table, _y):
         raise ValueError("no such\nthing")
 
-    monkeypatch.setitem(RIVALS, "broken", Rival("broken", "a broken one", broken))
+    monkeypatch.setitem(BASELINES, "broken", Baseline("broken", "a broken one", broken))
     found = likely.compare(
-        LOANS, target="outcome", rivals=["broken", "gaussian-nb", "decision-tree"], folds=2, limit=0.0
+        LOANS, target="outcome", baselines=["broken", "gaussian-nb", "decision-tree"], folds=2, limit=0.0
     )
     assert found["broken"].failed
     assert found["broken"].note == "failed: ValueError: no such thing"
@@ -207,10 +207,10 @@ def test_a_rival_that_fails_or_is_too_slow_is_reported_and_the_others_go_on(monk
 
 
 def test_what_is_learned_from_fewer_rows_says_so(monkeypatch):
-    knn = RIVALS["knn"]
-    monkeypatch.setitem(RIVALS, "knn", Rival(knn.name, knn.title, knn.make, 100))
+    knn = BASELINES["knn"]
+    monkeypatch.setitem(BASELINES, "knn", Baseline(knn.name, knn.title, knn.make, 100))
     assert (
-        likely.compare(LOANS, target="outcome", rivals=["knn"], folds=3)["knn"].note == "learned from 100 of 400 rows"
+        likely.compare(LOANS, target="outcome", baselines=["knn"], folds=3)["knn"].note == "learned from 100 of 400 rows"
     )
 
 
@@ -223,8 +223,8 @@ def test_as_plain_data_it_is_strict_json_and_best_first(loans):
     assert losses == sorted(losses)
     assert said["rows"] == 600
     for result in said["results"]:
-        assert result.keys() >= {*FIGURES, "fit_seconds", "predict_seconds", "difference", "by_fold"}
-        assert set(result["difference"]) == set(FIGURES)
+        assert result.keys() >= {*METRICS, "fit_seconds", "predict_seconds", "difference", "by_fold"}
+        assert set(result["difference"]) == set(METRICS)
 
 
 def test_the_picture_has_a_dot_for_every_learner_and_figure(loans):
@@ -240,12 +240,12 @@ def test_the_picture_has_a_dot_for_every_learner_and_figure(loans):
 
 
 def test_the_command_prints_what_the_library_says():
-    args = ["compare", LOANS, "--target", "outcome", "--rival", "categorical-nb", "--folds", "3"]
+    args = ["compare", LOANS, "--target", "outcome", "--baseline", "categorical-nb", "--folds", "3"]
     printed = run(*args, "-o", "c.svg")
     assert "CategoricalNB" in printed.stdout
     assert ET.parse("c.svg").getroot().tag == f"{SVG}svg"
     said = json.loads(run(*args, "--json").stdout)
-    found = likely.compare(LOANS, target="outcome", rivals=["categorical-nb"], folds=3).to_dict()
+    found = likely.compare(LOANS, target="outcome", baselines=["categorical-nb"], folds=3).to_dict()
     assert [r["log_loss"] for r in said["results"]] == [r["log_loss"] for r in found["results"]]
     assert run(*args, "-o", "-").stdout.startswith("<svg")
 
@@ -253,7 +253,7 @@ def test_the_command_prints_what_the_library_says():
 @pytest.mark.parametrize(
     ("args", "code"),
     [
-        (["--rival", "oracle"], 2),
+        (["--baseline", "oracle"], 2),
         (["--folds", "1"], 2),
         (["-o", "c.pdf"], 2),
         (["-o", "no/such/c.svg"], 2),
@@ -268,7 +268,7 @@ def test_a_wrong_call_leaves_by_its_exit_code_and_writes_nothing(args, code):
 
 def test_weights_are_refused():
     with pytest.raises(UsageError, match="weights"):
-        likely.compare(gappy(), target="y", rivals=[], weights="z")
+        likely.compare(gappy(), target="y", baselines=[], weights="z")
 
 
 def test_without_scikit_learn_it_says_how_to_get_it():

@@ -15,11 +15,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 import likely
-from likely import charts
 from likely.cli import main
-from likely.curve import _Order, _Rows, _steps
 from likely.errors import DataError, UsageError
-from likely.evaluate import Split, prepare
+from likely.evaluation.cross_validation import Split, prepare
+from likely.evaluation.learning_curve import _steps
+from likely.evaluation.training_sets import CurveRows, TrainingOrder
+from likely.plots import charts
 
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,8 +57,8 @@ def loans() -> likely.LearningCurve:
 @pytest.mark.parametrize("seed", [0, 1, 7])
 def test_the_last_point_is_the_holdout_evaluation_of_the_same_split(seed: int) -> None:
     found = likely.curve(LOANS, target="outcome", seeds=[seed])
-    whole = likely.evaluate(None, LOANS, target="outcome", holdout=1 / 3, seed=seed)
-    last = found.figures[0][-1]
+    whole = likely.evaluate(LOANS, target="outcome", holdout=1 / 3, seed=seed)
+    last = found.metrics[0][-1]
     assert last.confusion == whole.total.confusion
     assert last.rows == whole.rows
     assert last.log_loss == pytest.approx(whole.log_loss, rel=1e-9)
@@ -68,7 +69,7 @@ def test_the_last_point_on_text_is_the_holdout_evaluation_too(settings: dict[str
     data = documents()
     found = likely.curve(data, target="label", seeds=2, holdout=0.25, **settings)
     for seed in (0, 1):
-        whole = likely.evaluate(settings, data, target="label", holdout=0.25, seed=seed)
+        whole = likely.evaluate(data, target="label", holdout=0.25, seed=seed, **settings)
         assert found.accuracy[seed, -1] == whole.accuracy
         assert found.log_loss[seed, -1] == pytest.approx(whole.log_loss, rel=1e-6)
 
@@ -76,21 +77,21 @@ def test_the_last_point_on_text_is_the_holdout_evaluation_too(settings: dict[str
 def test_the_last_point_is_the_holdout_evaluation_where_more_documents_are_counted_than_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("likely.families.sample.SIZE", 50)
+    monkeypatch.setattr("likely.families.document_sample.SIZE", 50)
     data = documents()
     found = likely.curve(data, target="label", seeds=1)
-    whole = likely.evaluate({}, data, target="label", holdout=1 / 3)
+    whole = likely.evaluate(data, target="label", holdout=1 / 3)
     assert found.log_loss[0, -1] == pytest.approx(whole.log_loss, rel=1e-6)
 
 
 def test_a_point_is_what_learning_from_just_those_rows_gives() -> None:
     data = documents()
     source, plan = prepare(data, "label", {"plain": True})
-    rows = _Rows.of(source, plan, None)
-    order = _Order.of(rows.labels, Split.of(None, 1 / 3, 0))
-    some, tested = order.learned[:40], order.withheld
+    rows = CurveRows.of(source, plan, None)
+    order = TrainingOrder.of(rows.labels, Split.of(None, 1 / 3, 0))
+    some, tested = order.learned[:40], order.held_out
     model = likely.learn({name: [column[i] for i in some] for name, column in data.items()}, "label", plain=True)
-    tried = likely.evaluate(model, {name: [column[i] for i in tested] for name, column in data.items()})
+    tried = likely.evaluate({name: [column[i] for i in tested] for name, column in data.items()}, model=model)
     found = likely.curve(data, target="label", sizes=[10, 40, 80], seeds=1, plain=True)
     assert found.accuracy[0, 1] == tried.accuracy
     assert found.log_loss[0, 1] == pytest.approx(tried.log_loss, rel=1e-9)
@@ -99,19 +100,19 @@ def test_a_point_is_what_learning_from_just_those_rows_gives() -> None:
 def test_training_sets_hold_one_another_and_no_withheld_row() -> None:
     labels = np.repeat([0, 1, 2], [300, 90, 7])
     labels[::50] = -1
-    order = _Order.of(labels, Split.of(None, 1 / 3, 3))
-    piles = order.piles([10, 50, 200])
-    sets = [set(np.flatnonzero((piles >= 0) & (piles <= i)).tolist()) for i in range(3)]
+    order = TrainingOrder.of(labels, Split.of(None, 1 / 3, 3))
+    parts = order.parts([10, 50, 200])
+    sets = [set(np.flatnonzero((parts >= 0) & (parts <= i)).tolist()) for i in range(3)]
     assert [len(each) for each in sets] == [10, 50, 200]
     assert sets[0] < sets[1] < sets[2]
-    assert not sets[2] & set(order.withheld.tolist())
+    assert not sets[2] & set(order.held_out.tolist())
     assert (labels[order.learned] >= 0).all()
-    assert len(order.learned) + len(order.withheld) == (labels >= 0).sum()
+    assert len(order.learned) + len(order.held_out) == (labels >= 0).sum()
 
 
 def test_every_beginning_has_all_classes_and_nearly_their_shares() -> None:
     labels = np.repeat([0, 1, 2, 3], [4000, 1500, 400, 100])
-    order = _Order.of(labels, Split.of(None, 1 / 3, 0))
+    order = TrainingOrder.of(labels, Split.of(None, 1 / 3, 0))
     learned = labels[order.learned]
     share = np.bincount(learned) / len(learned)
     for size in (4, 50, 500, 2000):
@@ -135,7 +136,7 @@ def test_batches_and_their_size_leave_no_trace(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("likely.sources.files.BATCH_ROWS", 37)
     parts = likely.curve("t.parquet", target="label", seeds=1)
     monkeypatch.setattr(
-        sys.modules["likely.curve"], "HELD", 0
+        sys.modules["likely.evaluation.training_sets"], "CACHE_BYTES", 0
     )  # too large to keep: the file is read again for every size
     again = likely.curve("t.parquet", target="label", seeds=1)
     for other in (parts, again):
@@ -162,8 +163,8 @@ def test_more_rows_teach_more() -> None:
 
 def test_sizes_double_up_to_all_rows(loans: likely.LearningCurve) -> None:
     assert loans.sizes == (50, 100, 200, 400)
-    assert all(loans.trained[seed][-1] == 600 - loans.figures[seed][-1].rows for seed in range(3))
-    orders = [_Order.of(np.arange(18_846) % 20, Split.of(None, 1 / 3, seed)) for seed in range(3)]
+    assert all(loans.trained[seed][-1] == 600 - loans.metrics[seed][-1].rows for seed in range(3))
+    orders = [TrainingOrder.of(np.arange(18_846) % 20, Split.of(None, 1 / 3, seed)) for seed in range(3)]
     assert _steps(None, orders, 20)[:-1] == (50, 100, 200, 400, 800, 1600, 3200, 6400)
 
 
@@ -180,9 +181,9 @@ def test_a_tiny_table_has_a_curve_too() -> None:
     [
         ({"sizes": [1, 50]}, "one row for each class"),
         ({"sizes": []}, "one row for each class"),
-        ({"sizes": [50, 5000]}, "400 rows are there to learn from"),
+        ({"sizes": [50, 5000]}, "400 rows can be learned from"),
         ({"seeds": 0}, "seeds must be"),
-        ({"holdout": 1.5}, "holdout must be a share"),
+        ({"holdout": 1.5}, "holdout must be a fraction"),
         ({"folds": 5}, "setting 'folds' is not known"),
         ({"target": None}, "target= .* is missing"),
     ],
@@ -214,19 +215,19 @@ def test_the_curve_as_plain_data_is_strict_json(loans: likely.LearningCurve) -> 
 
 def test_the_table_has_a_line_for_every_size(loans: likely.LearningCurve) -> None:
     lines = str(loans).splitlines()
-    assert "600 rows, 1/3 of them withheld; mean of 3 seeds" in lines[0]
+    assert "600 rows, 1/3 of them held out; mean of 3 seeds" in lines[0]
     assert [int(line.split()[0].replace(",", "")) for line in lines[4:]] == list(loans.sizes)
 
 
-@pytest.mark.parametrize("figure", ["accuracy", "log_loss"])
-def test_the_svg_is_well_formed_and_shows_a_dot_for_every_size(loans: likely.LearningCurve, figure: str) -> None:
-    picture = ET.fromstring(loans.svg(figure, title='a & b < c "d" \x00'))
+@pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
+def test_the_svg_is_well_formed_and_shows_a_dot_for_every_size(loans: likely.LearningCurve, metric: str) -> None:
+    picture = ET.fromstring(loans.svg(metric, title='a & b < c "d" \x00'))
     assert picture.tag == f"{SVG}svg"
     assert len(picture.findall(f"{SVG}circle")) == len(loans.sizes)
     words = [text.text for text in picture.findall(f"{SVG}text")]
     assert 'a & b < c "d"  ' in words
     assert "rows learned from (logarithmic scale)" in words
-    assert any("withheld rows" in (word or "") for word in words)
+    assert any("held-out rows" in (word or "") for word in words)
     assert "prefers-color-scheme:dark" in loans.svg()
 
 
@@ -288,7 +289,7 @@ def test_the_command_prints_what_the_library_says_and_draws_it() -> None:
     assert json.loads(run(*args, "--json").stdout)["points"] == found.to_dict()["points"]
     assert "Curve written to c.svg" in run(*args, "-o", "c.svg").stdout
     assert Path("c.svg").read_text(encoding="utf-8") == found.svg()
-    drawn = run(*args, "-o", "-", "--figure", "log_loss", "--title", "Loans")
+    drawn = run(*args, "-o", "-", "--metric", "log_loss", "--title", "Loans")
     assert drawn.stdout == found.svg("log_loss", "Loans")
     assert "accuracy" in drawn.stderr
 

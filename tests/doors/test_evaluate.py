@@ -9,7 +9,7 @@ import pytest
 import likely
 from commands import LOANS, TENNIS, document, run
 from likely.errors import DataError, UsageError
-from likely.figures import _auc
+from likely.evaluation.metrics import _auc
 
 
 def table(rows=400, seed=0, classes=3):
@@ -60,7 +60,7 @@ def test_of_some_rows_it_is_said_how_many():
     mixed = joined(part(data, range(30)), table(70, seed=2))
     found = likely.evaluate(mixed, model=model)
     assert found.learned_from == 30
-    assert "100 rows, of which 30 of 100 looked up were learned from" in str(found)
+    assert "100 rows, of which 30 of 100 checked were learned from" in str(found)
     assert "these rows were learned from" in str(likely.evaluate(part(data, range(50)), model=model))
 
 
@@ -120,18 +120,18 @@ def test_groups_stay_together_in_folds():
 
 
 def test_every_group_is_in_one_fold():
-    from likely.evaluate import Split
+    from likely.evaluation.cross_validation import Split
+    from likely.evaluation.folds import assign_groups
     from likely.sources import open_source
-    from likely.splitting import deal_groups
 
     data = table()
     source = open_source(data)
     for split in (Split.of(4, None, 0), Split.of(None, 0.25, 3)):
-        deal = deal_groups(source.batches(), "site", "y", split)
-        piles = np.concatenate([deal(batch) for batch in source.batches()])
-        by_group = {s: set(piles[np.array(data["site"]) == s].tolist()) for s in set(data["site"])}
+        assign = assign_groups(source.batches(), "site", "y", split)
+        folds = np.concatenate([assign(batch) for batch in source.batches()])
+        by_group = {s: set(folds[np.array(data["site"]) == s].tolist()) for s in set(data["site"])}
         assert all(len(found) == 1 for found in by_group.values())
-        share = np.bincount(piles) / len(piles)
+        share = np.bincount(folds) / len(folds)
         assert abs(share - ([0.25] * 4 if split.parts == 4 and not split.tested else [0.25, 0.75])).max() < 0.1
 
 
@@ -157,18 +157,27 @@ def test_the_shell_judges_by_groups(tmp_path, monkeypatch):
     assert "--folds" in run("learn", LOANS, "--target", "outcome", "--groups", "purpose", expect=2).stderr
 
 
-# ---------------------------------------------------------------- figures
+# ---------------------------------------------------------------- metrics
 
 
-def test_the_signature_of_the_api_page_and_the_old_one_give_the_same():
+def test_the_order_of_learn_and_the_former_order_give_the_same():
     new = likely.evaluate(TENNIS, target="PlayTennis", model=None, folds=3, groups=None, plain=True)
-    old = likely.evaluate({"plain": True}, TENNIS, target="PlayTennis", folds=3)
-    assert new.to_dict() == old.to_dict()
+    assert likely.evaluate(TENNIS, "PlayTennis", folds=3, plain=True).to_dict() == new.to_dict()
     model = likely.learn(TENNIS, "PlayTennis")
-    assert likely.evaluate(TENNIS, model=model).to_dict() == likely.evaluate(model, TENNIS).to_dict()
+    with pytest.warns(FutureWarning, match="is the order now"):
+        assert likely.evaluate({"plain": True}, TENNIS, target="PlayTennis", folds=3).to_dict() == new.to_dict()
+    with pytest.warns(FutureWarning, match="is the order now"):
+        assert likely.evaluate(model, TENNIS).to_dict() == likely.evaluate(TENNIS, model=model).to_dict()
     assert likely.evaluate(LOANS, target="outcome").folds == 5
-    with pytest.raises(UsageError, match="model="):
+    with pytest.warns(FutureWarning), pytest.raises(UsageError, match="model="):
         likely.evaluate(model, TENNIS, model=model)
+
+
+def test_a_dict_of_columns_is_data_even_if_its_columns_are_called_like_settings():
+    data = {"weights": [1.0, 2.0, 3.0, 4.0] * 3, "ignore": ["a", "b"] * 6}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        assert likely.evaluate(data, "ignore", folds=3, plain=True).classes == ("a", "b")
 
 
 def test_the_baseline_is_what_class_frequencies_reach():
@@ -220,7 +229,9 @@ def test_the_figures_are_printed_and_in_json(tmp_path, monkeypatch):
     found = document("evaluate", "m.likely", TENNIS)
     assert found["baseline"]["accuracy"] == pytest.approx(9 / 14)
     assert 0 <= found["auc"] <= 1
-    assert found["per_class"][0].keys() == {"class", "rows", "support", "precision", "recall", "f1", "auc"}
+    assert found["per_class"][0].keys() == {
+        "class", "rows", "support", "precision", "recall", "f1", "auc", "average_precision"
+    }  # fmt: skip
 
 
 def test_a_class_that_a_fold_lacks_leaves_the_rest_standing():

@@ -45,7 +45,7 @@ class TestHelp:
 
     def test_update_says_what_becomes_of_the_calibration(self):
         said = " ".join(run("update", "--help").stdout.split())
-        assert "the calibration, stays as it was" in said
+        assert "The calibration is unchanged unless there is a new class" in said
         assert "equals a model learned from all rows" not in said
 
 
@@ -105,7 +105,7 @@ class TestOutput:
             ["merge", tennis, tennis],
             ["cluster", TENNIS, "--ignore", "PlayTennis"],
         ):
-            assert "name it with the ending .likely" in run(*words, "-o", out, expect=2).stderr
+            assert "use the extension .likely" in run(*words, "-o", out, expect=2).stderr
         assert not os.path.exists(out)
 
     def test_an_answer_has_no_ending_of_a_model(self, tennis, tmp_path):

@@ -17,7 +17,7 @@ import likely
 from likely import Mixture, NaiveBayes, TextNaiveBayes
 from likely.cli import main
 from likely.errors import ConvergenceWarning, DataError, LikelyWarning, UsageError
-from likely.pictures import picture
+from likely.report.components import picture
 from strategies import quietly
 
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")
@@ -71,7 +71,7 @@ def test_counts_events_and_texts_are_clustered():
 def test_what_cannot_be_is_said():
     x, _ = blobs()
     for settings, said in (
-        ({"k": 0}, "no number of clusters"),
+        ({"n_components": 0}, "no number of clusters"),
         ({"fixed": {"mean": 1}}, "cannot be fixed"),
         ({"fixed": {"weights": [0.5, 0.6]}}, "sum to 1"),
         ({"start": [[1.0]]}, "start= takes"),
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_said():
             Mixture(**settings).fit(x)
     with pytest.raises(DataError, match="different kind"):
         Mixture(3).fit(np.ones((10, 2)))
-    with pytest.raises(UsageError, match="3 different labels for k=2"):
+    with pytest.raises(UsageError, match="3 different labels for n_components=2"):
         Mixture(2).fit(x[:4], ["a", "b", "c", None])
     with pytest.raises(UsageError, match="cannot be learned from rows without labels"):
         likely.cluster({"t": ["a b", "c d"] * 4}, 2, families=likely.Text("complement"))
@@ -121,7 +121,7 @@ def test_a_table_with_few_labels_is_learned_by_shares_or_not_and_says_so():
         labels[i] = int(y[i])
     table = {"a": x[:, 0], "b": x[:, 1], "y": labels}
     with pytest.warns(
-        LikelyWarning, match=r"294 of 300 rows have no 'y': they were counted by their shares, with weight 1"
+        LikelyWarning, match=r"294 of 300 rows have no 'y': they were used by EM with weight 1"
     ):
         forced = likely.learn(table, "y", unlabelled=1.0)
     assert forced.tally.classes.sum() == pytest.approx(300)
@@ -217,12 +217,12 @@ def test_pictures_are_drawn_along_one_number_two_or_none():
 
 def test_the_estimator_keeps_the_number_of_components_with_the_lowest_bic():
     x, _ = blobs()
-    made = Mixture(k="auto").fit(x)
+    made = Mixture(n_components="auto").fit(x)
     found = likely.cluster({"a": x[:, 0], "b": x[:, 1]}, "auto")
     assert made.tried_ == pytest.approx(found.tried)
     assert len(made.weights_) == len(found.classes)
-    assert Mixture(k=2).fit(x).tried_ == {}
+    assert Mixture(n_components=2).fit(x).tried_ == {}
     with pytest.raises(likely.errors.UsageError, match="leave out start= and labels"):
-        Mixture(k="auto").fit(x, [0] + [None] * (len(x) - 1))
+        Mixture(n_components="auto").fit(x, [0] + [None] * (len(x) - 1))
     with pytest.raises(likely.errors.UsageError, match="is no number of clusters"):
-        Mixture(k="some").fit(x)
+        Mixture(n_components="some").fit(x)

@@ -30,7 +30,7 @@ def test_the_page_of_a_long_text_is_short_and_says_what_is_not_shown() -> None:
     page = model.explain({"text": text}).page("long")
     assert len(page) < 1_000_000
     assert f"of {len(text):,} characters are shown; all of them were counted" in page
-    assert "words that spoke most" in page
+    assert "words with the largest weights" in page
     assert "<td>pills</td><td>200000</td>" in page
     short = model.explain({"text": "cheap lunch"}).page("short")
     assert "characters are shown" not in short

@@ -6,10 +6,10 @@ import pytest
 
 import likely
 from commands import DAY, LOANS, NEW, TENNIS, document, run
-from likely import lesson
 from likely.errors import LikelyWarning
-from likely.pictures import picture
+from likely.report.components import picture
 from likely.schema import look_alikes
+from likely.teaching import lesson
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

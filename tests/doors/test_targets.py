@@ -31,7 +31,7 @@ class TestQuantities:
             lambda: likely.learn(frame, "price"),
             lambda: likely.learn(frame.to_numpy(), "x2"),
             lambda: likely.learn(frame[["a", "b"]], frame["price"]),
-            lambda: likely.evaluate({}, houses, target="price"),
+            lambda: likely.evaluate(houses, target="price"),
             lambda: likely.curve(houses, target="price"),
         ):
             with pytest.raises(DataError, match=r"different numbers in 300 rows.*target_bins=4 \(--target-bins 4"):
@@ -59,18 +59,18 @@ class TestQuantities:
         model.save(tmp_path / "m.likely")
         again = likely.load(tmp_path / "m.likely")
         assert again.target_edges == model.target_edges
-        assert likely.evaluate(again, houses).accuracy > 0.7
+        assert likely.evaluate(houses, model=again).accuracy > 0.7
         doubled = again.update(houses)
         assert doubled.classes == model.classes
         assert (doubled.tally.classes == 2 * model.tally.classes).all()
         assert doubled.forget(houses).tally.rows == 300
         predicted = pd.read_csv(houses).assign(price=model.predict(houses))  # the names of bins are bins, too
-        assert likely.evaluate(model, predicted).accuracy == 1
-        assert likely.evaluate(model, houses, folds=3).accuracy > 0.6
+        assert likely.evaluate(predicted, model=model).accuracy == 1
+        assert likely.evaluate(houses, model=model, folds=3).accuracy > 0.6
         with pytest.raises(DataError, match="learn both with the same target_bins"):
             model + likely.learn(houses, "price", target_bins=2)
         with pytest.raises(DataError, match="'dear'"):
-            likely.evaluate(model, predicted.assign(price="dear"))
+            likely.evaluate(predicted.assign(price="dear"), model=model)
 
     def test_edges_of_ones_own_and_gaps(self, houses):
         model = likely.learn(houses, "price", target_bins=[90, 110])
@@ -122,17 +122,17 @@ class TestQuantities:
         assert document("update", model, houses)["rows_after"] == 600
         edged = document("learn", houses, "--target", "price", "--target-bins", "90,110", "-o", model, "--folds", "3")
         assert [row["class"] for row in edged["classes"]] == ["up to 90", "90 to 110", "above 110"]
-        assert "is no number" in run("learn", houses, "--target", "price", "--target-bins", "four", expect=2).stderr
+        assert "is not a number" in run("learn", houses, "--target", "price", "--target-bins", "four", expect=2).stderr
 
     def test_edges_that_do_not_increase_are_no_model(self, houses, tmp_path):
-        from likely import store
+        from likely.model import model_file
 
         path = tmp_path / "m.likely"
         likely.learn(houses, "price", target_bins=3).save(path)
-        header, arrays, _ = store.read(path)
+        header, arrays, _ = model_file.read(path)
         bad = json.loads(json.dumps({k: v for k, v in header.items() if k != "arrays"}))
         bad["settings"]["target_edges"] = bad["settings"]["target_edges"][::-1]
-        store.write(path, bad, arrays)
+        model_file.write(path, bad, arrays)
         with pytest.raises(ModelFileError, match="do not increase"):
             likely.load(path)
 
@@ -148,8 +148,9 @@ class TestArrays:
             assert list(model.predict(rows)) == list(together.predict(frame))
         assert likely.learn(frame, pd.Series(y, name="y")).schema.target.name == "y"
         assert likely.learn(frame, y).schema.target.name == "target"
-        assert likely.evaluate(together, frame, target=y).accuracy == likely.evaluate(together, frame.assign(y=y)).accuracy
-        assert likely.evaluate({}, frame, target=y, folds=3).rows == 300
+        by_array = likely.evaluate(frame, target=y, model=together)
+        assert by_array.accuracy == likely.evaluate(frame.assign(y=y), model=together).accuracy
+        assert likely.evaluate(frame, target=y, folds=3).rows == 300
 
     def test_labels_that_do_not_fit(self, houses):
         with pytest.raises(DataError, match="there are 299 labels for 300 rows"):
@@ -173,11 +174,11 @@ class TestIntegerNames:
         again = likely.load(tmp_path / "m.likely")
         assert list(again.predict(frame)) == list(model.predict(frame))
         assert again.update(frame, weights=4).tally.rows == 600
-        assert likely.evaluate(again, frame, target=3).accuracy > 0.9
+        assert likely.evaluate(frame, target=3, model=again).accuracy > 0.9
         frame.to_csv(tmp_path / "t.csv", index=False)
         assert list(again.predict(str(tmp_path / "t.csv"))) == list(model.predict(frame))
 
     def test_names_that_would_be_one_are_refused(self):
         frame = pd.DataFrame([[1, 2, "a"], [3, 4, "b"]], columns=[1, "1", "y"])
-        with pytest.raises(DataError, match="column '1' stands twice"):
+        with pytest.raises(DataError, match="column '1' occurs twice"):
             likely.learn(frame, "y")

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import likely
 from likely.cli import main
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.sources import Reading, letters, open_source
-from likely.sources.mails import mail_text, mbox_mails, without_tags
+from likely.sources import ReadOptions, open_source, text_folders
+from likely.sources.mail import mail_text, mbox_mails, without_tags
 
 TEXTS = {
     "spam": ["win a free prize now", "free money, click now", "claim your free bonus prize"],
@@ -37,7 +37,7 @@ def run(*args: str, expect: int = 0) -> Result:
 def rows(path: Any, **options: Any) -> list[dict[str, Any]]:
     """All that a source holds."""
     found = []
-    for batch in open_source(path, Reading(**options)).batches():
+    for batch in open_source(path, ReadOptions(**options)).batches():
         columns = [batch.columns[name].to_pylist() for name in batch.names]
         found += [dict(zip(batch.names, cells, strict=True)) for cells in zip(*columns, strict=True)]
     return found
@@ -141,7 +141,7 @@ def test_update_and_forget_a_folder_come_back_to_the_same_tally(texts: str) -> N
 
 
 def test_memory_is_flat_however_many_texts_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "BATCH_SIGNS", 200_000)
+    monkeypatch.setattr(text_folders, "BATCH_CHARACTERS", 200_000)
     for label in ("a", "b"):
         Path("many", label).mkdir(parents=True)
         for i in range(60):
@@ -180,7 +180,7 @@ def test_a_byte_order_mark_tells_the_encoding(texts: str) -> None:
 
 def test_a_nul_anywhere_makes_a_file_no_text_unless_its_encoding_is_named(texts: str) -> None:
     Path(texts, "ham", "late").write_bytes(b"word " * 10_000 + b"\0 end")
-    with pytest.warns(LikelyWarning, match="1 files were left out: they hold no text: 'texts/ham/late'"):
+    with pytest.warns(LikelyWarning, match="1 files were skipped: they are not text: 'texts/ham/late'"):
         assert likely.learn(texts).tally.rows == 6
     Path(texts, "ham", "late").write_bytes("Grüße".encode("utf-16-le"))
     with warnings.catch_warnings():
@@ -196,26 +196,26 @@ def test_pictures_and_tables_are_left_out_with_a_word(texts: str) -> None:
     with pytest.warns(LikelyWarning) as said:
         assert likely.learn(texts).tally.rows == 6
     assert sorted(str(each.message) for each in said) == [
-        "1 files were left out: they hold no text: 'texts/ham/cat.png'",
-        "1 tables were left out: a folder is read as texts: 'texts/ham/index.csv'",
+        "1 files were skipped: they are not text: 'texts/ham/cat.png'",
+        "1 tables were skipped: a folder is read as texts: 'texts/ham/index.csv'",
     ]
 
 
 def test_an_empty_folder_an_empty_class_and_a_folder_of_tables_are_refused_with_the_remedy(tmp_path: Path) -> None:
     Path("empty").mkdir()
-    with pytest.raises(DataError, match="'empty' has no texts in it: put the texts"):
+    with pytest.raises(DataError, match="'empty' contains no texts: put the texts"):
         likely.learn("empty")
     Path("one", "spam").mkdir(parents=True)
     Path("one", "ham").mkdir()
     Path("one", "spam", "1").write_text("win", encoding="utf-8")
     with (
-        pytest.warns(LikelyWarning, match="1 folders have no texts in them: 'one/ham'"),
+        pytest.warns(LikelyWarning, match="1 folders contain no texts: 'one/ham'"),
         pytest.raises(DataError, match="only one class, 'spam' in 'one'"),
     ):
         likely.learn("one")
     Path("tables").mkdir()
     Path("tables", "x.csv").write_text("a,y\n1,2\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"holds tables, no texts: name them by a glob such as 'tables/\*.csv'"):
+    with pytest.raises(DataError, match=r"contains tables, not texts: name them by a glob such as 'tables/\*.csv'"):
         likely.learn("tables", target="y")
 
 
@@ -373,4 +373,4 @@ def test_the_account_of_a_text_is_a_page_with_its_words_shaded() -> None:
         assert re.search(rf'<span class="w[0-9]+" title="{label} [0-9.]+">{word}</span>', page)
     assert " &amp; &lt;i&gt;" in page
     assert "<i>" not in page
-    assert "ends in .html" in run("explain", "m.likely", "one.csv", "--page", "one.txt", expect=2).stderr
+    assert "use the extension .html" in run("explain", "m.likely", "one.csv", "--page", "one.txt", expect=2).stderr

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely import store
 from likely.errors import ModelFileError
-from likely.filing import to_file
+from likely.model import model_file
+from likely.model.serialization import to_file
 from strategies import quietly
 
 
@@ -37,7 +37,7 @@ def written(model, tmp_path):
             header_change(header)
         if array_change:
             array_change(arrays)
-        store.write(tmp_path / "m.likely", header, arrays)
+        model_file.write(tmp_path / "m.likely", header, arrays)
         return tmp_path / "m.likely"
 
     return write

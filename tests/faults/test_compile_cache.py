@@ -14,7 +14,7 @@ from processes import SOURCE
 
 TINY = """
 import numpy as np
-from likely.kernels import Kernel
+from likely.kernels.kernel import Kernel
 
 @Kernel
 def doubled(x, out):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely import store
 from likely.errors import ModelFileError
-from likely.filing import to_file
+from likely.model import model_file
+from likely.model.serialization import to_file
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXED = struct.Struct("<8sIQ32s")
@@ -30,15 +30,15 @@ def parts():
     return json.dumps(header), {name: np.asarray(array) for name, array in arrays.items()}
 
 
-def sealed(text, body=b"", version=store.VERSION, digest=None):
+def sealed(text, body=b"", version=model_file.VERSION, digest=None):
     """A file whose checksum is right unless another is given."""
-    right = hashlib.sha256(store.MAGIC + struct.pack("<IQ", version, len(text)) + text + body).digest()
-    return FIXED.pack(store.MAGIC, version, len(text), digest or right) + text + body
+    right = hashlib.sha256(model_file.MAGIC + struct.pack("<IQ", version, len(text)) + text + body).digest()
+    return FIXED.pack(model_file.MAGIC, version, len(text), digest or right) + text + body
 
 
 @pytest.fixture
 def crafted(parts, tmp_path):
-    def write(change=None, rewrite=None, version=store.VERSION, **arrays):
+    def write(change=None, rewrite=None, version=model_file.VERSION, **arrays):
         header, known = json.loads(parts[0]), {**parts[1], **{n.replace("__", "."): a for n, a in arrays.items()}}
         if change:
             change(header)
@@ -106,7 +106,7 @@ def test_an_entry_that_is_there_twice_is_refused(crafted):
     refused(crafted(rewrite=lambda text: text.replace(b'"rows":', b'"rows": 5, "rows":')))
 
 
-@pytest.mark.parametrize("version", [0, store.VERSION + 1, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, model_file.VERSION + 1, 2**32 - 1])
 def test_a_version_that_is_not_known_is_refused(version, crafted):
     refused(crafted(version=version))
 

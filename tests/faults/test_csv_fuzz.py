@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from likely.errors import DataError
-from likely.sources import Reading, blocks, open_source, survey
-from likely.sources import text as text_source
+from likely.sources import ReadOptions, csv_arrow, csv_survey, open_source
+from likely.sources import csv_files as text_source
 
 SIGNS = "\",;|\t\r\n \\'#x1é漢😀\x85\u2028\ufeff\x1a\x0b"
 CELLS = st.text(st.sampled_from(SIGNS), max_size=8) | st.text(max_size=8).map(lambda t: t.replace("\0", ""))
@@ -35,7 +35,7 @@ def no_network(monkeypatch):
 
 def read(path, on_bad_rows="error"):
     """All cells as text, blank where missing, and the rejects."""
-    reading = Reading(on_bad_rows=on_bad_rows)
+    reading = ReadOptions(on_bad_rows=on_bad_rows)
     source = open_source(str(path), reading)
     rows = []
     for batch in source.batches(dict.fromkeys(source.checked.names, "category")):
@@ -79,7 +79,7 @@ def written_tables(draw):
     return [f"name {i}" for i in range(width)], rows, style
 
 
-@given(written_tables(), st.sampled_from([survey.BLOCK, 3, 7]), st.sampled_from([text_source.LONGEST_ROW, 0]))
+@given(written_tables(), st.sampled_from([csv_survey.BLOCK, 3, 7]), st.sampled_from([text_source.LONGEST_ROW, 0]))
 @settings(max_examples=150)
 def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, table, block, longest):
     names, rows, style = table
@@ -89,11 +89,11 @@ def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, t
         writer.writerow(names)
         writer.writerows(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(survey, "BLOCK", block)
+        patch.setattr(csv_survey, "BLOCK", block)
         patch.setattr(text_source, "LONGEST_ROW", longest)
         if block < 10:
-            patch.setattr(blocks, "BLOCK", 1)  # rows at the seams of Arrow's blocks
-            patch.setattr(blocks, "FEWEST_ROWS", 1)
+            patch.setattr(csv_arrow, "BLOCK", 1)  # rows at the seams of Arrow's blocks
+            patch.setattr(csv_arrow, "FEWEST_ROWS", 1)
         assert read(path) == (names, rows, [])
 
 

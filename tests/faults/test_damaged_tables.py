@@ -15,8 +15,8 @@ import pytest
 
 import likely
 from likely.errors import DataError
-from likely.sources import Reading, files, limits, open_source
-from likely.sources.ipc import unpacked_sizes
+from likely.sources import ReadOptions, files, memory_limit, open_source
+from likely.sources.arrow_sizes import unpacked_sizes
 from processes import environment, refused
 from tables import learn
 
@@ -128,7 +128,7 @@ def test_a_code_of_no_category_in_pandas_is_refused(index):
         with pytest.raises(DataError, match=r"column 'c' .* in row 3"):
             learn(data)
     if index > 0:
-        with pytest.raises(DataError, match="y has a code that stands for none of its categories"):
+        with pytest.raises(DataError, match="y has a code that is none of its categories"):
             likely.NaiveBayes().fit(pd.DataFrame({"c": GOOD}), codes)
 
 
@@ -167,7 +167,7 @@ def test_an_arrow_file_cut_short_while_it_is_read_is_refused(tmp_path):
     first = next(batches)
     os.truncate(path, 1_000)
     assert first.numbers(["x"], 0, 50_000)[-1, 0] == 49_999.0
-    with pytest.raises(DataError, match=r"table.arrow' is no whole Arrow file"):
+    with pytest.raises(DataError, match=r"table.arrow' is not a complete Arrow file"):
         list(batches)
 
 
@@ -211,7 +211,7 @@ def test_a_parquet_file_of_few_bytes_and_many_rows_is_read_in_bounded_memory(tmp
 def test_wide_or_long_rows_of_parquet_come_in_smaller_batches(tmp_path, monkeypatch):
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table({"t": ["x" * 1_000 + str(i) for i in range(2_000)], "y": ["p", "q"] * 1_000}), path)
-    monkeypatch.setattr(limits, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(memory_limit, "BATCH_BYTES", 100_000)
     sizes = [batch.rows for batch in open_source(str(path)).batches()]
     assert sum(sizes) == 2_000
     assert max(sizes) <= 200  # a batch of Parquet may take twice the bytes of other files
@@ -238,7 +238,7 @@ def test_texts_of_numpy_that_arrow_holds_in_several_chunks_are_one_column():
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ("9" * 5_000, "is not JSON .*digits"),
         ('1, "a": 2', "names the column 'a' twice"),
-        ('"a\\u0000b"', r"the character NUL \(\\u0000\): take it out"),
+        ('"a\\u0000b"', r"the character NUL \(\\u0000\): remove it"),
         ('"a\0b"', "has a NUL byte: .*encoding='utf-16-[lb]e'"),
         ("\udcff", "is not utf-8"),
         ("1e999", "not a finite number"),
@@ -288,9 +288,9 @@ def test_a_compressed_arrow_batch_that_unpacks_to_very_much_is_refused_before_it
         writer.write_table(table, max_chunksize=rows)
     before = pa.total_allocated_bytes()
     with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes") as refused:
-        list(open_source(str(path), Reading(max_unpacked=1_000_000)).batches())
+        list(open_source(str(path), ReadOptions(max_unpacked=1_000_000)).batches())
     assert "--max-unpacked" in str(refused.value.remedy)
     assert pa.total_allocated_bytes() - before < 8_000_000
     sizes = list(unpacked_sizes(str(path)))
     assert max(sizes) >= 8 * rows
-    assert sum(batch.rows for batch in open_source(str(path), Reading(max_unpacked=1 << 30)).batches()) == len(x)
+    assert sum(batch.rows for batch in open_source(str(path), ReadOptions(max_unpacked=1 << 30)).batches()) == len(x)

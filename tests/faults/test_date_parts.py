@@ -9,7 +9,7 @@ import pytest
 import likely
 from commands import document, rows, run
 from likely.errors import LikelyWarning, ModelFileError, SchemaError, UsageError
-from likely.sources.dateparts import PARTS, Part
+from likely.sources.date_parts import PARTS, DatePart
 from tables import learn
 
 RNG = np.random.default_rng(7)
@@ -51,12 +51,12 @@ def test_the_parts_are_those_of_the_calendar():
     seconds = WHEN.as_unit("s").asi8.astype(float)
     names = {"weekday": WHEN.day_name(), "month": WHEN.month_name(), "hour": WHEN.hour}
     for name in PARTS:
-        part = Part("t", name)
+        part = DatePart("t", name)
         assert [part.values[code] for code in part.codes(seconds)] == list(names[name])
     old = np.array([-1.0, np.nan, -86400.0 * 365.25 * 400])
-    assert Part("t", "hour").codes(old)[:2].tolist() == [23, -1]
-    assert Part("t", "weekday").values[Part("t", "weekday").codes(old)[0]] == "Wednesday"
-    assert Part("t", "month").numbers(np.array([0.0, np.nan])).tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
+    assert DatePart("t", "hour").codes(old)[:2].tolist() == [23, -1]
+    assert DatePart("t", "weekday").values[DatePart("t", "weekday").codes(old)[0]] == "Wednesday"
+    assert DatePart("t", "month").numbers(np.array([0.0, np.nan])).tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -165,7 +165,7 @@ def test_the_shell(written, tmp_path):
     assert "Saturday" in run("explain", model, "--set", "when=2024-03-02", "--set", "noise=0").stdout
     shown = run("inspect", csv).stdout
     assert "weekday of 'when'" in shown
-    assert "used where it tells the class" in " ".join(shown.split())
+    assert "used if informative about the class" in " ".join(shown.split())
     assert "weekday of 'when'" in run("inspect", model).stdout
     none = document("learn", csv, "--target", "y", "-o", model, "--date-parts", "none")
     assert len(none["columns"]) == 2
@@ -201,15 +201,15 @@ def test_copies_of_rows_do_not_make_noise_tell():
 
 
 def test_a_file_that_claims_a_part_of_nothing_is_refused(tmp_path):
-    from likely import store
+    from likely.model import model_file
 
     model = learn(WEEKENDS)
     path = tmp_path / "m.likely"
     model.save(path)
-    header, arrays, _ = store.read(path)
+    header, arrays, _ = model_file.read(path)
     for form in ("week/times", "weekday/sundial", "hour/times"):
         header["columns"][2]["form"] = form
-        store.write(tmp_path / "odd.likely", header, arrays)
+        model_file.write(tmp_path / "odd.likely", header, arrays)
         with pytest.raises(ModelFileError):
             likely.load(tmp_path / "odd.likely")
 

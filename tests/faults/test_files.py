@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likely import threads
 from likely.engines import memory
 from likely.errors import DataError
-from likely.sources import files, objects, open_source
-from likely.sources import text as text_source
+from likely.kernels import parallel
+from likely.sources import csv_files as text_source
+from likely.sources import files, json_files, open_source
 from tables import COLUMNS, GOOD, believed, cells, learn, written
 
 # ------------------------------------------------------------------ row 31: line ends, long cells, blanks
@@ -58,7 +58,7 @@ def test_a_very_long_cell_is_kept_whole(file):
 
 
 def test_a_cell_longer_than_any_is_refused_with_its_line(file, monkeypatch):
-    monkeypatch.setattr(text_source.lines, "LONGEST_CELL", 200_000)
+    monkeypatch.setattr(text_source.csv_python, "LONGEST_CELL", 200_000)
     before = csv.field_size_limit(200_000)
     try:
         for cell in ("z" * 300_000, '"' + "z\n" * 150_000):
@@ -131,7 +131,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(file):
     source = open_source(path)
     source.checked  # noqa: B018 - its bytes are looked at here
     file("a,y\n" + "1.5,u\n2.5,v\n" * 40_000)
-    with pytest.raises(DataError, match="has 100,000 rows, but 80,000 came out of it: do not change a file"):
+    with pytest.raises(DataError, match="has 100,000 rows, but 80,000 were parsed: do not change a file"):
         list(source.batches())
 
 
@@ -170,7 +170,7 @@ def test_batches_of_any_size_and_rows_in_any_order_are_counted_alike(kind, tmp_p
     order = rng.permutation(300)
     shuffled = {name: [column[i] for i in order] for name, column in table.items()}
     for rows in (1, 7, 100, 1000):
-        for module in (text_source, objects, files):
+        for module in (text_source, json_files, files):
             monkeypatch.setattr(module, "BATCH_ROWS", rows)
         for data in (table, shuffled):
             assert learn(written(data, kind, tmp_path)).tally == calibrated.tally
@@ -190,11 +190,11 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
         "z": rng.exponential(size=20_000),
         "y": pa.array(rng.choice(["p", "q"], 20_000)),
     }
-    monkeypatch.setattr(threads, "SLAB_CELLS", 1 << 12)  # many slabs, so that threads have something to share
+    monkeypatch.setattr(parallel, "SLAB_CELLS", 1 << 12)  # many slabs, so that threads have something to share
     found = []
     for number in (1, 2, 7):
         with ThreadPoolExecutor(number) as pool:
-            monkeypatch.setattr(threads, "pool", lambda pool=pool: pool)
+            monkeypatch.setattr(parallel, "pool", lambda pool=pool: pool)
             model = learn(table)
             found.append((model.tally, model.posterior(table).log_joint))
     for tally, joint in found[1:]:

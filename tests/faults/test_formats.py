@@ -15,7 +15,7 @@ import pytest
 
 import likely
 from commands import TENNIS, document, run
-from likely.cli.learning import default_output
+from likely.cli.learn_commands import default_output
 from likely.errors import DataError, LikelyWarning, UsageError
 
 TABLE = "town,area,hits,y\n" + "".join(f"{'Ulm' if i % 3 else 'Bonn'},{i / 4},{i % 5},{'yn'[i % 2]}\n" for i in range(60))
@@ -159,16 +159,16 @@ class TestCompressed:
         assert "more than 500 bytes" in run("learn", path, "--target", "y", "--max-unpacked", "0.5kB", expect=3).stderr
         run("learn", path, "--target", "y", "--max-unpacked", "1MB", "-o", model)
         assert default_output(path) == "t.likely"
-        assert "is no size" in run("inspect", path, "--max-unpacked", "much", expect=2).stderr
+        assert "is not a size" in run("inspect", path, "--max-unpacked", "much", expect=2).stderr
 
     def test_a_zip_of_several_files_asks_for_one(self, file):
         path = file(zipped({"a.csv": TABLE, "sub/b.csv": "x,y\n1,2\n", "__MACOSX/a.csv": "junk"}), "t.zip")
-        with pytest.raises(DataError, match=r"holds 2 files, 'a.csv', 'sub/b.csv': name one with table="):
+        with pytest.raises(DataError, match=r"contains 2 files, 'a.csv', 'sub/b.csv': name one with table="):
             likely.learn(path, "y")
         assert likely.learn(path, "y", table="a.csv").tally.rows == 60
         with pytest.raises(DataError, match=r"has no member 'A.csv' \(did you mean 'a.csv'\?\)"):
             likely.learn(path, "y", table="A.csv")
-        with pytest.raises(DataError, match="holds no file"):
+        with pytest.raises(DataError, match="contains no file"):
             likely.learn(file(zipped({}), "empty.zip"), "y")
 
     def test_the_line_of_a_bad_row_is_that_of_the_file_inside(self, file):
@@ -195,8 +195,8 @@ class TestDatabases:
         for path in (sqlite, duck):
             model = likely.learn(path, "y", table="orders")
             assert list(model.predict(path, table="orders")) == list(plain.predict(path, table="orders"))
-            assert likely.evaluate(model, path, table="orders").log_loss == pytest.approx(
-                likely.evaluate(plain, path, table="orders").log_loss
+            assert likely.evaluate(path, model=model, table="orders").log_loss == pytest.approx(
+                likely.evaluate(path, model=plain, table="orders").log_loss
             )
             assert model.update(path, table="orders").tally.rows == 120
             assert model.update(path, table="orders").forget(path, table="orders").tally.rows == 60

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import likely
-from commands import run
+from commands import document, run
 from likely.errors import LikelyWarning
 from likely.sources import LABELS, MISSING
 from tables import FORMS, learn, written
@@ -132,7 +132,7 @@ def test_what_was_taken_as_missing_is_noted_by_text_column_and_count(file, tmp_p
 
 def test_a_text_that_is_missing_beside_a_value_that_says_the_same_is_pointed_out(file):
     path = file("t,y\n" + "NA,p\nNone,q\nu,p\nv,q\n" * 10)
-    said = r"column 't': 'NA' was taken as missing in 10 of 40 rows, while 'None' is a value: .*\(--missing '\?'\)"
+    said = r"column 't': 'NA' was read as missing in 10 of 40 rows, while 'None' is a value: .*\(--missing '\?'\)"
     with pytest.warns(LikelyWarning, match=said):
         likely.learn(path, "y", plain=True)
     assert "while 'None' is a value" in likely.inspect(path, target="y")[0]["doubt"]
@@ -195,3 +195,24 @@ def test_models_with_other_lists_of_what_is_missing_are_added_up_with_a_word(fil
     text.save("a.likely")
     own.save("b.likely")
     assert "different texts for missing" in run("merge", "a.likely", "b.likely", "-o", "c.likely").stderr
+
+
+def test_clusters_and_sequences_name_what_they_took_for_missing(file):
+    rows = "".join(f"{i % 7},{token},{i}\n" for i, token in enumerate(["NA", "None", "good", "bad"] * 30))
+    path = file("x,health,row\n" + rows)
+    said = "column 'health': 'NA' was read as missing in 30 of 120 rows, while 'None' is a value"
+    with pytest.warns(LikelyWarning, match=said):
+        model = likely.cluster(path, 2, ignore=["row"])
+    assert dict(model.schema.by_name["health"].taken) == {"NA": 30}
+    for command in (("cluster", path, "-k", "2", "--ignore", "row"), ("sequences", path, "--ignore", "row")):
+        result = run(*command)
+        assert said in result.stderr
+        assert "health  'NA' 30 times" in result.stdout
+        assert document(*command)["taken_as_missing"] == {"health": {"NA": 30}}
+
+
+def test_clusters_remember_the_odd_cells_of_numbers(file, tmp_path):
+    cells = ["n.d." if i == 60 else f"{i % 9 + 5 * (i % 2)}.5" for i in range(200)]
+    path, model = file("x\n" + "\n".join(cells) + "\n"), str(tmp_path / "m.likely")
+    run("cluster", path, "-k", "2", "-o", model)
+    assert run("predict", model, file("x\nn.d.\n3.5\n", "new.csv")).exit_code == 0

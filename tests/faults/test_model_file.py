@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely import store
 from likely.errors import LikelyError, ModelFileError
-from likely.filing import to_file
+from likely.model import model_file
+from likely.model.serialization import to_file
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXED = struct.Struct("<8sIQ32s")
@@ -78,10 +78,10 @@ def _settings(model):
     return {"missing": model.missing, "weights": model.weights, "declared": model.declared}
 
 
-def sealed(text, body, version=store.VERSION, length=None, magic=store.MAGIC):
+def sealed(text, body, version=model_file.VERSION, length=None, magic=model_file.MAGIC):
     """A file whose checksum is right, whatever else is wrong with it."""
     length = len(text) if length is None else length
-    digest = hashlib.sha256(store.MAGIC + struct.pack("<IQ", version, length) + text + body).digest()
+    digest = hashlib.sha256(model_file.MAGIC + struct.pack("<IQ", version, length) + text + body).digest()
     return FIXED.pack(magic, version, length, digest) + text + body
 
 
@@ -131,7 +131,7 @@ def test_appended_bytes_are_refused(whole, tmp_path_factory, tail):
 @settings(max_examples=100)
 def test_random_bytes_are_refused(tmp_path_factory, junk, with_magic):
     path = tmp_path_factory.mktemp("junk") / "junk.likely"
-    path.write_bytes((store.MAGIC if with_magic else b"") + junk)
+    path.write_bytes((model_file.MAGIC if with_magic else b"") + junk)
     with pytest.raises(ModelFileError):
         likely.load(path)
 
@@ -158,7 +158,7 @@ def _zipped():
         (b"LIKELY", "not a Likely model file"),
         (b"LIKELY\n\r" + b"\0" * 100, "not a Likely model file"),
         (sealed(b"{}", b"", magic=b"likely\r\n"), "not a Likely model file"),
-        (sealed(b"{}", b"", version=store.VERSION + 1), "install a newer Likely"),
+        (sealed(b"{}", b"", version=model_file.VERSION + 1), "install a newer Likely"),
         (sealed(b"{}", b"", version=2**32 - 1), "install a newer Likely"),
         (sealed(b"{}", b"", length=10 * 2**30), "header"),
         (sealed(b"{}", b"", length=2**64 - 1), "header"),
@@ -371,7 +371,7 @@ def test_absurd_but_finite_arrays_give_finite_posteriors_or_are_refused(model, t
     number = st.sampled_from([0.0, 5e-324, 1e-200, 1.0, 1e15, 1e149, 1e160, 1e300, 1.7e308, -1.0, -1e300])
     new = np.array(data.draw(st.lists(number, min_size=arrays[name].size, max_size=arrays[name].size)))
     path = tmp_path_factory.mktemp("arrays") / "any.likely"
-    store.write(path, header, {**arrays, name: new.reshape(arrays[name].shape)})
+    model_file.write(path, header, {**arrays, name: new.reshape(arrays[name].shape)})
     try:
         loaded = likely.load(path)
     except ModelFileError:

@@ -9,7 +9,7 @@ import pytest
 
 import likely
 from commands import run
-from likely import atomic
+from likely import atomic_write
 from likely.errors import ConflictError
 from processes import COMMAND, TENNIS, environment
 
@@ -152,7 +152,7 @@ def test_a_model_does_not_replace_a_file_that_is_no_model(model, kept):
         ["merge", model, model, "-o", kept],
         ["cluster", TENNIS, "-o", kept],
     ):
-        assert "is no Likely model" in assert_refused(*args)
+        assert "is a file other than a Likely model" in assert_refused(*args)
 
 
 def test_a_model_replaces_a_model_and_an_empty_file(model):
@@ -163,7 +163,7 @@ def test_a_model_replaces_a_model_and_an_empty_file(model):
 
 
 def test_a_device_is_refused_before_the_work():
-    assert "no ordinary file" in assert_refused("learn", TENNIS, "--target", "PlayTennis", "-o", "/dev/null")
+    assert "not a regular file" in assert_refused("learn", TENNIS, "--target", "PlayTennis", "-o", "/dev/null")
 
 
 # ---------------------------------------------------------------- several writers of one file
@@ -210,7 +210,7 @@ def test_a_foreign_lock_on_the_folder_or_the_file_holds_nobody_up(model):
 
 
 def test_a_lock_that_is_never_let_go_is_said_after_a_while_and_nothing_is_written(model, monkeypatch):
-    monkeypatch.setattr(atomic, "PATIENCE", 0.2)
+    monkeypatch.setattr(atomic_write, "LOCK_TIMEOUT", 0.2)
     known, before = likely.load(model), Path(model).read_bytes()
     held = os.open(".m.likely.lock", os.O_RDONLY | os.O_CREAT)
     try:
@@ -227,7 +227,7 @@ def test_a_lock_that_is_never_let_go_is_said_after_a_while_and_nothing_is_writte
 def test_files_whose_names_begin_alike_do_not_remove_each_others_temporary_files(model):
     known = likely.load(model)
     long = "n" * 250
-    with atomic.whole_file("m.likely.x") as temporary:
+    with atomic_write.whole_file("m.likely.x") as temporary:
         known.save(model)
         assert Path(temporary).exists()
         Path(temporary).write_bytes(b"x")

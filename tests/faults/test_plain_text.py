@@ -29,7 +29,7 @@ class TestNoHeader:
     def test_names_that_look_like_cells_are_pointed_out(self, file):
         with pytest.warns(LikelyWarning, match=r"looks like a row \('5.1', '3.5', 'no'\): pass header=False"):
             likely.learn(file("5.1,3.5,no\n4.9,3.0,no\n4.7,3.2,yes\n5,3,yes\n"), "no")
-        with pytest.raises(DataError, match=r"column '5.1' stands twice.*--no-header"):
+        with pytest.raises(DataError, match=r"column '5.1' occurs twice.*--no-header"):
             likely.learn(file("5.1,5.1,no\n4.9,3.0,no\n"), "no")
 
     def test_ordinary_names_are_not(self, file, recwarn):
@@ -50,7 +50,7 @@ class TestEncodings:
 
     def test_utf_16_is_noted_or_named(self, file):
         content = "town,y\nUlm,a\nKöln,b\n"
-        with pytest.warns(LikelyWarning, match=r"is read as UTF-16, as its byte order mark says; .*--encoding"):
+        with pytest.warns(LikelyWarning, match=r"is read as UTF-16 by its byte order mark; .*--encoding"):
             assert likely.learn(file(content.encode("utf-16")), "y").tally.rows == 2
         for name in ("utf-16-le", "utf-16-be"):
             with pytest.raises(DataError, match=f"--encoding {name}"):

@@ -1,6 +1,7 @@
 """Raw exports: decimal commas, thousands, currencies, percentages, dates, times and odd cells, read by a stated rule."""
 
 import datetime as dt
+import shlex
 import warnings
 
 import numpy as np
@@ -37,7 +38,7 @@ def column(file, cells, delimiter=",", name="data.csv", **how):
         (["1'520", "1'520.5", "12", "3"], "numbers with thousands apostrophes", [1520, 1520.5, 12, 3]),
         (["$1,520", "$12.50", "-$3", "$4"], "numbers with thousands commas", [1520, 12.5, -3, 4]),
         (["€ 939,91", "€ 2,5", "1,5 €", "€ 7"], "numbers with a decimal comma", [939.91, 2.5, 1.5, 7]),
-        (["9.6%", "12%", "-3 %", "0.5%"], "numbers with a currency or percent sign", [9.6, 12, -3, 0.5]),
+        (["9.6%", "12%", "-3 %", "0.5%"], "numbers with a currency, percent or minus sign", [9.6, 12, -3, 0.5]),
         (["1:30:00", "0:05", "26:00:01", "-1:00"], "times or durations (h:mm:ss), as seconds", [5400, 300, 93601, -3600]),
         (["90 min", "1.5 h", "2 days", "30 s"], "durations with a unit, as seconds", [5400, 5400, 172800, 30]),
     ],
@@ -164,7 +165,7 @@ def test_one_odd_cell_among_numbers_is_named_and_missing(file):
     numbers[11] = "n.d."
     rows = "".join(f"{x},{'pq'[i % 2]}\n" for i, x in enumerate(numbers))
     path = file("x,y\n" + rows)
-    said = r"column 'x' of .*767 of 768 are numbers; 'n\.d\.' in row 12 is not: taken as missing"
+    said = r"column 'x' of .*767 of 768 are numbers; 'n\.d\.' in row 12 is not: read as missing"
     with pytest.warns(LikelyWarning, match=said):
         model = likely.learn(path, "y", plain=True)
     known = model.schema.by_name["x"]
@@ -219,3 +220,26 @@ def test_a_date_of_python_and_a_date_as_text_are_one():
     joint = [typed.posterior({"d": [value]}).log_joint for value in (day, "2024-02-29", "29.02.2024")]
     np.testing.assert_array_equal(joint[0], joint[1])
     np.testing.assert_array_equal(joint[0], joint[2])
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_index_that_pandas_writes_without_a_name_is_no_feature_even_after_a_split(file, name):
+    rows = np.random.default_rng(0).permutation(300)[:200]  # as a split leaves them
+    path = file(f"{name},x,y\n" + "".join(f"{i},{i % 7},{'pq'[i % 2]}\n" for i in rows))
+    model = likely.learn(path, "y")
+    assert [column.name for column in model.schema.columns] == ["x"]
+    said = dict(model.schema.ignored)[name]
+    assert "an ID: 200 different whole numbers" in said
+    assert f"families={{{name!r}: 'gaussian'}}" in said
+    assert ("--family" in said) == bool(name)  # a name that is empty cannot be written in the shell
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "id, old", 'the "id"', "a=id", "$x id"])
+def test_the_option_that_keeps_a_column_works_as_it_is_printed(file, tmp_path, name):
+    quoted = name.replace('"', '""')
+    path = file(f'"{quoted}",x,y\n' + "".join(f"{i},{i % 7},{'pq'[i % 2]}\n" for i in range(200)))
+    said = dict(likely.learn(path, "y").schema.ignored)[name]
+    option = shlex.split(said[said.index("(--family") + 1 : said.rindex(") keeps it")])
+    run("learn", path, "--target", "y", *option, "-o", str(tmp_path / "m.likely"))
+    found = likely.load(tmp_path / "m.likely").schema.by_name[name]
+    assert found.reason == "gaussian as asked for"

@@ -8,9 +8,9 @@ import pytest
 
 import likely
 from commands import LOANS, document, run
-from likely import store
 from likely.errors import LikelyWarning, UsageError
 from likely.families.histogram import Histogram
+from likely.model import model_file
 
 SECRET = "the heron nobody mentioned waits beside sluice number forty"
 
@@ -58,7 +58,7 @@ def test_the_bytes_of_a_file_without_rows_hold_no_row(models, tmp_path):
             assert np.float64(number).tobytes() in raw
             assert np.float64(number).tobytes() not in stripped
     assert SECRET.encode() not in stripped
-    header, arrays, _ = store.read(left)
+    header, arrays, _ = model_file.read(left)
     assert not [name for name in arrays if "sample" in name]
     assert "sample" not in header
     # Histograms are in the order of their numbers; nothing else is as long as the table, to be read row by row.
@@ -117,7 +117,7 @@ def test_text_alone_keeps_no_document(tmp_path):
 
 def test_cross_validation_of_a_model_without_rows_learns_the_same_models(models):
     full, bare = models
-    assert likely.evaluate(bare, table(), folds=3).log_loss == likely.evaluate(full, table(), folds=3).log_loss
+    assert likely.evaluate(table(), model=bare, folds=3).log_loss == likely.evaluate(table(), model=full, folds=3).log_loss
 
 
 def test_a_coarse_histogram_keeps_every_bin():
@@ -151,20 +151,20 @@ def test_the_estimators_can_do_without_rows_too():
 def test_the_shell_says_how_many_rows_a_file_holds_and_removes_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = run("learn", LOANS, "--target", "outcome", "-o", "m.likely").stdout
-    assert "holds 600 different rows" in said
+    assert "contains 600 distinct rows" in said
     assert "--no-rows" in said
-    assert "holds 600 different rows" in run("inspect", "m.likely").stdout
+    assert "contains 600 distinct rows" in run("inspect", "m.likely").stdout
     assert document("inspect", "m.likely")["rows_inside"] == 600
     assert "Removed 600 rows" in run("strip", "m.likely", "-o", "s.likely").stdout
     said = run("learn", LOANS, "--target", "outcome", "--no-rows", "-o", "n.likely").stdout
-    assert "no rows of the table; the calibration cannot be fitted again" in said
+    assert "no rows of the table; it cannot be recalibrated" in said
     assert Path("s.likely").read_bytes() == Path("n.likely").read_bytes()
     assert document("strip", "m.likely")["rows_inside"] == 0  # in place
     assert Path("m.likely").read_bytes() == Path("n.likely").read_bytes()
-    assert "holds no rows to fit it again" in run("update", "m.likely", LOANS).stdout
+    assert "has no sample of rows to fit it again" in run("update", "m.likely", LOANS).stdout
     assert "holds no rows" in run("update", "m.likely", LOANS, "--recalibrate", expect=2).stderr
     plain = run("learn", LOANS, "--target", "outcome", "--plain", "-o", "p.likely").stdout
-    assert "It holds counts and no rows of the table\n" in plain
+    assert "It contains counts and no rows of the table\n" in plain
 
 
 def test_class_shares_and_folds_go_with_no_rows(tmp_path, monkeypatch):

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely import atomic, store
+from likely import atomic_write
 from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
+from likely.model import model_file
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = {"colour": ["red", "red", "blue", "green"], "size": [1.0, 2.5, 3.0, 4.5], "y": ["no", "yes", "no", "yes"]}
@@ -158,7 +159,8 @@ def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_
 SAVER = """
 import sys
 import numpy as np
-from likely import atomic, store
+from likely import atomic_write as atomic
+from likely.model import model_file as store
 path, seed = sys.argv[1], int(sys.argv[2])
 print("ready", flush=True)
 while True:
@@ -175,14 +177,14 @@ def _saver(path, seed):
 
 
 def _whole(path):
-    header, arrays, _ = store.read(path)
+    header, arrays, _ = model_file.read(path)
     assert (arrays["a"] == header["seed"]).all()
     return header["seed"]
 
 
 def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path):
     path = tmp_path / "m.likely"
-    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
+    model_file.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
     for k in range(12):
         process = _saver(path, 1000 * k)
         time.sleep(0.005 + 0.013 * k)
@@ -190,15 +192,15 @@ def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path)
         process.wait()
         _whole(path)
         others = {p.name for p in tmp_path.iterdir() if p != path} - {".m.likely.lock"}
-        assert all(name.startswith(".m.likely.") and name.endswith(atomic.SAVING) for name in others)
+        assert all(name.startswith(".m.likely.") and name.endswith(atomic_write.SAVING) for name in others)
         assert len(others) <= 1
-    store.write(path, {"seed": 1}, {"a": np.ones(300_000)})
+    model_file.write(path, {"seed": 1}, {"a": np.ones(300_000)})
     assert [p.name for p in tmp_path.iterdir()] == ["m.likely"], "what the killed left behind is swept away"
 
 
 def test_two_processes_that_write_one_file_never_mix_and_readers_see_whole_files(tmp_path):
     path = tmp_path / "m.likely"
-    store.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
+    model_file.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
     savers = [_saver(path, seed) for seed in (0, 10**6)]
     try:
         seen = {_whole(path) > 10**6 for _ in range(60)}
@@ -215,7 +217,7 @@ def test_the_sweep_spares_what_a_living_process_is_writing(tmp_path):
     saver = _saver(path, 0)
     try:
         for _ in range(30):
-            store.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
+            model_file.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
             assert saver.poll() is None, "the other process lost its file while it was writing"
     finally:
         saver.kill()
@@ -267,9 +269,9 @@ def test_a_save_keeps_the_rights_of_the_file_and_writes_through_a_link(small, tm
 
 def test_memory_for_a_model_stays_near_the_size_of_its_file(tmp_path):
     path = tmp_path / "m.likely"
-    store.write(path, {}, {"a": np.zeros(5_000_000)})
+    model_file.write(path, {}, {"a": np.zeros(5_000_000)})
     code = (
-        "import resource\nfrom likely import store\n"
+        "import resource\nfrom likely.model import model_file as store\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"store.read({str(path)!r})\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

@@ -16,11 +16,11 @@ import pytest
 
 import likely
 from commands import run
-from likely.cli import export
+from likely.cli import writers
 from likely.engines import memory
 from likely.errors import LikelyWarning, ResourceError, UsageError
 from likely.schema import Column
-from likely.sources import Reading, blocks, limits, open_source
+from likely.sources import ReadOptions, csv_arrow, memory_limit, open_source
 from processes import refused
 
 PEAK = """
@@ -101,7 +101,7 @@ def test_a_batch_of_long_texts_is_bounded_by_its_bytes(tmp_path: Path, quote: st
 
 def test_a_memory_limit_that_cannot_be_kept_is_exit_code_6(tmp_path: Path) -> None:
     path, model = table(tmp_path / "d.csv", 100_000), tmp_path / "m.likely"
-    with pytest.raises(ResourceError, match="memory limit of 20 MB cannot be kept"):
+    with pytest.raises(ResourceError, match="memory limit of 20 MB is exceeded"):
         likely.learn(str(path), "y", memory_limit=20_000_000)
     words = ["learn", str(path), "--target", "y", "-o", str(model), "--memory-limit", "20MB"]
     assert "--memory-limit" in refused(*words, code=6)
@@ -113,8 +113,8 @@ def test_a_memory_limit_that_cannot_be_kept_is_exit_code_6(tmp_path: Path) -> No
 def test_a_memory_limit_changes_no_count(tmp_path: Path) -> None:
     path = table(tmp_path / "d.csv", 2_000_000)
     assert likely.learn(str(path), "y", memory_limit=8_000_000_000).tally == likely.learn(str(path), "y").tally
-    limited = Reading(memory_limit=210_000_000)
-    usual = Reading()
+    limited = ReadOptions(memory_limit=210_000_000)
+    usual = ReadOptions()
     assert limited.batch_bytes() < usual.batch_bytes()
 
 
@@ -130,7 +130,7 @@ def test_columns_are_compared_with_those_of_the_first_rows_in_linear_time() -> N
 
     names = [Name(f"x{j}") for j in range(2_000)]
     columns = {Name(name): [1] for name in names}
-    assert list(export._like(names, columns, None)) == names  # type: ignore[arg-type]
+    assert list(writers._like(names, columns, None)) == names  # type: ignore[arg-type]
     assert len(looked) < 20 * len(names)
 
 
@@ -222,13 +222,13 @@ def test_a_batch_of_very_many_columns_has_many_rows(tmp_path: Path) -> None:
     line = ",".join(["1.234567"] * columns)
     path.write_text("\n".join([",".join(f"c{j}" for j in range(columns)), *[line] * rows]) + "\n")
     assert [batch.rows for batch in open_source(str(path)).batches()] == [rows]
-    limited = Reading(memory_limit=300_000_000)
-    assert limited.batch_bytes(columns) < Reading().batch_bytes(columns)
+    limited = ReadOptions(memory_limit=300_000_000)
+    assert limited.batch_bytes(columns) < ReadOptions().batch_bytes(columns)
 
 
 def test_a_column_of_very_many_values_is_added_up_in_few_large_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BATCH_BYTES", 1 << 12)
-    monkeypatch.setattr(blocks, "BLOCK", 1 << 12)
+    monkeypatch.setattr(memory_limit, "BATCH_BYTES", 1 << 12)
+    monkeypatch.setattr(csv_arrow, "BLOCK", 1 << 12)
     monkeypatch.setattr(memory, "MANY_VALUES", 50)
     united: list[int] = []
     union = Column.union

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 
 import likely
 from likely import NaiveBayes, TextNaiveBayes
-from likely.threads import cached_property
+from likely.kernels.parallel import cached_property
 from processes import SOURCE
 
 RNG = np.random.default_rng(0)

@@ -21,7 +21,10 @@ HERE = Path(__file__).resolve().parent
 MEMORY = 4 << 30  # bytes of address space of a child: what asks for more than that is refused by the system
 LONGEST = 60  # seconds for one input
 # Inputs that once crashed, hung or ended in a traceback.
-FOUND = {"model": (12441, 28250, 49899), "arrow": (), "parquet": (), "csv": (), "json": (), "text": ()}
+FOUND = {
+    "model": (12441, 28250, 49899), "network": (2791, 20475, 20947, 42401), "arrow": (), "parquet": (), "csv": (), "json": (),
+    "text": (),
+}  # fmt: skip
 
 
 def child(target, numbers, place, seconds):
@@ -31,9 +34,9 @@ def child(target, numbers, place, seconds):
     import targets
 
     if os.environ.get("FUZZ_COMPILED"):  # every loop compiled, however small its input: for NUMBA_BOUNDSCHECK=1
-        from likely import kernels
+        from likely.kernels import kernel
 
-        kernels.LARGE = kernels.Kernel.tiny = 0
+        kernel.LARGE = kernel.Kernel.tiny = 0
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a compiled loop cannot be interrupted: the process ends
     until, done, taken = time.monotonic() + seconds, 0, 0
     for number in numbers:

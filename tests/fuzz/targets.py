@@ -21,9 +21,10 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 import likely
-from likely import store
 from likely.errors import LikelyError
-from likely.filing import to_file
+from likely.model import model_file
+from likely.model.serialization import to_file
+from likely.networks import network_file
 
 FIXED = struct.Struct("<8sIQ32s")
 ROW = {"a": "yes", "b": "blue", "x": 5.5, "z": -1.0, "note": "a free prize", "n": 3}
@@ -78,16 +79,67 @@ def models():
 
 def fuzz_model(rng):
     """A model file with a right checksum and wrong content."""
-    text, arrays = rng.choice(models())
+    path = _mutated("m.likely", models(), rng)
+    _use_model(path, thoroughly=rng.random() < 0.2)
+
+
+@cache
+def networks():
+    """Header and arrays of one network of every sort: counted, hidden node, numbers, given tables, intervention."""
+    rows = [{k: v for k, v in row.items() if k not in ("note", "n")} for row in table()]
+    complete = [row | {"x": row["x"] or 0.0} for row in rows]
+    counted = likely.Network("y -> a, y -> b, a -> b, y -> x, x -> z, a -> z").fit(complete)
+    made = (
+        counted,
+        likely.Network("y -> a, y -> b, y -> x, b -> x", smoothing={"a": likely.Dirichlet({"no": 1.0, "yes": 2.0})}).fit(rows),
+        likely.Network("h -> a, h -> b, h -> y", hidden={"h": 2}).fit(rows, n_init=1),
+        counted.do(a="yes"),
+        likely.Network.from_tables("a -> y, b", {"a": ("no", "yes"), "b": (1, 2.5, "x"), "y": ("p", "q")},
+                                   {"a": [0.5, 0.5], "b": [0.2, 0.3, 0.5], "y": [[0.1, 0.9], [1.0, 0.0]]}),
+    )  # fmt: skip
+    parts = [network_file.to_file(each) for each in made]
+    return [(json.dumps(header), {name: np.asarray(array) for name, array in arrays.items()}) for header, arrays in parts]
+
+
+def fuzz_network(rng):
+    """A network file with a right checksum and wrong content."""
+    path = _mutated("n.likely", networks(), rng)
+    _use_network(path)
+
+
+def _use_network(path):
+    """Load, and if it loads, ask the network by elimination and in bulk: compiled loops run over what was loaded."""
+    net = likely.load(path)
+    if not isinstance(net, likely.Network):
+        return
+    known = {name: c.values[0] for name, c in net.columns.items() if c.values}
+    for target in net.nodes:
+        answer = net.query(target, dict(list(known.items())[:1]) if target not in list(known)[:1] else {})
+        shares = list(answer.values()) if isinstance(answer, dict) else [answer.mean, *answer.weights]
+        assert np.isfinite(shares).all(), (target, shares)
+    row = {name: ROW[name] if name in ROW and c.kind == "number" else (c.values[0] if c.values else 1.0)
+           for name, c in net.columns.items()}  # fmt: skip
+    logs = net.log_likelihoods([row, dict.fromkeys(row)] if len(row) > 1 else [row])
+    assert not np.isnan(logs).any(), logs
+    net.sample(3)
+    net.save(path)
+    likely.load(path)
+    if net.tally is not None:
+        net.update([{name: value for name, value in row.items() if name not in net.hidden}])
+
+
+def _mutated(name, whole, rng):
+    """One of the files with some entries of its header or its arrays changed."""
+    text, arrays = rng.choice(whole)
     header, arrays = json.loads(text), dict(arrays)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if rng.random() < 0.5:
             _mutate_json(header, rng)
         else:
             _mutate_array(arrays, rng)
-    path = Folder.path / "m.likely"
+    path = Folder.path / name
     path.write_bytes(sealed(header, arrays))
-    _use_model(path, thoroughly=rng.random() < 0.2)
+    return path
 
 
 def sealed(header, arrays):
@@ -95,9 +147,9 @@ def sealed(header, arrays):
     blobs = [np.ascontiguousarray(a).astype(a.dtype.newbyteorder("<")).tobytes() for a in arrays.values()]
     listed = {name: [a.dtype.newbyteorder("<").str, *a.shape] for name, a in arrays.items()}
     text = json.dumps({"arrays": listed, **header}).encode()
-    version = store.VERSION
-    digest = hashlib.sha256(store.MAGIC + struct.pack("<IQ", version, len(text)) + text + b"".join(blobs)).digest()
-    return FIXED.pack(store.MAGIC, version, len(text), digest) + text + b"".join(blobs)
+    version = model_file.VERSION
+    digest = hashlib.sha256(model_file.MAGIC + struct.pack("<IQ", version, len(text)) + text + b"".join(blobs)).digest()
+    return FIXED.pack(model_file.MAGIC, version, len(text), digest) + text + b"".join(blobs)
 
 
 def _mutate_json(header, rng):
@@ -272,7 +324,8 @@ def fuzz_text(rng):
 
 
 TARGETS = {
-    "model": fuzz_model, "arrow": fuzz_arrow, "parquet": fuzz_parquet, "csv": fuzz_csv, "json": fuzz_json, "text": fuzz_text,
+    "model": fuzz_model, "network": fuzz_network, "arrow": fuzz_arrow, "parquet": fuzz_parquet, "csv": fuzz_csv,
+    "json": fuzz_json, "text": fuzz_text,
 }  # fmt: skip
 
 

@@ -1,26 +1,16 @@
 """The docs say what the code does: the command-line reference is generated, the shipped tables are described."""
 
 import importlib
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from scripted import script
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-
-
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +34,10 @@ def test_every_command_has_a_section_in_the_reference(cli_reference: ModuleType)
     paths = cli_reference.command_paths()
     assert paths
     assert sorted(set(paths) - set(headings)) == []
+
+
+def test_the_python_reference_is_what_the_docstrings_generate() -> None:
+    assert (DOCS / "api.md").read_text(encoding="utf-8") == script("make_api_reference").reference(), "run `make docs`"
 
 
 def test_every_page_is_in_the_navigation_and_every_entry_is_a_page() -> None:

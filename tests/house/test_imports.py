@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "likely"
 HEAVY = ("numba", "sklearn", "duckdb", "pandas", "polars")
 EXECUTABLE_FORMATS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-MAY_USE_THE_FRONT_DOOR = {"cli", "examples", "__main__"}
+MAY_USE_THE_FRONT_DOOR = {"__init__", "__main__", "cli", "teaching"}
 MOST_LINES_IN_A_FILE = 400
 MOST_LINES_IN_A_FUNCTION = 40
 
@@ -34,6 +34,11 @@ def python(code: str) -> str:
 
 def files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
+
+
+def measured_files() -> list[Path]:
+    """The package and what stands beside it: benchmarks and scripts."""
+    return [*files(), *sorted((ROOT / "bench").rglob("*.py")), *sorted((ROOT / "scripts").rglob("*.py"))]
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
@@ -89,7 +94,7 @@ def test_learning_and_predicting_bring_in_no_library_that_the_data_do_not_need(k
 
 def test_a_verb_stays_callable_whichever_module_was_imported_first() -> None:
     public = python("import likely; print(*likely.__all__)").split()
-    verbs = [name for name in public if (SOURCE / f"{name}.py").exists() and name != "errors"]
+    verbs = [name for name in public if (SOURCE / f"{name}.py").exists() and name not in ("errors", "distributions")]
     assert verbs
     for first in verbs:
         check = f"print(*[name for name in {verbs!r} if not callable(getattr(likely, name))])"
@@ -123,24 +128,33 @@ def test_nothing_that_can_execute_a_file_is_imported() -> None:
     assert guilty == []
 
 
-def test_no_file_is_longer_than_four_hundred_lines() -> None:
-    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in files()}
+def docstring_lines(node: ast.AST) -> int:
+    """Lines of a docstring: reference documentation, which is as long as the parameters are many."""
+    body = getattr(node, "body", None)
+    first = body[0] if isinstance(body, list) and body else None
+    if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)):
+        return 0
+    return (first.end_lineno or first.lineno) - first.lineno + 1
+
+
+def test_no_file_has_more_than_four_hundred_lines() -> None:
+    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in measured_files()}
     assert lengths
     assert {str(path): lines for path, lines in lengths.items() if lines > MOST_LINES_IN_A_FILE} == {}
 
 
 def compiled(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """A kernel is one loop nest: cut in two, it would run twice over memory."""
-    kernels = ("Kernel", "ReorderedKernel", "Loop", "piece")
+    kernels = ("Kernel", "ReorderedKernel", "TreeKernel", "SimdKernel", "subroutine")
     return any(isinstance(mark, ast.Name) and mark.id in kernels for mark in node.decorator_list)
 
 
-def test_no_function_but_a_compiled_loop_is_longer_than_forty_lines() -> None:
+def test_no_function_but_a_compiled_loop_has_more_than_forty_lines_besides_its_docstring() -> None:
     long = []
     for path, tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not compiled(node):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
                 if lines > MOST_LINES_IN_A_FUNCTION:
                     long.append(f"{path}:{node.lineno} {node.name} ({lines} lines)")
     assert long == []

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, integer_dtypes
 
-from likely.sources.arrays import _from_numbers, _from_values, arrow_array, numpy_array
+from likely.sources.arrow_arrays import _from_numbers, _from_values, arrow_array, numpy_array
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 LISTS = st.one_of(

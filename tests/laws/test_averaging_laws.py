@@ -239,10 +239,10 @@ def test_missing_and_unseen_cells_behave():
 
 def test_cross_validation_averages_too():
     data = mixed_table()
-    found = [likely.evaluate({"plain": True, "average": a}, data, target="y").log_loss for a in (True, False)]
+    found = [likely.evaluate(data, target="y", plain=True, average=a).log_loss for a in (True, False)]
     model = learn(data, "y", average=True)
     assert found[0] != found[1]
-    assert likely.evaluate(model, data, folds=5).log_loss == found[0]
+    assert likely.evaluate(data, model=model, folds=5).log_loss == found[0]
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import likely
-from likely import reservoir
+from likely import row_sample
 from likely.calibration import DEPENDENCE, calibrate
-from likely.calibration.classical import count_pair
 from likely.calibration.fit import OWN_WEIGHTS
-from likely.calibration.tables import Axis, Rows, Table, blur, count_cells
-from likely.calibration.weights import Problem
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
+from likely.calibration.tan_aode import count_pair
+from likely.calibration.weight_fit import Problem
 from likely.families.binned import mdl_edges
-from likely.families.evidence import weigh
 from likely.families.histogram import MOST, Histogram
+from likely.families.smoothing_choice import choose_smoothing
 from strategies import quietly
 
 COUNTS = hnp.arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(2, 4)), elements=st.integers(0, 9))
@@ -50,13 +50,13 @@ def features(data):
 
 
 def rows_without(rows, kept):
-    return Rows(rows.labels[kept], rows.weights[kept], rows.left[kept], rows.shares[kept])
+    return ScoredRows(rows.labels[kept], rows.weights[kept], rows.left[kept], rows.probabilities[kept])
 
 
 @given(COUNTS)
 def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
     seen = seen.astype(float)
-    evidence = weigh(seen)
+    evidence = choose_smoothing(seen)
     whole, classes = seen.sum(), seen.sum(0)
     share = evidence.pseudocount / (whole + 0.5 * len(classes))
     for value, own in np.argwhere(seen > 0):
@@ -70,7 +70,7 @@ def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
 
 @given(COUNTS)
 def test_an_unseen_value_and_an_empty_class_say_nothing_absurd(seen):
-    evidence = weigh(np.vstack([seen, np.zeros((1, seen.shape[1]))]).astype(float))
+    evidence = choose_smoothing(np.vstack([seen, np.zeros((1, seen.shape[1]))]).astype(float))
     assert np.isfinite(evidence.table).all()
     np.testing.assert_allclose(evidence.table[-1], 0.0, atol=1e-12)
     np.testing.assert_allclose(evidence.probabilities().sum(1), 1.0)
@@ -82,15 +82,15 @@ def test_a_cell_left_out_is_the_cell_counted_without_the_row(cells, classes, see
     n = 30
     place = rng.integers(0, cells, n).astype(np.int32)
     shares = rng.dirichlet(np.ones(classes), n)
-    rows = Rows(rng.integers(0, classes, n), np.ones(n), np.ones(n), shares)
-    axes = [Axis(cells, numeric=True)]
+    rows = ScoredRows(rng.integers(0, classes, n), np.ones(n), np.ones(n), shares)
+    axes = [TableAxis(cells, numeric=True)]
     lent = 0.6 if blurred else 0.0
 
     def made(kept):
         seen, expected = count_cells(place[kept], rows_without(rows, kept), cells)
         return blur(seen, axes, lent), blur(expected, axes, lent)
 
-    said = Table(*made(np.arange(n)), 2.0, 0.0, 0.0).left_out(place, rows)
+    said = ResidualTable(*made(np.arange(n)), 2.0, 0.0, 0.0).left_out(place, rows)
     for i in range(n):
         seen, expected = made(np.delete(np.arange(n), i))
         np.testing.assert_allclose(
@@ -101,9 +101,9 @@ def test_a_cell_left_out_is_the_cell_counted_without_the_row(cells, classes, see
 @given(st.integers(0, 2**32 - 1))
 def test_a_pair_left_out_is_the_pair_counted_without_the_row(seed):
     rng = np.random.default_rng(seed)
-    n, axes = 40, [Axis(3, numeric=False), Axis(4, numeric=False)]
+    n, axes = 40, [TableAxis(3, numeric=False), TableAxis(4, numeric=False)]
     place, labels = rng.integers(0, 12, n).astype(np.int32), rng.integers(0, 2, n)
-    rows = Rows(labels, np.ones(n), np.ones(n), np.full((n, 2), 0.5))
+    rows = ScoredRows(labels, np.ones(n), np.ones(n), np.full((n, 2), 0.5))
     pair = count_pair(axes, place, rows)
     said = pair.left_out(place, rows)
     for i in range(n):
@@ -151,8 +151,8 @@ def test_edges_by_description_length_find_the_step_and_nothing_in_noise():
 
 
 def test_a_reservoir_keeps_the_same_rows_whatever_the_split(monkeypatch):
-    monkeypatch.setattr(reservoir, "ROWS", 50)
-    monkeypatch.setattr(reservoir, "FEWEST", 10)
+    monkeypatch.setattr(row_sample, "ROWS", 50)
+    monkeypatch.setattr(row_sample, "FEWEST", 10)
     data = table(400)
     whole = quietly(likely.learn, data, "y").tally.sample
     assert len(whole) == 50

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely import clustering, em
-from likely.engines.shares import Held
+from likely.engines.e_step import CachedBatch
 from likely.errors import DataError, LikelyError
-from likely.sources import Reading, open_source
+from likely.latent import em, mixtures
+from likely.sources import ReadOptions, open_source
 from strategies import ODD_TABLES, cases, quietly
 
 TEXTS = (
@@ -37,9 +37,9 @@ def rounds(mixing, classes, seed, many=12):
 
 def opened(table, families, weights, **given):
     """The rows of a table, ready for EM."""
-    source, name = clustering.with_weights(open_source(table, Reading()), weights)
-    plan = clustering.plan_clusters(source, families, (), [name] if name else [], name, given.pop("fixed", None))
-    return clustering.opened(source, plan, **given)
+    source, name = mixtures.with_weights(open_source(table, ReadOptions()), weights)
+    plan = mixtures.plan_clusters(source, families, (), [name] if name else [], weights=name, fixed=given.pop("fixed", None))
+    return mixtures.opened(source, plan, **given)
 
 
 def never_falls(values):
@@ -112,7 +112,7 @@ def test_every_tying_climbs_and_keeps_its_shape(tie):
     x = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(4, 2, (60, 2))])
     values, fit = rounds(opened(x, likely.Gaussian(tie=tie), None, smoothing=0), (1, 2), 0, 40)
     never_falls(values)
-    variances = np.array([-0.5 / p.form.curve for p in fit.model.block_parameters])
+    variances = np.array([-0.5 / p.likelihood.curve for p in fit.model.block_parameters])
     if tie in ("class", "both"):
         assert np.allclose(variances[:, 0], variances[:, 1])
     if tie in ("column", "both"):
@@ -130,15 +130,15 @@ def test_shards_are_as_good_as_the_whole():
     for a, b in ((0, cut), (cut, 300)):
         part = {name: column[a:b] for name, column in table.items()}
         batch = next(iter(open_source(part).batches()))
-        shards.append((Held(batch, held.schema), labels[a:b], weights[a:b]))
-    whole, parts = em.share(model, [(held, labels, weights)]), em.share(model, shards)
-    assert np.isclose(whole.log_evidence, parts.log_evidence, rtol=1e-12)
+        shards.append((CachedBatch(batch, held.schema), labels[a:b], weights[a:b]))
+    whole, parts = em.e_step(model, [(held, labels, weights)]), em.e_step(model, shards)
+    assert np.isclose(whole.log_likelihood, parts.log_likelihood, rtol=1e-12)
     assert np.isclose(whole.entropy, parts.entropy, rtol=1e-9)
     for one, other in zip(whole.tally.statistics, parts.tally.statistics, strict=True):
         for name, array in one.arrays().items():
             np.testing.assert_allclose(array, other.arrays()[name], rtol=1e-9, atol=1e-9)
-    alone = [em.share(model, [shard]) for shard in shards]
-    assert np.isclose((alone[0] + alone[1]).log_evidence, whole.log_evidence, rtol=1e-12)
+    alone = [em.e_step(model, [shard]) for shard in shards]
+    assert np.isclose((alone[0] + alone[1]).log_likelihood, whole.log_likelihood, rtol=1e-12)
 
 
 def test_rows_read_again_in_every_round_are_as_good_as_rows_kept(tmp_path):
@@ -151,7 +151,7 @@ def test_rows_read_again_in_every_round_are_as_good_as_rows_kept(tmp_path):
     kept = opened(str(path), None, None)
     source = open_source(str(path))
     kinds = {"a": "number", "b": "category"}
-    again = em.Rows(lambda: source.batches(kinds), kept.whole.schema, em.weights_of(kept.plan))
+    again = em.StreamedRows(lambda: source.batches(kinds), kept.pooled.schema, em.weights_of(kept.plan))
     one, other = kept.fit((1, 2)), replace(kept, parts=again).fit((1, 2))
     assert one.trace == other.trace
     assert one.model == other.model
@@ -166,7 +166,7 @@ def test_the_names_of_components_change_nothing():
     model = one.model
     turned = replace(model, tally=model.tally.of_classes([2, 0, 1], model.classes))
     assert np.isclose(
-        em.share(model, mixing.parts).log_evidence, em.share(turned, mixing.parts).log_evidence, rtol=1e-12
+        em.e_step(model, mixing.parts).log_likelihood, em.e_step(turned, mixing.parts).log_likelihood, rtol=1e-12
     )
     assert np.isclose(em.log_density(model), em.log_density(turned), rtol=1e-12)
 

@@ -10,7 +10,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import likely
-from likely import acceleration
+from likely.latent import acceleration
+from likely.latent.quasi_newton import QuasiNewton
 from strategies import quietly
 
 
@@ -104,24 +105,46 @@ def plain_rounds_gain(end, rounds, many=1500):
     x, weights = rounds.coordinates(end.point)
     push = np.random.default_rng(0).normal(size=len(x)) * np.where(weights > 0, 0.01 / np.maximum(weights, 1e-9), 0.0)
     pushed = rounds.at(end.point, x + np.clip(push, -0.1, 0.1))
-    return acceleration.climb(pushed, rounds, max_iter=many, tol=-1.0).trace[-1] - end.trace[-1]
+    return acceleration.maximise(pushed, rounds, max_iter=many, tol=-1.0).trace[-1] - end.trace[-1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 17, 19])
 def test_from_the_same_start_em_ends_no_lower_than_plain_em_or_at_another_maximum(number, monkeypatch):
     pytest.importorskip("hmmlearn.hmm")
-    maximum, climb, last = harness(), acceleration.climb, {}
+    maximum, maximise, last = harness(), acceleration.maximise, {}
 
     def recorded(first, rounds, **settings):
-        last["end"] = climb(first, rounds, **settings), rounds
+        last["end"] = maximise(first, rounds, **settings), rounds
         return last["end"][0]
 
     for ours, theirs in maximum.problem(number, 2).starts:
-        monkeypatch.setattr(acceleration, "climb", recorded)
+        monkeypatch.setattr(acceleration, "maximise", recorded)
         with threadpool_limits(1):  # threads of small products wait for each other
             one, other = quietly(ours), quietly(theirs)
-        monkeypatch.setattr(acceleration, "climb", climb)
+        monkeypatch.setattr(acceleration, "maximise", maximise)
         assert one.left < maximum.BELOW
         if one.usable and other.usable and one.value < other.value - maximum.BELOW:
             assert plain_rounds_gain(*last["end"]) < maximum.BELOW
+
+
+def test_the_flattest_direction_is_that_in_which_rounds_converge_slowest():
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    rate = axes @ np.diag([1.02, 0.9, 0.7, 0.5, 0.3, 0.1]) @ axes.T
+    memory, x = QuasiNewton(), rng.normal(size=6)
+    for _ in range(8):
+        memory.add(x, rate @ x)
+        x = rng.normal(size=6)
+    curvature, direction = memory.flattest(np.ones(6))
+    assert curvature == pytest.approx(-0.02, abs=1e-6)
+    assert abs(direction @ axes[:, 0]) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(4000, 4005))
+def test_the_best_of_some_starts_is_no_lower_than_the_best_of_plain_em(number):
+    pytest.importorskip("hmmlearn.hmm")
+    maximum = harness()
+    _, ends = quietly(maximum.compared, number, 5)
+    assert maximum.best(ends) >= -maximum.BELOW

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import likely
-from likely import kernels
+from likely.kernels import kernel
 from strategies import TIES, possible, quietly, smoothings, strange_rows, whole_cases
 
 
@@ -213,8 +213,8 @@ def test_compiled_kernels_equal_interpreted_ones_to_the_last_bit(monkeypatch, se
     columns, families = wide(700, seed)
     found = []
     for tiny, large in ((10**12, 10**12), (0, 0)):
-        monkeypatch.setattr(kernels.Kernel, "tiny", tiny)
-        monkeypatch.setattr(kernels, "LARGE", large)
+        monkeypatch.setattr(kernel.Kernel, "tiny", tiny)
+        monkeypatch.setattr(kernel, "LARGE", large)
         model = likely.learn(columns, "y", families=families, weights="w")
         found.append((model, model.posterior(columns).log_joint))
     (plain, one), (compiled, two) = found

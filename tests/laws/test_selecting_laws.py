@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import likely
 from likely import Bernoulli, Gaussian, Joint, MEstimate, NormalInverseGamma, Poisson
 from likely.errors import UsageError
-from likely.importance import mutual_information
-from likely.selecting import LOWEST, LeftOut, forward
+from likely.evaluation.feature_importance import mutual_information
+from likely.model.selection import LOWEST, LeftOut, forward
 from likely.sources import open_source
 from strategies import quietly
 
@@ -156,8 +156,8 @@ def test_cross_validation_selects_in_every_fold_anew():
     data = table(300)
     del data["copy"]
     data["tells"] = [y if i % 10 else "no" for i, y in enumerate(data["y"])]  # by far the best, in every fold
-    chosen = likely.evaluate({"families": FAMILIES, "select": 1}, data, target="y", folds=3)
-    alone = likely.evaluate({"plain": True}, {"y": data["y"], "tells": data["tells"]}, target="y", folds=3)
+    chosen = likely.evaluate(data, target="y", families=FAMILIES, select=1, folds=3)
+    alone = likely.evaluate({"y": data["y"], "tells": data["tells"]}, target="y", plain=True, folds=3)
     assert chosen.log_loss == pytest.approx(alone.log_loss, abs=1e-12)
 
 

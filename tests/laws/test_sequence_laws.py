@@ -8,13 +8,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely import clustering
-from likely.engines import along
-from likely.engines.shares import Held
+from likely.engines import forward_backward
+from likely.engines.e_step import CachedBatch
+from likely.engines.sequence_rows import in_sequences
 from likely.errors import DataError, LikelyError
-from likely.sequences import Learning, climb, in_sequences
-from likely.sources import Reading, open_source
-from likely.sources.rows import take
+from likely.latent import mixtures
+from likely.latent.hidden_markov import HiddenMarkovFitter, fit_em
+from likely.sources import ReadOptions, open_source
+from likely.sources.row_access import take
 from strategies import ODD_TABLES, cases, quietly
 
 SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
@@ -22,12 +23,12 @@ SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
 
 def learning(table, families, lengths, weights=None, known=None, **given):
     """The rows of a table as sequences, ready for the rounds."""
-    source = open_source(table, Reading())
-    opened = clustering.opened(source, clustering.plan_clusters(source, families, (), (), None, None))
+    source = open_source(table, ReadOptions())
+    opened = mixtures.opened(source, mixtures.plan_clusters(source, families))
     ((held, hidden, ones),) = opened.parts
     labels = hidden if known is None else np.asarray(known, np.int64)
     rows = ones if weights is None else np.repeat(np.asarray(weights, dtype=float), lengths)
-    return Learning(in_sequences([(held, labels, rows)], lengths), opened.whole, opened.spread, **given)
+    return HiddenMarkovFitter(in_sequences([(held, labels, rows)], lengths), opened.pooled, opened.spread, **given)
 
 
 def cut(rows, seed):
@@ -59,16 +60,16 @@ def test_the_penalised_log_likelihood_never_falls(case, smoothing, imagined, k, 
     weights = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(lengths))
     try:
         made = quietly(
-            learning, table_of(case), case.families, lengths, weights, smoothing=smoothing, imagined=imagined, seed=seed
+            learning, table_of(case), case.families, lengths, weights, smoothing=smoothing, pseudocount=imagined, seed=seed
         )
         found = quietly(rounds, made, k)
     except DataError:
         assume(False)
     never_falls(found.trace)
-    # `climb` stops where a round falls: that it went on to the end says that none did.
+    # `fit_em` stops where a round falls: that it went on to the end says that none did.
     assert len(found.trace) == 10
     assert np.allclose(found.transition.sum(1), 1.0)
-    shares = found.posterior(made.steps)
+    shares = found.posterior(made.rows)
     assert np.allclose(shares.sum(1), 1.0)
     assert (shares >= 0).all()
 
@@ -86,7 +87,7 @@ def test_it_never_falls_where_some_states_are_known(case, smoothing, seed):
         assume(False)
     never_falls(found.trace)
     assert len(found.trace) == 10
-    shares = found.posterior(made.steps)
+    shares = found.posterior(made.rows)
     assert np.allclose(shares[known >= 0, known[known >= 0]], 1.0)
 
 
@@ -96,7 +97,7 @@ def test_without_priors_bell_curves_and_categories_climb_too(seed):
     rng = np.random.default_rng(seed)
     z = np.cumsum(rng.random(60) < 0.2) % 2
     table = {"a": rng.normal(2.0 * z, 1.0).tolist(), "b": rng.choice(["u", "v", "w", None], 60).tolist()}
-    found = rounds(learning(table, None, cut(60, seed), smoothing=0, imagined=0.0, seed=seed), 2, 25)
+    found = rounds(learning(table, None, cut(60, seed), smoothing=0, pseudocount=0.0, seed=seed), 2, 25)
     never_falls(found.trace)
 
 
@@ -126,12 +127,12 @@ def wild(draw):
 def test_proportions_say_what_logarithms_say(case):
     logs, start, move = case
     edges, weights = np.array([0, len(logs)]), np.ones(len(logs))
-    found = along.look(logs.copy, start, move, edges, weights)
-    again = along._in_logs(logs.copy(), start, move, edges, weights)
-    assert not np.isnan(found.shares).any()
-    np.testing.assert_allclose(found.log_evidence, again.log_evidence, rtol=1e-10, atol=1e-10)
-    if np.isfinite(again.log_evidence[0]):
-        np.testing.assert_allclose(found.shares, again.shares, atol=1e-8)
+    found = forward_backward.state_posteriors(logs.copy, start, move, edges, weights)
+    again = forward_backward._in_logs(logs.copy(), start, move, edges, weights)
+    assert not np.isnan(found.responsibilities).any()
+    np.testing.assert_allclose(found.log_likelihood, again.log_likelihood, rtol=1e-10, atol=1e-10)
+    if np.isfinite(again.log_likelihood[0]):
+        np.testing.assert_allclose(found.responsibilities, again.responsibilities, atol=1e-8)
         np.testing.assert_allclose(found.moves, again.moves, atol=1e-8)
 
 
@@ -145,9 +146,9 @@ def test_a_state_far_below_the_best_is_not_raised_to_a_floor():
     ])  # fmt: skip
     move = np.array([[1.0, 2.50748993e-96], [3.16644537e-151, 1.0]])
     start, edges, weights = np.array([0.23282859, 0.76717141]), np.array([0, 13]), np.ones(13)
-    found = along.look(logs.copy, start, move, edges, weights)
-    again = along._in_logs(logs.copy(), start, move, edges, weights)
-    np.testing.assert_allclose(found.log_evidence, again.log_evidence, rtol=1e-10)
+    found = forward_backward.state_posteriors(logs.copy, start, move, edges, weights)
+    again = forward_backward._in_logs(logs.copy(), start, move, edges, weights)
+    np.testing.assert_allclose(found.log_likelihood, again.log_likelihood, rtol=1e-10)
 
 
 def test_the_names_of_states_change_nothing():
@@ -159,13 +160,13 @@ def test_the_names_of_states_change_nothing():
     np.testing.assert_array_equal(one.transition, other.transition)
 
 
-@pytest.mark.filterwarnings("ignore:not at its end")
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_weights_are_copies():
     rng = np.random.default_rng(4)
     x = rng.normal(0, 1, (90, 2)) + 4.0 * ((np.arange(90) // 10) % 2)[:, None]
     lengths, w = [20, 30, 40], [2, 0, 3]
     parts = [x[:20], x[:20], x[50:], x[50:], x[50:]]
-    settings = {"max_iter": 20, "tol": -np.inf, "restarts": 1}
+    settings = {"max_iter": 20, "tol": -np.inf, "n_init": 1}
     emission = likely.learn({"x0": x[:, 0], "x1": x[:, 1], "s": (x[:, 0] > 2).astype(int)}, "s", smoothing=0)
     settings["start"] = {"emission": emission}
     settings["smoothing"] = {"*": likely.Spread(1, 1.0)}
@@ -184,9 +185,9 @@ def test_where_every_state_follows_every_other_alike_the_sequence_is_a_mixture()
     alike = {"start": shares, "transition": np.tile(shares, (2, 1)), "emission": mixture}
     made = learning(x, None, [100], given=alike)
     blank_emission = next(iter(made._starts(likely.Model(mixture.tally, mixture.prior))))
-    chain = replace(blank_emission, emission=mixture)
-    assert chain.log_evidence(made.steps)[0] == pytest.approx(mixture.log_likelihood, rel=1e-9)
-    np.testing.assert_allclose(chain.posterior(made.steps), mixture.posterior(x).probabilities, atol=1e-9)
+    chain = replace(blank_emission, emission=mixture.model)
+    assert chain.log_evidence(made.rows)[0] == pytest.approx(mixture.log_likelihood, rel=1e-9)
+    np.testing.assert_allclose(chain.posterior(made.rows), mixture.posterior(x).probabilities, atol=1e-9)
 
 
 def test_shards_are_as_good_as_the_whole():
@@ -194,15 +195,15 @@ def test_shards_are_as_good_as_the_whole():
     rng = np.random.default_rng(5)
     table = {"a": rng.normal(size=300).tolist(), "b": rng.choice(["u", "v", None], 300).tolist()}
     made = learning(table, None, [100, 150, 50])
-    ((held, labels, weights),) = made.steps.parts
+    ((held, labels, weights),) = made.rows.parts
     parts = []
     for a, b in ((0, 180), (180, 300)):
         batch = next(iter(open_source({n: c[a:b] for n, c in table.items()}).batches()))
         parts.append((type(held)(batch, held.schema), labels[a:b], weights[a:b]))
     two = in_sequences(parts, [100, 150, 50])
     start = next(iter(made._starts(rounds(made, 2, 1).emission)))
-    whole = climb(start, made.steps, 1.0, 8, -np.inf)
-    again = climb(start, two, 1.0, 8, -np.inf)
+    whole = fit_em(start, made.rows, max_iter=8, tol=-np.inf)
+    again = fit_em(start, two, max_iter=8, tol=-np.inf)
     np.testing.assert_allclose(whole.trace, again.trace, rtol=1e-12)
     np.testing.assert_allclose(whole.transition, again.transition, rtol=1e-9)
 
@@ -229,21 +230,21 @@ def test_rows_that_are_alike_are_looked_at_as_one(batches, monkeypatch):
     rows = 240
     table = {"a": rng.choice(list("xyz"), rows), "b": rng.choice([True, False], rows)}
     lengths = [100, 20, 120]
-    source = open_source(table, Reading())
-    opened = clustering.opened(source, clustering.plan_clusters(source, None, (), (), None, None))
+    source = open_source(table, ReadOptions())
+    opened = mixtures.opened(source, mixtures.plan_clusters(source))
     ((held, labels, ones),) = opened.parts
     cuts = np.array_split(np.arange(rows), batches)
-    parts = [(Held(take(held.batch, at), held.schema), labels[at], ones[at]) for at in cuts]
+    parts = [(CachedBatch(take(held.batch, at), held.schema), labels[at], ones[at]) for at in cuts]
     by = np.repeat([2, 1, 2], lengths)  # the rows of one sequence do not stand together
 
     def fitted():
         steps = in_sequences(parts, by=by)
-        assert (steps.kinds is None) == (alike > rows)
-        return rounds(Learning(steps, opened.whole, opened.spread), 2)
+        assert (steps.distinct is None) == (alike > rows)
+        return rounds(HiddenMarkovFitter(steps, opened.pooled, opened.spread), 2)
 
     alike = 4
     one = fitted()
-    monkeypatch.setattr("likely.engines.steps.ALIKE", alike := 10 * rows)
+    monkeypatch.setattr("likely.engines.sequence_rows.FEWEST_REPEATS", alike := 10 * rows)
     other = fitted()
     np.testing.assert_allclose(one.trace, other.trace, rtol=1e-12)
     np.testing.assert_allclose(one.transition, other.transition, rtol=1e-9)
@@ -255,11 +256,11 @@ def test_where_too_little_is_left_of_a_step_the_shares_of_kinds_come_from_logari
     logs = np.array([[0.0, -800.0], [-900.0, 0.0], [-1.0, -2.0]])
     place, edges, weights = rng.integers(0, 3, 30), np.array([0, 12, 30]), np.repeat([1.0, 2.0], [12, 18])
     start, move = np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.5, 0.5]])
-    by_kind = along.look(lambda: logs.copy(), start, move, edges, weights, place)
-    by_row = along.look(lambda: logs[place], start, move, edges, weights)
-    np.testing.assert_allclose(by_kind.log_evidence, by_row.log_evidence)
+    by_kind = forward_backward.state_posteriors(lambda: logs.copy(), start, move, edges, weights, place=place)
+    by_row = forward_backward.state_posteriors(lambda: logs[place], start, move, edges, weights)
+    np.testing.assert_allclose(by_kind.log_likelihood, by_row.log_likelihood)
     np.testing.assert_allclose(by_kind.moves, by_row.moves)
-    np.testing.assert_allclose(by_kind.begun, by_row.begun)
+    np.testing.assert_allclose(by_kind.starts, by_row.starts)
     summed = np.zeros_like(logs)
-    np.add.at(summed, place, by_row.shares)
-    np.testing.assert_allclose(by_kind.shares, summed)
+    np.add.at(summed, place, by_row.responsibilities)
+    np.testing.assert_allclose(by_kind.responsibilities, summed)

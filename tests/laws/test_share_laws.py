@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 import likely
 from likely.bayes.rule import normalise
-from likely.doorway import rows_of
 from likely.engines import Plan
+from likely.engines.e_step import CachedBatch, LabelledRows, e_step_batch
 from likely.engines.memory import tally_batch
-from likely.engines.shares import Held, share_batch
+from likely.estimators._base import rows_of
 from likely.families import Bernoulli, Categorical, Encoded, Gaussian, Joint, Multinomial, Poisson, Text
-from likely.kernels import Kernel
-from likely.model import Model
-from likely.prior import Priors
+from likely.kernels.kernel import Kernel
+from likely.model.model import Model
+from likely.priors import Priors
 from likely.sources import open_source
 from likely.sources.documents import Strings
 from strategies import cases
@@ -114,11 +114,11 @@ def test_a_round_with_every_label_known_is_plain_counting(case, halves):
     labels = batch.coded("y")
     places = np.array([model.classes.index(v) for v in labels.values])[labels.codes - labels.low]
     weights = np.array(case.columns["w"], float) if case.weights else np.ones(case.rows)
-    round_ = share_batch(Held(batch, model.schema), model.scorer, model.blocks, places, weights)
+    round_ = e_step_batch(LabelledRows(CachedBatch(batch, model.schema), places, weights), model.scorer, model.blocks)
     joint = model.posterior(case.columns).log_joint[np.arange(case.rows), places]
     used = weights > 0
     if not any(isinstance(block.family, Joint) for block in model.blocks):  # a value may stand in rows with gaps alone
-        assert np.isclose(round_.log_evidence, weights[used] @ joint[used]) or np.isinf(round_.log_evidence)
+        assert np.isclose(round_.log_likelihood, weights[used] @ joint[used]) or np.isinf(round_.log_likelihood)
     np.testing.assert_allclose(round_.tally.classes, model.tally.classes)
     for block, one, other in zip(model.blocks, round_.tally.statistics, model.tally.statistics, strict=True):
         if isinstance(block.family, Joint):  # which counts rows with gaps by what the rest of them leads one to expect
@@ -136,23 +136,23 @@ def test_a_round_adds_over_batches():
     plan = Plan("y", *_plan(batch))
     model = Model(tally_batch(batch, plan), Priors())
     hidden, ones = np.full(200, -1), np.ones(200)
-    whole = share_batch(Held(batch, model.schema), model.scorer, model.blocks, hidden, ones)
+    whole = e_step_batch(LabelledRows(CachedBatch(batch, model.schema), hidden, ones), model.scorer, model.blocks)
     parts = [{name: column[a:b] for name, column in table.items()} for a, b in ((0, 70), (70, 200))]
     rounds = [
-        share_batch(Held(next(iter(open_source(p).batches())), model.schema), model.scorer, model.blocks,
-                    np.full(len(p["y"]), -1), np.ones(len(p["y"])))
+        e_step_batch(LabelledRows(CachedBatch(next(iter(open_source(p).batches())), model.schema),
+                                  np.full(len(p["y"]), -1), np.ones(len(p["y"]))), model.scorer, model.blocks)
         for p in parts
     ]  # fmt: skip
     summed = rounds[0] + rounds[1]
-    assert np.isclose(summed.log_evidence, whole.log_evidence, rtol=1e-12)
+    assert np.isclose(summed.log_likelihood, whole.log_likelihood, rtol=1e-12)
     for one, other in zip(summed.tally.statistics, whole.tally.statistics, strict=True):
         close(one, other)
     posterior = model.posterior(table)
-    assert np.isclose(whole.log_evidence, normalise(posterior.log_joint, posterior.log_prior)[1].sum())
+    assert np.isclose(whole.log_likelihood, normalise(posterior.log_joint, posterior.log_prior)[1].sum())
 
 
 def _plan(batch):
-    from likely.planning import plan_columns
+    from likely.engines.planning import plan_columns
 
     plan = plan_columns(batch, ["a", "b"], "y", None, ())
     return plan.blocks, plan.columns
@@ -170,13 +170,13 @@ def test_bells_in_one_loop_are_what_scoring_sharing_out_and_counting_give(gaps, 
     labels, weights = rng.integers(-1, k, rows), rng.choice([0.0, 0.5, 3.0], rows)
     labels[100:400] = -1
     made = likely.Mixture(k, families="gaussian", max_iter=2, tol=-1.0).fit(np.nan_to_num(x, nan=1e6))
-    held = Held(rows_of(made, x, reset=False), made.model_.schema)
+    held = CachedBatch(rows_of(made, x, reset=False), made.model_.schema)
     if compiled:
         monkeypatch.setattr(Kernel, "tiny", 0)
-        monkeypatch.setattr("likely.kernels.LARGE", 0)
-    one = share_batch(held, made.model_.scorer, made.model_.blocks, labels, weights)
-    other = share_batch(held, made.model_.scorer, made.model_.blocks, labels, weights, entropy=True)
-    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-13)
+        monkeypatch.setattr("likely.kernels.kernel.LARGE", 0)
+    one = e_step_batch(LabelledRows(held, labels, weights), made.model_.model.scorer, made.model_.blocks)
+    other = e_step_batch(LabelledRows(held, labels, weights), made.model_.model.scorer, made.model_.blocks, entropy=True)
+    assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-13)
     np.testing.assert_allclose(one.tally.classes, other.tally.classes, rtol=1e-12)
     for mine, theirs in zip(one.tally.statistics, other.tally.statistics, strict=True):
         np.testing.assert_allclose(mine.n, theirs.n, rtol=1e-12)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely import threads as engine
-from likely.sources import files, objects, text
+from likely.kernels import parallel as engine
+from likely.sources import csv_files, files, json_files
 from strategies import quietly
 
 FAMILIES = {"level": "categorical", "calls": "poisson"}
@@ -226,7 +226,7 @@ def test_the_size_of_a_batch_does_not_matter(monkeypatch, tmp_path, rows):
         str(to_text(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows_of(data))))),
     ]
     whole = [likely.learn(source, "label", families=FAMILIES) for source in sources]
-    for room in (files, text, objects):
+    for room in (files, csv_files, json_files):
         monkeypatch.setattr(room, "BATCH_ROWS", rows)
     for source, model in zip(sources, whole, strict=True):
         close(likely.learn(source, "label", families=FAMILIES), model, data)

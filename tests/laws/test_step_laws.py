@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely import clustering, em
+from likely.latent import em, mixtures
 from likely.sources import open_source
 
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -52,12 +52,12 @@ def test_the_first_step_is_the_start_and_each_next_one_a_round_of_the_textbook()
 def test_the_value_of_a_step_is_what_its_tally_is_worth(families):
     table = blobs(40)
     source = open_source(table)
-    plan = clustering.plan_clusters(source, families, (), (), None, None)
-    mixing = clustering.opened(source, plan)
+    plan = mixtures.plan_clusters(source, families)
+    mixing = mixtures.opened(source, plan)
     made = likely.cluster(table, 3, families=families, steps=True)
     for step in made.steps[:5]:
         model = made.as_of(step)
-        value = em.share(model, mixing.parts).log_evidence + em.log_density(model)
+        value = em.e_step(model, mixing.parts).log_likelihood + em.log_density(model)
         assert value == pytest.approx(step.value, rel=1e-12)
 
 
@@ -75,7 +75,7 @@ def test_a_long_way_is_thinned_evenly_and_keeps_its_first_steps_and_its_last(rou
 
 
 def test_a_large_table_keeps_the_way_of_its_best_start_from_the_beginning():
-    made = likely.cluster(blobs(clustering.FEW_ROWS // 3 + 10), 3, restarts=2, tol=1e-7, steps=True)
+    made = likely.cluster(blobs(mixtures.FEW_ROWS // 3 + 10), 3, n_init=2, tol=1e-7, steps=True)
     assert [step.at for step in made.steps[:12]] == list(range(12))
     assert [step.value for step in made.steps] == [made.trace[step.at] for step in made.steps]
     assert made.steps[-1].tally == made.tally

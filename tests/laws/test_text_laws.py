@@ -151,7 +151,7 @@ def test_text_stands_beside_numbers_and_categories() -> None:
     ledger = model.explain({"text": "good nice thing", "size": 3.0, "colour": "red"})
     assert {"text", "colour", "size"} <= {e.name for e in ledger.entries}
     assert ledger.label == "yes"
-    assert likely.evaluate({"families": {"text": Text()}}, table, target="y").accuracy > 0.95
+    assert likely.evaluate(table, target="y", families={"text": Text()}).accuracy > 0.95
 
 
 def test_the_vocabulary_keeps_within_its_limit_and_says_so() -> None:
@@ -180,7 +180,7 @@ def test_documents_of_fractional_weight_are_left_out_whole() -> None:
 def test_totals_are_the_sums_of_what_was_counted(kind, weights, gap):
     texts = ["one two two", "two three", "one", "four four four", None if gap else "five", "six six one"]
     model = likely.TextNaiveBayes(kind).fit(texts, ["a", "b", "a", "b", "a", "b"], sample_weight=weights).model_
-    words = model.block_parameters[0].form.words
+    words = model.block_parameters[0].likelihood.words
     np.testing.assert_allclose(words.total, words.seen.sum(0), rtol=1e-15)
     assert words.known == np.count_nonzero(words.seen.any(1)) == (6 - gap - (weights is not None))
     assert words.total.sum() > 0
@@ -189,7 +189,7 @@ def test_totals_are_the_sums_of_what_was_counted(kind, weights, gap):
 def test_many_absent_words_add_up_to_the_last_digits():
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{n}" for n in rng.integers(0, 60_000, 400)) for _ in range(300)]
-    form = TextNaiveBayes("bernoulli", smoothing=1.0).fit(texts, ["a", "b", "c"] * 100).model_.block_parameters[0].form
+    form = TextNaiveBayes("bernoulli", smoothing=1.0).fit(texts, ["a", "b", "c"] * 100).model_.block_parameters[0].likelihood
     share = (form.words.seen + 1.0) / (form.words.documents + 2.0)
     exact = [math.fsum(math.log1p(-p) for p in column) for column in share.T.tolist()]
     np.testing.assert_allclose(form.constant, exact, rtol=1e-13)

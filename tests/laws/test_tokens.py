@@ -17,8 +17,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import likely.kernels
-from likely.tokens import (
+from likely.kernels import kernel
+from likely.tokenizer import (
     Bags,
     Vocabulary,
     bags,
@@ -57,8 +57,8 @@ def words_of(text: str, lowercase: bool = True) -> Counter[str]:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop compiled, however small its input."""
-    monkeypatch.setattr(likely.kernels, "LARGE", 0)
-    monkeypatch.setattr(likely.kernels, "announce", lambda message: None)
+    monkeypatch.setattr(kernel, "LARGE", 0)
+    monkeypatch.setattr(kernel, "announce", lambda message: None)
 
 
 def same_bags(a: Bags, b: Bags) -> bool:
@@ -198,7 +198,7 @@ def test_threads_slabs_and_notebooks_change_nothing(documents: list[str], thread
     whole = encode_texts(documents, threads=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bags, "SLAB", size)
-        patch.setattr(slabs, "MOST", most)
+        patch.setattr(slabs, "MAX_WORDS", most)
         assert same_bags(encode_texts(documents, threads=threads), whole)
         assert same_bags(encode_texts(tuple(documents), threads=threads), whole)
         assert same_bags(encode(*utf8(documents), threads=threads), whole)
@@ -267,7 +267,7 @@ def test_large_batches_on_many_threads_equal_one_thread(most: int, monkeypatch: 
     rng = np.random.default_rng(0)
     documents = [" ".join(f"word{n}" for n in rng.zipf(1.3, 200) % 50_000) for _ in range(3_000)]
     one = encode_texts(documents, threads=1)
-    monkeypatch.setattr(slabs, "MOST", most)  # notebooks of 500 words are full, put aside and used again all the time
+    monkeypatch.setattr(slabs, "MAX_WORDS", most)  # vocabularies of 500 words are full, replaced and reused all the time
     assert same_bags(one, encode_texts(documents, threads=4))
     assert as_counters(one)[:50] == [words_of(text) for text in documents[:50]]
 
@@ -330,7 +330,7 @@ def test_growing_leaves_the_older_vocabulary_as_it_was() -> None:
 
 
 def test_a_vocabulary_with_a_word_twice_is_damaged() -> None:
-    with pytest.raises(ValueError, match="1 words stand twice"):
+    with pytest.raises(ValueError, match="1 words occur twice"):
         Vocabulary.from_bytes(np.frombuffer(b"oneone", dtype=np.uint8), np.array([0, 3, 6]))
 
 
@@ -385,7 +385,7 @@ def test_awkward_documents_take_linear_time(text: str) -> None:
 
 
 def test_a_small_job_imports_no_compiler() -> None:
-    code = "import sys; from likely.tokens import encode_texts as e; e(['ΟΔΟΣ, Straße']); print('numba' in sys.modules)"
-    env = os.environ | {"PYTHONPATH": str(Path(likely.kernels.__file__).parents[1])}
+    code = "import sys; from likely.tokenizer import encode_texts as e; e(['ΟΔΟΣ, Straße']); print('numba' in sys.modules)"
+    env = os.environ | {"PYTHONPATH": str(Path(kernel.__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -35,7 +35,7 @@ def test_clusters_agree_with_the_species_as_well_as_scikit_learns_best_of_twenty
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rival = GaussianMixture(3, covariance_type=kind, n_init=20, random_state=0).fit(x)
-        made = Mixture(3, families=KINDS[kind], restarts=20).fit(x)
+        made = Mixture(3, families=KINDS[kind], n_init=20).fit(x)
     ours, theirs = adjusted_rand_score(species, made.labels_), adjusted_rand_score(species, rival.predict(x))
     assert ours >= theirs - 1e-12
 

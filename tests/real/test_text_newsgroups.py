@@ -76,7 +76,7 @@ def test_batches_give_the_words_and_counts_of_one_pass(some_texts: Any) -> None:
 )
 def test_the_same_default_is_at_least_the_textbooks_on_other_corpora(shared_data: Any, name: str, least: float) -> None:
     settings = {"ignore": ["id"]} if name == "bbc_news.parquet" else {}
-    found = likely.evaluate(settings, shared_data(name), target="label", folds=5)
-    textbook = likely.evaluate(settings | {"plain": True}, shared_data(name), target="label", folds=5)
+    found = likely.evaluate(shared_data(name), target="label", folds=5, **settings)
+    textbook = likely.evaluate(shared_data(name), target="label", folds=5, **settings | {"plain": True})
     assert found.accuracy >= least
     assert found.log_loss < textbook.log_loss

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import standins
-from likely.tokens import encode, encode_texts
+from likely.tokenizer import encode, encode_texts
 
 pytestmark = pytest.mark.real
 

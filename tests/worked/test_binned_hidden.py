@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely import em
 from likely.errors import UsageError
 from likely.families import Binned
+from likely.latent import em
 from tables import learn
 
 
@@ -33,13 +33,13 @@ def test_it_is_counted_by_responsibilities_and_is_what_the_schema_says():
 
 def test_the_value_never_falls(monkeypatch):
     seen = []
-    climb = em.climb
+    fit_em = em.fit_em
 
     def watched(*args, **settings):
         seen.append([])
-        return climb(*args, **settings | {"watch": lambda _, value, __: seen[-1].append(value)})
+        return fit_em(*args, **settings | {"watch": lambda _, value, __: seen[-1].append(value)})
 
-    monkeypatch.setattr(em, "climb", watched)
+    monkeypatch.setattr(em, "fit_em", watched)
     data, _ = partly(300, seed=1)
     learn(data, families={"t": "binned:16", "s": "binned:7"}, unlabelled=1.0)
     rises = [np.diff(values) for values in seen]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely import clustering, em
+from likely.latent import em, mixtures
 from likely.sources import open_source
 
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -24,10 +24,10 @@ def test_two_gaussians_of_known_variance_move_as_the_formula_says():
     x = np.array([1.0, 2.0, 4.0, 7.0, 8.0, 9.5])
     means = np.array([1.0, 4.0])
     source = open_source(x[:, None])
-    plan = clustering.plan_clusters(source, None, (), (), None, {"variance": 2.5, "weights": "equal"})
-    mixing = clustering.opened(source, plan, equal=True, tol=0.0, max_iter=8)
+    plan = mixtures.plan_clusters(source, fixed={"variance": 2.5, "weights": "equal"})
+    mixing = mixtures.opened(source, plan, equal=True, tol=0.0, max_iter=8)
     seen = []
-    mixing.fit((1, 2), means, watch=lambda _i, _value, model: seen.append(model.block_parameters[0].form.mean.copy()))
+    mixing.fit((1, 2), means, watch=lambda _i, _value, model: seen.append(model.block_parameters[0].likelihood.mean.copy()))
     for found in seen:
         np.testing.assert_allclose(found, means, rtol=1e-13)
         _, means = one_round(x, means, 2.5)
@@ -191,14 +191,14 @@ def test_penalty_is_what_smoothing_maximises():
     rng = np.random.default_rng(1)
     table = {"a": rng.normal(size=30).tolist(), "c": rng.choice(["u", "v", "w"], 30).tolist()}
     source = open_source(table)
-    mixing = clustering.opened(source, clustering.plan_clusters(source, None, (), (), None, None))
+    mixing = mixtures.opened(source, mixtures.plan_clusters(source))
     fit = mixing.fit((1,))
     mean, variance = np.mean(table["a"]), np.var(table["a"])
     spread = (30 * variance + variance) / 31
     paper = -0.5 * math.log(spread) - 0.5 * variance / spread
     shares = [(table["c"].count(v) + 1) / 33 for v in "uvw"]
     assert em.log_density(fit.model) == pytest.approx(paper + sum(map(math.log, shares)))
-    assert fit.model.block_parameters[0].form.mean[0] == pytest.approx(mean)
+    assert fit.model.block_parameters[0].likelihood.mean[0] == pytest.approx(mean)
 
 
 def test_a_known_variance_is_kept_by_learning_and_by_the_file(tmp_path):

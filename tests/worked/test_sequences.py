@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import likely
-from likely.engines import along
+from likely.engines import forward_backward
+from likely.engines.sequence_rows import in_sequences
 from likely.errors import DataError, UsageError
-from likely.sequences import Chain, in_sequences
+from likely.latent.hidden_markov_model import HiddenMarkovModel
 
 
 def enumerated(logs, start, move):
@@ -50,14 +51,14 @@ def test_forward_backward_and_viterbi_are_the_sum_over_all_paths(seed, zeros, sp
     _, start, move = drawn(rng, k, 1, spread, zeros)
     edges = np.cumsum([0, *lengths])
     weights = np.repeat([1.0, 0.5, 2.0, 3.0], lengths)
-    found = along.look(lambda: np.concatenate(pieces), start, move, edges, weights)
-    path = along.best_path(np.concatenate(pieces), start, move, edges)
+    found = forward_backward.state_posteriors(lambda: np.concatenate(pieces), start, move, edges, weights)
+    path = forward_backward.best_path(np.concatenate(pieces), start, move, edges)
     moves = np.zeros((k, k))
     for s, logs in enumerate(pieces):
         evidence, shares, moved, best = enumerated(logs, start, move)
         part, w = slice(edges[s], edges[s + 1]), weights[edges[s]]
-        assert found.log_evidence[s] == pytest.approx(evidence, rel=1e-12, abs=1e-10)
-        np.testing.assert_allclose(found.shares[part], w * shares, rtol=1e-9, atol=1e-12)
+        assert found.log_likelihood[s] == pytest.approx(evidence, rel=1e-12, abs=1e-10)
+        np.testing.assert_allclose(found.responsibilities[part], w * shares, rtol=1e-9, atol=1e-12)
         assert tuple(path[part]) == best
         moves += w * moved
     np.testing.assert_allclose(found.moves, moves, rtol=1e-9, atol=1e-12)
@@ -67,25 +68,25 @@ def test_what_no_proportion_can_hold_is_gone_through_in_logarithms():
     """From left to right only: the state that fits the first rows worst by far is the only one that fits the last."""
     logs = np.array([[0.0, -900.0], [0.0, -900.0], [-3000.0, 0.0], [-3000.0, 0.0], [-1.0, -2000.0]])
     start, move = np.array([0.5, 0.5]), np.array([[1.0, 0.0], [1e-300, 1.0 - 1e-300]])
-    found = along.look(logs.copy, start, move, np.array([0, 5]), np.ones(5))
+    found = forward_backward.state_posteriors(logs.copy, start, move, np.array([0, 5]), np.ones(5))
     evidence, shares, moves, best = enumerated(logs, start, move)
-    assert found.log_evidence[0] == pytest.approx(evidence, rel=1e-12)
-    np.testing.assert_allclose(found.shares, shares, atol=1e-12)
+    assert found.log_likelihood[0] == pytest.approx(evidence, rel=1e-12)
+    np.testing.assert_allclose(found.responsibilities, shares, atol=1e-12)
     np.testing.assert_allclose(found.moves, moves, atol=1e-12)
-    assert tuple(along.best_path(logs, start, move, np.array([0, 5]))) == best
+    assert tuple(forward_backward.best_path(logs, start, move, np.array([0, 5]))) == best
 
 
 def test_of_equally_good_paths_the_first_is_taken():
-    path = along.best_path(np.zeros((6, 3)), np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.array([0, 4, 6]))
+    path = forward_backward.best_path(np.zeros((6, 3)), np.full(3, 1 / 3), np.full((3, 3), 1 / 3), np.array([0, 4, 6]))
     assert path.tolist() == [0] * 6
 
 
 def test_a_row_that_no_state_allows_is_impossible_and_tells_nothing_else():
     logs = np.array([[0.0, -3.0], [-np.inf, -np.inf], [-3.0, 0.0]])
     start, move = np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.3, 0.7]])
-    found = along.look(logs.copy, start, move, np.array([0, 3]), np.ones(3))
-    assert found.log_evidence[0] == -np.inf
-    np.testing.assert_allclose(found.shares, enumerated(np.nan_to_num(logs, neginf=0.0), start, move)[1], rtol=1e-12)
+    found = forward_backward.state_posteriors(logs.copy, start, move, np.array([0, 3]), np.ones(3))
+    assert found.log_likelihood[0] == -np.inf
+    np.testing.assert_allclose(found.responsibilities, enumerated(np.nan_to_num(logs, neginf=0.0), start, move)[1], rtol=1e-12)
 
 
 def test_a_million_steps_neither_fade_nor_overflow():
@@ -93,10 +94,10 @@ def test_a_million_steps_neither_fade_nor_overflow():
     n = 1_000_000
     logs = rng.normal(-500, 5, (n, 3))
     move = np.full((3, 3), 1 / 3)
-    found = along.look(logs.copy, np.full(3, 1 / 3), move, np.array([0, n]), np.ones(n))
+    found = forward_backward.state_posteriors(logs.copy, np.full(3, 1 / 3), move, np.array([0, n]), np.ones(n))
     expected = (np.logaddexp.reduce(logs, axis=1) - np.log(3)).sum()  # every state after every other: rows stand alone
-    assert found.log_evidence[0] == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(found.shares.sum(1), 1.0, rtol=1e-12)
+    assert found.log_likelihood[0] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(found.responsibilities.sum(1), 1.0, rtol=1e-12)
     assert found.moves.sum() == pytest.approx(n - 1)
 
 
@@ -104,7 +105,7 @@ def umbrella():
     """Russell and Norvig's guard: rain follows rain in 7 of 10 days; umbrellas in 9 of 10 wet and 2 of 10 dry days."""
     table = {"umbrella": ["yes"] * 9 + ["no"] + ["yes"] * 2 + ["no"] * 8, "weather": ["rain"] * 10 + ["sun"] * 10}
     emission = likely.learn(table, "weather", smoothing=0)
-    return Chain(emission, np.array([1.0, 1.0]), np.array([[7.0, 3.0], [3.0, 7.0]]))
+    return HiddenMarkovModel(emission, np.array([1.0, 1.0]), np.array([[7.0, 3.0], [3.0, 7.0]]))
 
 
 def test_two_umbrellas_make_rain_on_the_first_day_as_likely_as_on_the_second():

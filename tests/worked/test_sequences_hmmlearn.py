@@ -9,7 +9,7 @@ import likely
 
 hmm = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn IS NOT INSTALLED: nothing is compared with it")
 logging.getLogger("hmmlearn").setLevel(logging.ERROR)
-pytestmark = pytest.mark.filterwarnings("ignore:not at its end")
+pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")
 ROUNDS = 15
 START = np.array([0.6, 0.3, 0.1, 0.0])
 MOVE = np.array([[0.7, 0.2, 0.0, 0.1], [0.3, 0.5, 0.2, 0.0], [0.0, 0.3, 0.5, 0.2], [0.2, 0.0, 0.2, 0.6]])

@@ -1,0 +1,161 @@
+"""A family in one file outside the package gets everything that the package's own have: see docs/write-a-family.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import likely
+import likely.families
+from likely.errors import DataError, UsageError
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-family.md"
+
+
+def family_on_the_page() -> type[likely.families.Family]:  # type: ignore[name-defined]
+    """The class of the page's first block, made a module of its own."""
+    module = ModuleType("family_on_the_page")
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    code = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    exec(compile(code, str(PAGE), "exec"), vars(module))
+    return module.Exponential  # type: ignore[no-any-return]
+
+
+Exponential = family_on_the_page()
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of the docs define the same family again in this process; a model file is loaded by its name."""
+    monkeypatch.setitem(likely.families.REGISTRY, "exponential", Exponential)
+
+
+RNG = np.random.default_rng(5)
+ROWS = 400
+LABELS = np.array(["bus", "tram"])[RNG.integers(0, 2, ROWS)]
+WAITS = RNG.exponential(np.where(LABELS == "bus", 4.0, 1.0))
+TABLE = {"wait": WAITS.tolist(), "line": LABELS.tolist()}
+
+
+def learned(**settings: object) -> likely.Model:
+    return likely.learn(TABLE, "line", families={"wait": Exponential()}, **settings)  # type: ignore[arg-type]
+
+
+def test_it_learns_the_rates_of_the_classes_and_predicts_by_bayes_rule() -> None:
+    model = learned(smoothing=0)
+    rates = {row["class"]: row["rate"] for row in model.parameters["wait"]}
+    for label in ("bus", "tram"):
+        assert rates[label] == pytest.approx(1 / WAITS[label == LABELS].mean())
+    prior = np.log([np.mean(LABELS == "bus"), np.mean(LABELS == "tram")])
+    logs = prior + np.log([rates["bus"], rates["tram"]]) - 2.5 * np.array([rates["bus"], rates["tram"]])
+    expected = np.exp(logs - np.logaddexp(*logs))
+    assert model.posterior({"wait": [2.5]}).probabilities[0] == pytest.approx(expected)
+    assert model.posterior({"wait": [2.5]}).log_evidence[0] == pytest.approx(np.logaddexp(*logs))
+
+
+def test_it_is_named_in_the_shell_s_words_and_missing_cells_contribute_nothing() -> None:
+    model = likely.learn(TABLE, "line", families={"wait": "exponential"}, smoothing=1)
+    assert model.posterior({"wait": [None]}).probabilities[0] == pytest.approx(model.class_prior)
+
+
+def test_an_explanation_adds_up() -> None:
+    ledger = learned(smoothing=1).explain({"wait": 2.5})
+    total = np.array(ledger.log_prior) + np.sum([entry.evidence for entry in ledger.entries], axis=0)
+    assert ledger.log_joint == pytest.approx(tuple(total))
+
+
+def test_it_merges_forgets_and_updates_exactly() -> None:
+    half = {name: values[:200] for name, values in TABLE.items()}
+    rest = {name: values[200:] for name, values in TABLE.items()}
+    settings = {"families": {"wait": Exponential()}, "smoothing": 1}
+    one, two = likely.learn(half, "line", **settings), likely.learn(rest, "line", **settings)
+    whole = learned(smoothing=1)
+    row = {"wait": [0.3, 2.0, 9.0]}
+    for made in (one + two, one.update(rest), whole.update(rest).forget(rest)):
+        assert made.posterior(row).probabilities == pytest.approx(whole.posterior(row).probabilities, abs=1e-12)
+
+
+def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+    model = learned(smoothing=0.5)
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == model
+
+
+def test_em_finds_two_kinds_of_waits_and_never_falls() -> None:
+    clusters = likely.cluster({"wait": WAITS.tolist()}, k=2, families={"wait": Exponential()}, seed=0)
+    rates = sorted(row["rate"] for row in clusters.parameters["wait"])
+    assert rates[0] < 1 / WAITS.mean() < rates[1]
+    assert all(b >= a - 1e-9 for a, b in zip(clusters.trace, clusters.trace[1:], strict=False))
+    some = TABLE | {"line": [label if i % 4 == 0 else None for i, label in enumerate(TABLE["line"])]}
+    partly = likely.learn(some, "line", families={"wait": Exponential()}, smoothing=1, unlabelled=1.0)
+    assert partly.tally.classes.sum() == pytest.approx(ROWS)
+
+
+def test_averaging_tells_a_column_that_depends_on_the_class_from_one_that_does_not() -> None:
+    table = TABLE | {"noise": RNG.exponential(1.0, ROWS).tolist()}
+    families = {"wait": Exponential(), "noise": Exponential()}
+    model = likely.learn(table, "line", families=families, smoothing=1, average=True)
+    assert model.arc_probability["wait"] > 0.999
+    assert model.arc_probability["noise"] < 0.5
+    dependent, alike = model.arc(0), model.arc(1)
+    assert dependent is not None
+    assert alike is not None
+    out = np.zeros((1, 2))
+    alike.independent.add(None, np.array([[1.0]]), out)
+    assert out[0, 0] == out[0, 1]
+
+
+def test_importance_selection_sampling_and_estimate_work() -> None:
+    model = learned(smoothing=1)
+    (found,) = likely.importance(model, TABLE)
+    assert found["mutual_information"] == pytest.approx(_information(model), rel=1e-2)
+    assert found["log_loss_rise"] > 0.05
+    chosen = likely.learn(
+        TABLE | {"noise": RNG.exponential(1.0, ROWS).tolist()}, "line",
+        families={"wait": Exponential(), "noise": Exponential()}, smoothing=1, select=True,
+    )  # fmt: skip
+    assert [c.name for c in chosen.schema.columns] == ["wait"]
+    drawn = likely.estimate(WAITS, family=Exponential())
+    assert drawn.ml["rate"] == pytest.approx(1 / WAITS.mean())
+    assert drawn.log_likelihood == pytest.approx(ROWS * np.log(drawn.ml["rate"]) - ROWS)
+
+
+def test_rows_drawn_from_the_model_have_its_rates() -> None:
+    from likely.model.sampling import sample
+
+    model = learned(smoothing=1)
+    cells, classes = sample(model, 20_000, seed=1)
+    for c, row in enumerate(model.parameters["wait"]):
+        assert np.mean(cells["wait"][classes == c]) == pytest.approx(1 / row["rate"], rel=0.05)
+
+
+def test_what_it_cannot_count_is_refused_with_the_cell() -> None:
+    with pytest.raises(DataError, match=r"column 'wait'.*-1"):
+        likely.learn({"wait": [1.0, -1.0], "y": ["a", "b"]}, "y", families={"wait": Exponential()})
+
+
+def test_what_a_family_does_not_offer_is_one_clear_error() -> None:
+    class Bare(likely.families.Family):  # type: ignore[name-defined, misc]
+        name = "bare"
+
+    try:
+        with pytest.raises(UsageError, match="the family bare cannot be counted"):
+            likely.learn(TABLE, "line", families={"wait": Bare()})
+    finally:
+        likely.families.REGISTRY.pop("bare")
+
+
+def _information(model: likely.Model) -> float:
+    rates = np.array([row["rate"] for row in model.parameters["wait"]])
+    share = model.tally.classes / model.tally.classes.sum()
+    rng = np.random.default_rng(0)
+    total = 0.0
+    for c in range(2):
+        x = rng.exponential(1 / rates[c], 400_000)
+        logs = np.log(rates) - np.outer(x, rates)
+        total += share[c] * np.mean(logs[:, c] - np.log(np.exp(logs) @ share))
+    return float(total)

@@ -1,0 +1,154 @@
+"""The public surface: typed, importable, documented parameter by parameter, and no larger than users need."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+import typing
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import likely
+from scripted import script
+
+ROOT = Path(__file__).resolve().parents[2]
+RETURNED = (
+    "Binned", "Calibration", "HiddenMarkovModel", "Clusters", "Column", "Comparison", "Difference", "Estimate", "Evaluation",
+    "Curves", "DecisionFigures", "LearningCurve", "Ledger", "Model", "ParameterCount", "Posterior", "PredictiveCheck",
+    "Schema", "Tally",
+)  # fmt: skip
+# Public names of the API page that a model has today.
+MODEL_NAMES = {
+    "classes", "schema", "predict", "predict_proba", "posterior", "explain", "parameters", "parameter_count", "relearn",
+    "update", "forget", "save", "without_rows", "log_marginal_likelihood", "sample", "draw_parameters", "parameter_posterior",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    return script("make_api_reference")
+
+
+def test_a_type_checker_accepts_the_public_names_and_rejects_a_misspelt_one(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text('import likely\n\nlikely.learn("x").predict("y")\nlikely.lern("x")\nlikely.learn("x").predct("y")\n')
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    faults = [line for line in done.stdout.splitlines() if "program.py" in line and "error" in line]
+    assert len(faults) == 2, done.stdout + done.stderr
+    assert 'program.py:4: error: Module has no attribute "lern"' in faults[0]
+    assert '"Model" has no attribute "predct"' in faults[1]
+
+
+def test_type_checkers_see_the_names_that_exist_at_run_time() -> None:
+    tree = ast.parse((ROOT / "src" / "likely" / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == set(likely.__all__) - {"__version__"}
+    assert set(dir(likely)) == set(likely.__all__)
+
+
+def test_every_public_name_is_on_the_reference_page(reference: ModuleType) -> None:
+    listed = {name for names in reference.SECTIONS.values() for name in names}
+    assert listed == set(likely.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_a_returned_class_is_importable_and_documented(name: str, reference: ModuleType) -> None:
+    kind = getattr(likely, name)
+    assert inspect.isclass(kind)
+    assert getattr(importlib.import_module(kind.__module__), name) is kind
+    assert len(reference.parsed(kind).text) > 20
+    assert set(reference.parameters(kind)) <= reference.explained(kind)
+
+
+def returned_classes(thing: object) -> set[type]:
+    """Classes of this package in the return annotation of a function."""
+    try:
+        hint = typing.get_type_hints(thing).get("return")
+    except (NameError, TypeError):  # names that only type checkers import
+        return set()
+    parts = {hint, *typing.get_args(hint)}
+    return {part for part in parts if inspect.isclass(part) and part.__module__.startswith("likely")}
+
+
+def test_every_class_that_a_public_function_or_method_of_a_model_returns_is_public(reference: ModuleType) -> None:
+    public = {getattr(likely, name) for name in likely.__all__}
+    public |= {getattr(module, name) for module in (likely.brain, likely.distributions) for name in module.__all__}
+    functions = [d for d in reference.public() if inspect.isfunction(d.thing) and not d.name.startswith("lesson.")]
+    found = {f"{d.name}: {kind.__name__}" for d in functions for kind in returned_classes(d.thing) if kind not in public}
+    assert len(functions) > 60
+    assert found <= {"LearningCurve.line: Line"}  # plain numbers of a picture
+
+
+def test_every_parameter_of_every_public_callable_is_documented(reference: ModuleType) -> None:
+    documented = list(reference.public())
+    lacking = {
+        each.name: names
+        for each in documented
+        if (names := [name for name in reference.parameters(each.thing) if name not in reference.explained(each.thing)])
+    }
+    assert len(documented) > 120
+    assert lacking == {}
+
+
+def test_no_docstring_documents_a_parameter_that_does_not_exist(reference: ModuleType) -> None:
+    odd = {}
+    for each in reference.public():
+        section = reference.parsed(each.thing).sections.get("Parameters", "")
+        named = {name for names, _, _ in reference.entries(section) for name in names.split(", ")}
+        if callable(each.thing) and (more := named - set(reference.parameters(each.thing))):
+            odd[each.name] = more
+    assert odd == {}
+
+
+def literal(text: str) -> object:
+    return float(Fraction(text)) if "/" in text else ast.literal_eval(text)
+
+
+def test_every_default_that_a_docstring_names_is_the_one_in_the_signature(reference: ModuleType) -> None:
+    checked, odd = 0, []
+    for each in reference.public():
+        if not (inspect.isfunction(each.thing) or inspect.isclass(each.thing)):
+            continue
+        known = inspect.signature(each.thing).parameters
+        for names, kind, _ in reference.entries(reference.parsed(each.thing).sections.get("Parameters", "")):
+            _, sign, default = kind.partition("default=")
+            for name in names.split(", ") if sign else ():
+                value = known[name].default
+                checked += 1
+                if literal(default) != value:
+                    odd.append(f"{each.name}({name}={value!r}) is documented as {default}")
+    assert checked > 100
+    assert odd == []
+
+
+def test_help_of_learn_explains_all_its_parameters() -> None:
+    text = inspect.getdoc(likely.learn) or ""
+    missing = [name for name in inspect.signature(likely.learn).parameters if f"\n{name} : " not in text]
+    assert missing == ["how"]
+    assert "\n**how\n" in text
+
+
+def test_dir_of_a_model_shows_what_users_need_and_little_else() -> None:
+    model = likely.learn({"a": ["u", "v"] * 4, "y": ["p", "q"] * 4}, "y", plain=True)
+    shown = {name for name in dir(model) if not name.startswith("_")}
+    assert shown >= MODEL_NAMES
+    assert len(shown) <= 27
+    assert all(hasattr(model, name) for name in shown)
+    assert not shown & {"recounted", "aimed", "read_as", "scorer", "batches", "block_parameters", "fitted", "stages"}
+    clusters = likely.cluster({"x": [0.0, 0.1, 5.0, 5.1]}, 1)
+    assert {"bic", "trace", "predict"} <= set(dir(clusters))
+
+
+def test_a_model_gives_probabilities_as_estimators_do() -> None:
+    data = {"a": ["u", "v", "u", "v"] * 4, "b": ["x"] * 16, "y": ["p", "q", "p", "p"] * 4}
+    model = likely.learn(data, "y", plain=True, smoothing=0)
+    found = model.predict_proba([{"a": "u", "b": "x"}, {"a": "v", "b": "x"}])
+    assert found == pytest.approx(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    assert model.predict_proba([{"b": "x"}], absent="missing") == pytest.approx(np.array([[0.75, 0.25]]))
