@@ -40,7 +40,8 @@ fuzz: $(VENV)/.dev ## odd model files, CSV, Arrow, JSON and text, SECONDS=60 of 
 bench: $(VENV)/.dev ## speed and memory, as ratios measured in one run
 	$(BIN)/python bench/run.py
 
-docs: $(VENV)/.dev ## command-line reference from the code, then the site in build/site
+docs: $(VENV)/.dev ## references of Python API and command line from the code, then the site in build/site
+	$(BIN)/python scripts/make_api_reference.py
 	$(BIN)/python scripts/make_cli_reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

@@ -112,20 +112,21 @@ def _from_shares(x: Any, size: int, shares: Any) -> Runs:
     """Both mixtures of categories from the same shares of the classes in every row."""
 
     def ours() -> End:
-        from likely import em
-        from likely.clustering import opened, plan_clusters
-        from likely.engines.shares import count_given
-        from likely.model import Model, with_room
-        from likely.sources import Reading, open_source
+        from likely.engines.e_step import count_weighted
+        from likely.latent import em
+        from likely.latent.mixtures import opened, plan_clusters
+        from likely.model.model import Model
+        from likely.model.relearning import with_room
+        from likely.sources import ReadOptions, open_source
 
-        source = open_source({f"c{j}": column.astype(str) for j, column in enumerate(x.T)}, Reading())
-        mixing = opened(source, plan_clusters(source, "categorical", (), (), None, None))
-        zero = em.empty_tally(mixing.whole, tuple(range(shares.shape[1])))
-        prior = em.imagined(0.0, zero, {}, None, shares.shape[1])
+        source = open_source({f"c{j}": column.astype(str) for j, column in enumerate(x.T)}, ReadOptions())
+        mixing = opened(source, plan_clusters(source, "categorical"))
+        zero = em.empty_tally(mixing.pooled, tuple(range(shares.shape[1])))
+        prior = em.mixture_priors(0.0, zero, {}, None)
         blank = Model(with_room(zero, prior), prior)
         ((held, _, _),) = mixing.parts
-        tally = count_given(held, blank.scorer, blank.blocks, shares)
-        made = em.climb(Model(tally, prior), mixing.parts)
+        tally = count_weighted(held, blank.scorer, blank.blocks, shares)
+        made = em.fit_em(Model(tally, prior), mixing.parts)
         return End(made.log_likelihood, True, made.converged, made.distance_left, len(made.trace))
 
     return ours, lambda: End(plain_classes(x, size, shares))

@@ -65,9 +65,9 @@ def a_round(make: Any, x: Any, start: Any, kind: str, repeats: int) -> float:
 def peak(who: str, size: int, kind: str) -> float:
     """How far fitting raises the high-water mark of a process that holds the rows already, in MB."""
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import mixtures as m, run; "
-        f"x, s = m.rows({size}); m.{who}(x[:60_000], s, {kind!r}, 2); before = run.fresh_water(); "
-        f"m.{who}(x, s, {kind!r}, 3); print(run.high_water() - before)"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import mixtures as m, peak_memory; "
+        f"x, s = m.rows({size}); m.{who}(x[:60_000], s, {kind!r}, 2); before = peak_memory.reset_peak(); "
+        f"m.{who}(x, s, {kind!r}, 3); print(peak_memory.peak() - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(done.stdout.split()[-1])

@@ -2,16 +2,13 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, boosting, scaling (all
-if none is named).
+Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust,
+boosting, scaling (all if none is named).
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
-import gc
 import json
 import os
 import subprocess
@@ -222,7 +219,7 @@ def folds(small: bool) -> None:
     table = pa.table(data | {f"c{j}": words[(rng.integers(0, 12, rows) + y) % 12] for j in range(10)} | {"y": words[y]})
     model = likely.learn(table, target="y", plain=True)
     once = median(lambda: likely.learn(table, target="y", plain=True), 3) + median(lambda: model.predict(table), 3)
-    ten = median(lambda: likely.evaluate({"plain": True}, table, target="y", folds=10), 3)
+    ten = median(lambda: likely.evaluate(table, target="y", plain=True, folds=10), 3)
     row("folds", f"10-fold on {rows:,} x 20 against one fit + one predict", ten, once, "< 2.5x", inverse=True)
 
 
@@ -300,30 +297,12 @@ def _text_peak(who: str, small: bool) -> float:
         "from sklearn.feature_extraction.text import CountVectorizer; make = lambda: join(CountVectorizer(), MultinomialNB())",
     }[who]
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import run; {make}; "
-        f"a, b, _, _ = run.posts({small}); make().fit(a[::10], b[::10]); before = run.fresh_water(); "
-        "m = make().fit(a, b); print(run.high_water() - before)"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import run, peak_memory; {make}; "
+        f"a, b, _, _ = run.posts({small}); make().fit(a[::10], b[::10]); before = peak_memory.reset_peak(); "
+        "m = make().fit(a, b); print(peak_memory.peak() - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(done.stdout.split()[-1])
-
-
-def fresh_water() -> float:
-    """What this process holds now, in MB; the high-water mark begins there anew.
-
-    What the allocator keeps for later is given back first: it would be used again, and not be counted.
-    """
-    gc.collect()
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return high_water()
-
-
-def high_water() -> float:
-    """The most memory this process has held, in MB."""
-    status = Path("/proc/self/status").read_text()
-    return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
 def tokens(small: bool) -> None:
@@ -345,6 +324,12 @@ def sequences(small: bool) -> None:
     chains.compare(small, row, plain)
 
 
+def brain(small: bool) -> None:
+    import voxels
+
+    voxels.compare(small, row, plain)
+
+
 def scaling(small: bool) -> None:
     import sizes
 
@@ -364,10 +349,19 @@ def boosting(small: bool) -> None:
     beside.compare(small, row, plain)
 
 
+def networks(small: bool) -> None:
+    import networks as beside
+
+    beside.compare(small, row, plain)
+
+
 SECTIONS = {
     f.__name__: f
-    for f in (start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, trust, boosting, scaling)
-}
+    for f in (
+        start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust, boosting,
+        scaling,
+    )
+}  # fmt: skip
 
 
 def main() -> None:

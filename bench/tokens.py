@@ -1,14 +1,15 @@
-"""Counting the words of 20 Newsgroups beside others who count words: best of interleaved runs, printed as ratios.
+"""Counting the words of 20 Newsgroups beside other tokenizers: best of interleaved runs, printed as ratios.
 
     python bench/tokens.py [--rounds N]
 
-Every contender is given the same texts and only counts. Times of one round stand next to each other, so that a noisy
-machine is noisy for all; a line says how many cores were really free.
+Each is given the same texts and only counts. Times of one round are measured next to each other, so that a noisy machine
+is noisy for all; one line has how many cores were free.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numba import njit
 
-from likely.tokens import encode, encode_texts, utf8
+from likely.tokenizer import encode, encode_texts, utf8
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "twenty_newsgroups.parquet"
 
@@ -43,7 +44,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def work_of(work: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds on the clock, and of all cores together: the second is the fairer one on a busy machine."""
+    """Wall seconds, and CPU seconds of all cores: the second is the better measure on a busy machine."""
     cpu = time.process_time()
     return timed(work), time.process_time() - cpu
 
@@ -74,7 +75,7 @@ def learn(texts: list[str], labels: Any) -> Any:
     return bags.vocabulary, counts.reshape(20, size)
 
 
-def rivals(train: list[str], labels: Any) -> dict[str, Callable[[], Any]]:
+def baselines(train: list[str], labels: Any) -> dict[str, Callable[[], Any]]:
     import duckdb
     import polars as pl
     import pyarrow as pa
@@ -118,7 +119,7 @@ def compare(rounds: int) -> None:
         "encode_texts, known words, test split": lambda: encode_texts(test, known, frozen=True),
         "encode_texts, word pairs": lambda: encode_texts(train, ngrams=(1, 2)),
     }
-    theirs = rivals(train, labels)
+    theirs = baselines(train, labels)
     theirs["CountVectorizer.transform, test split"] = _transform(train, test)
     best: dict[str, Any] = {}
     for name, work in {**ours, **theirs}.items():
@@ -151,8 +152,28 @@ def _transform(train: list[str], test: list[str]) -> Callable[[], Any]:
     return lambda: vectorizer.transform(test)
 
 
+def vector_instructions() -> None:
+    """CPU time of the hand-written vector code against the plain compiled loops, in alternating processes."""
+    print()
+    code = (
+        f"import time, pyarrow.parquet as pq\nfrom likely.tokenizer import encode, utf8\n"
+        f"text = utf8(pq.read_table({str(DATA)!r}, columns=['text'])['text'].to_pylist())\n"
+        "def once():\n"
+        "    start = time.process_time(); encode(*text, threads=1); return time.process_time() - start\n"
+        "once(); print(min(once() for _ in range(5)))"
+    )
+    best = {"0": float("inf"), "1": float("inf")}
+    for _ in range(2):
+        for off, seconds in best.items():
+            env = os.environ | {"LIKELY_NO_SIMD": off}
+            done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+            best[off] = min(seconds, float(done.stdout))
+    gain = best["1"] / best["0"]
+    print(f"vector instructions: {best['0'] * 1e3:.1f} ms of CPU, plain loops {best['1'] * 1e3:.1f} ms: {gain:.2f}x less CPU")
+
+
 def awkward() -> None:
-    """Time for documents that trouble tokenisers, and for twice as much of them."""
+    """Time for documents that are hard for tokenizers, and for twice as much of them."""
     print()
     cases = {
         "one word of letters": lambda n: "x" * n,
@@ -178,7 +199,7 @@ def small() -> None:
         work = [timed(lambda v=vocabulary: encode_texts([text], v, frozen=True)) for _ in range(200)]
         print(f"one document of {words} words, {name:20} {min(work) * 1e6 / words:9.2f} µs a word")
     code = (
-        "import time; from likely.tokens._unicode import entries; import numpy as np\n"
+        "import time; from likely.tokenizer._unicode import entries; import numpy as np\n"
         "for lead in (0xC3, 0xF0, 0xF3):\n"
         "    s = time.perf_counter(); entries('word', True, np.array([lead], dtype=np.uint8))\n"
         "    print(f'table for lead bytes up to {lead:X}: {(time.perf_counter() - s) * 1e3:.1f} ms')"
@@ -190,7 +211,7 @@ def memory() -> None:
     """Peak memory beyond that of holding the texts, each in a process of its own."""
     print()
     for name, work in {
-        "encode_texts": "from likely.tokens import encode_texts as f; f(['warm up'] * 20_000)",
+        "encode_texts": "from likely.tokenizer import encode_texts as f; f(['warm up'] * 20_000)",
         "CountVectorizer": "from sklearn.feature_extraction.text import CountVectorizer as C; f = C().fit_transform",
     }.items():
         code = (
@@ -212,6 +233,7 @@ def main() -> None:
     if not DATA.exists():
         sys.exit(f"{DATA} is absent: nothing to count")
     compare(rounds)
+    vector_instructions()
     awkward()
     small()
     memory()

@@ -57,6 +57,7 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
     )
     row("trust", f"predicting with weights and sets, {rows:,} rows", asked, plainly, "<= 4x", inverse=True)
     khiops(data, default, row, plain)
+    noise(small, plain)
     if not small:
         large = table(1_000_000)
         start = time.perf_counter()
@@ -64,6 +65,32 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
         plain("trust", "learning by default, 1,000,000 x 20", time.perf_counter() - start, "s", "< 20 s")
     tiny = data.head(150)
     plain("trust", "learning by default, 150 x 20", median(lambda: likely.learn(tiny, "y"), REPEATS), "s", "< 0.2 s")
+
+
+NOISE = ((10, 1), (14, 4), (30, 100), (60, 40), (60, 500), (200, 200), (1_000, 5), (1_000, 50))
+
+
+def noise(small: bool, plain: Callable[..., None]) -> None:
+    """Log loss on new rows beyond that of the class frequencies, for tables without any signal; numbers and categories."""
+    import likely
+
+    seeds = 5 if small else 25
+    for rows, columns in NOISE if small else (*NOISE, (100, 5_000)):
+        beyond = []
+        for seed in range(seeds if columns < 1_000 else 3):
+            rng = np.random.default_rng(1_000 + seed)
+            y = rng.integers(0, 2, rows + 500)
+            y[:2] = 0, 1
+            numbers = rng.normal(size=(columns, rows + 500))
+            cells = [np.array(["a", "b", "c"])[(1.5 + x).clip(0, 2).astype(int)] if j % 2 else x for j, x in enumerate(numbers)]
+            names = [f"x{j}" for j in range(columns)]
+            model = likely.learn({n: x[:rows] for n, x in zip(names, cells, strict=True)} | {"y": y[:rows]}, "y")
+            shares = model.posterior({n: x[rows:] for n, x in zip(names, cells, strict=True)}).probabilities
+            usual = (np.bincount(y[:rows], minlength=2) + 0.5) / (rows + 1)
+            beyond.append(np.log(usual[y[rows:]]).mean() - np.log(shares[np.arange(500), y[rows:]]).mean())
+        what = f"log loss beyond class frequencies, noise {rows:,} x {columns:,}"
+        plain("trust", f"{what}, mean", float(np.mean(beyond)), "nats", "<= 0.02")
+        plain("trust", f"{what}, share of draws above 0.02", float(np.mean(np.array(beyond) > 0.02)), "", "-")
 
 
 def khiops(data: Any, ours: float, row: Callable[..., None], plain: Callable[..., None]) -> None:

@@ -1,4 +1,4 @@
-"""Write docs/cli.md from the command line itself, so that the reference cannot drift from the code."""
+"""Write docs/cli.md from the command line itself, so that the reference always matches the code."""
 
 import importlib
 import inspect
@@ -17,13 +17,13 @@ HEAD = """\
 <!-- Made by scripts/make_cli_reference.py from likely.cli; change the code, not this page. -->
 
 Every command is a verb of the library. Data goes to standard output, messages and progress to standard error;
-`-` stands for standard input or output.
+`-` is standard input or output.
 
-A file appears when it is whole, or not at all. No command writes over a file that it reads, under whatever name (relative
-paths, symbolic and hard links, patterns, folders of texts), and a model replaces a model or an empty file, never any other
-file: remove that first. Models that are changed in place (`update`, `forget`, `merge` onto one of its models) are read and
-changed again when another process has saved the file meanwhile, so no update is lost; a lock that another process holds for
-more than 30 seconds ends the command with exit code 1.
+An output file is complete or absent. No command overwrites a file that it reads, under any name (relative paths, symbolic
+and hard links, patterns, folders of texts), and a model replaces only a model or an empty file: remove any other file first.
+Models that are changed in place (`update`, `forget`, `merge` into one of its models) are read and changed again if another
+process has saved the file meanwhile, so that no update is lost; a lock held by another process for more than 30 seconds ends
+the command with exit code 1.
 
 | exit code | meaning |
 |---|---|
@@ -31,7 +31,7 @@ more than 30 seconds ends the command with exit code 1.
 
 
 def root_command(module: ModuleType) -> click.Group:
-    """The group all commands hang from: `main` itself, or the one group that no other group contains."""
+    """The root group: `main`, or the only group that no other group contains."""
     groups = {id(found): found for found in vars(module).values() if isinstance(found, click.Group)}
     if isinstance(found := getattr(module, "main", None), click.Group):
         return found
@@ -61,7 +61,7 @@ def cell(text: str) -> str:
 
 
 def rows(command: click.Command, context: click.Context) -> list[str]:
-    """One table row for each option, as the command's own help words it."""
+    """One table row for each option, with the help of the command."""
     options = [param for param in command.get_params(context) if isinstance(param, click.Option)]
     records = (option.get_help_record(context) for option in options)
     return [f"| `{cell(names)}` | {cell(help_text)} |" for names, help_text in filter(None, records)]
@@ -78,11 +78,11 @@ def section(command: click.Command, context: click.Context) -> str:
 
 
 def reference() -> str:
-    """The whole page."""
+    """The complete page."""
     root = root_command(importlib.import_module("likely.cli"))
-    context = click.Context(root, info_name="likely", **root.context_settings)  # which say that -h is help, too
+    context = click.Context(root, info_name="likely", **root.context_settings)  # with -h for help
     found = [(root, context), *walk(root, context)]
-    codes = importlib.import_module("likely.cli.door").MEANINGS.items()
+    codes = importlib.import_module("likely.cli.entry_point").MEANINGS.items()
     head = HEAD + "\n".join(f"| {code} | {meaning} |" for code, meaning in codes)
     return "\n\n".join([head, *(section(command, inner) for command, inner in found)]) + "\n"
 
@@ -94,7 +94,7 @@ def command_paths() -> list[str]:
 
 
 def main() -> int:
-    """Write the page, or with --check only say whether it is current."""
+    """Write the page, or with --check only test whether it is current."""
     text = reference()
     if "--check" in sys.argv[1:]:
         current = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text

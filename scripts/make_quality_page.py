@@ -5,7 +5,7 @@
 
 FOLDER holds tables and an INDEX.csv that names file, kind, target, split column and columns to ignore; two of scikit-learn's
 built-in sets are added. Five stratified folds, dealt anew for each seed, the same for all; then five tables with copied rows,
-made tables, and the largest tables by number of rows. What rivals did is kept in build/quality.json, by table, learner and
+made tables, and the largest tables by number of rows. What baselines did is kept in build/quality.json, by table, learner and
 seed: they are slow and run once, Likely runs every time. With --ours-only nothing but Likely is run, and the page covers what
 was kept. Boosting libraries come with `pip install 'likely[quality]'`; what is not installed is named and left out.
 """
@@ -30,8 +30,8 @@ import pyarrow as pa  # noqa: E402
 
 import likely  # noqa: E402
 import quality_boosters as boosters  # noqa: E402
-from likely.compare import judged  # noqa: E402
-from likely.rivals import RIVALS  # noqa: E402
+from likely.evaluation.baselines import BASELINES  # noqa: E402
+from likely.evaluation.comparison import judged  # noqa: E402
 from quality_tables import COPIED, SIZES, Data, by_size, copied, made, real  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ CHOSEN = ("gradient-boosting", "random-forest", "logistic-regression", "categori
 TITLES = (
     {"likely": "Likely", "likely-plain": "Likely, plain"}
     | boosters.installed()
-    | {name: RIVALS[name].title for name in CHOSEN}
+    | {name: BASELINES[name].title for name in CHOSEN}
 )
 FEWER = [
     name for name in ("likely", "lightgbm", "catboost", "ebm", "random-forest", "logistic-regression") if name in TITLES
@@ -103,7 +103,7 @@ def _ours(data: Data, learner: str, train: Any, test: Any, weighted: bool) -> tu
 def _rival(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> tuple[Any, Any, float, float]:
     X, y = data.matrix.X, data.labels
     start = time.perf_counter()
-    fresh = RIVALS[learner].make(data.matrix, y[train]) if learner in RIVALS else boosters.Boosted(learner, data.matrix)
+    fresh = BASELINES[learner].make(data.matrix, y[train]) if learner in BASELINES else boosters.Boosted(learner, data.matrix)
     model = fresh.fit(X[train], y[train])
     middle = time.perf_counter()
     shares = model.predict_proba(X[test])
@@ -137,7 +137,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
             continue
         try:
             kept[key] = run(data, learner, seed, variant)
-        except Exception as error:  # a rival that cannot learn from a table is named, and the others go on
+        except Exception as error:  # a baseline that cannot learn from a table is named, and the others go on
             if learner in OURS:
                 raise
             print(f"{key:70} failed: {str(error).splitlines()[0][:100]}", flush=True)
@@ -207,7 +207,7 @@ HEAD = """\
 <!-- Made by scripts/make_quality_page.py; run it again instead of changing this page. -->
 
 {tables} real tables, five stratified folds, {seeds}, the same folds for all. Nothing is tuned on test rows: every
-learner has its defaults. Rivals see the table through the preparations described in [Beside other learners](compare.md).
+learner has its defaults. Baselines see the table through the preparations described in [Comparison with baselines](compare.md).
 *Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
 table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits on one core.
 """
@@ -271,17 +271,17 @@ def _losses(board: Board) -> list[str]:
     found = []
     for table in board.names:
         mine = board.scores[table, "likely"]["normalised"]
-        rival = min(
+        baseline = min(
             (name for name in TITLES if name not in OURS), key=lambda name: board.scores[table, name]["normalised"]
         )
-        gap = mine - board.scores[table, rival]["normalised"]
+        gap = mine - board.scores[table, baseline]["normalised"]
         if gap > 0.01:
-            found.append((gap, table, rival))
+            found.append((gap, table, baseline))
     lines = ["## Where Likely loses", ""]
     if not found:
         return [*lines, "On none of these tables is another learner's normalised log loss lower by more than 0.01.", ""]
     lines += ["Tables on which the best of the others has a normalised log loss lower by more than 0.01:", ""]
-    lines += [f"- {table}: {TITLES[rival]}, by {gap:.3f}" for gap, table, rival in sorted(found, reverse=True)]
+    lines += [f"- {table}: {TITLES[baseline]}, by {gap:.3f}" for gap, table, baseline in sorted(found, reverse=True)]
     return [*lines, ""]
 
 

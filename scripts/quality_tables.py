@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likely.rivals import Table
+from likely.evaluation.baselines import Table
 
 COPIED = ("heart_cleveland", "vote", "credit_g", "titanic", "wdbc")  # tables that are learned with copies, too
 SIZES = (100, 300, 1_000, 3_000, 10_000)  # rows to learn from, of the largest tables
@@ -20,7 +20,7 @@ MADE_TEST = 2_000  # rows
 
 @dataclass(frozen=True)
 class Data:
-    """One table: its columns, the true classes as numbers, and the matrix that rivals want."""
+    """One table: its columns, the true classes as numbers, and the matrix that baselines want."""
 
     name: str
     columns: pa.Table
