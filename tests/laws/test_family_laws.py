@@ -138,10 +138,10 @@ def test_evidence_is_the_sum_over_classes_where_the_model_is_generative(family: 
     model = learned(family, data, families)
     if model.no_evidence:
         with pytest.raises(UsageError, match="P\\(x\\)"):
-            _ = model.posterior(features(data)).log_likelihood
+            _ = model.posterior(features(data)).log_evidence
         return
     posterior = model.posterior(features(data))
-    np.testing.assert_allclose(posterior.log_likelihood, np.logaddexp.reduce(posterior.log_joint, axis=1), atol=1e-12)
+    np.testing.assert_allclose(posterior.log_evidence, np.logaddexp.reduce(posterior.log_joint, axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("family", EXAMPLES, ids=named)

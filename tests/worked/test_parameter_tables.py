@@ -73,7 +73,7 @@ def test_clusters_have_no_intervals_because_their_rows_are_shared_out() -> None:
     clusters = likely.cluster({"x": rng.normal(size=60).tolist()}, k=2)
     assert "interval" not in str(clusters.parameters["x"])
     with pytest.raises(UsageError, match="shared out"):
-        clusters.parameter_posterior("x", clusters.classes[0])
+        clusters.model.parameter_posterior("x", clusters.classes[0])
     with pytest.raises(UsageError, match="shared out"):
         clusters.parameters["x"].intervals()
 

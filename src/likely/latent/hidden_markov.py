@@ -43,13 +43,15 @@ FIRST = ("start", "transition", "emission", "means")  # initial values that may 
 
 
 def fit_em(
-    chain: HiddenMarkovModel, sequences: SequenceRows, *, max_iter: int = em.MAX_ITER, tol: float = em.TOL, done: int = 0
-) -> HiddenMarkovModel:
+    chain: HiddenMarkovModel, sequences: SequenceRows, pseudocount: float, *, max_iter: int = em.MAX_ITER,
+    tol: float = em.TOL, done: int = 0,
+) -> HiddenMarkovModel:  # fmt: skip
     """Iterate until the maximum is estimated to be at most `tol` nats away; slow iterations are extrapolated.
 
-    `done` is the number of iterations before this run.
+    `pseudocount` of each initial state and transition joins the expected counts; the probabilities of `chain` itself are
+    taken as they are. `done` is the number of iterations before this run.
     """
-    weights, first, pseudocount = sequences.weights, sequences.edges[:-1], chain.pseudocount
+    weights, first = sequences.weights, sequences.edges[:-1]
     used = int(np.count_nonzero(weights > 0))
 
     def counted(at: HiddenMarkovModel, found: StatePosteriors, rows: SequenceRows) -> HiddenMarkovModel:
@@ -66,8 +68,9 @@ def fit_em(
         # A word that the first rows lack contributes nothing until it is counted.
         chain = counted(chain, *chain.expectations(sequences, weights))
     iteration = acceleration.Iteration(
-        evaluate, lambda c: acceleration.coordinates(c.emission.tally, c.starts, c.moves), _at
-    )
+        evaluate, lambda c: acceleration.coordinates(c.emission.tally, c.starts, c.moves),
+        lambda c, point: _at(replace(c, pseudocount=pseudocount), point),
+    )  # fmt: skip
     end = acceleration.maximise(chain, iteration, max_iter=max_iter, tol=tol, done=done)
     summary = FitSummary(end.expected, end.trace, converged=end.converged, distance_left=end.distance_left)
     return replace(end.point, summary=summary)
@@ -131,8 +134,7 @@ class HiddenMarkovFitter:
         self, chain: HiddenMarkovModel, max_iter: int | None = None, tol: float | None = None, done: int = 0
     ) -> HiddenMarkovModel:
         most, near = self.max_iter if max_iter is None else max_iter, self.tol if tol is None else tol
-        chain = replace(chain, pseudocount=self.pseudocount)
-        return fit_em(chain, self.rows, max_iter=most, tol=near, done=done)
+        return fit_em(chain, self.rows, self.pseudocount, max_iter=most, tol=near, done=done)
 
     def _starts(self, blank: Model) -> Iterable[HiddenMarkovModel]:
         """Initial models: emissions from k-means++ seeds and random transitions, drawn anew for each start."""

@@ -112,13 +112,22 @@ def parameter_tables(model: Model) -> dict[str, ParameterTable]:
     name = model.schema.target.name
     pairs = zip(model.classes, model.class_prior, model.tally.classes, strict=True)
     prior = [{"class": label, "count": float(n), "probability": float(p)} for label, p, n in pairs]
-    tables = {name: ParameterTable(name, prior, lambda row: {"probability": _class_posterior(model).marginal(row["class"])},
-                                   _no_class_posterior(model))}  # fmt: skip
+    tables = {name: ParameterTable(name, prior, _ClassMarginals(model), _no_class_posterior(model))}
     for i, (block, found) in enumerate(zip(model.blocks, model.block_parameters, strict=False)):
         # A table of words has a row for each word and class: it is made when somebody reads it.
         rows = list(found.rows) if isinstance(found.rows, tuple) else found.rows
         tables[block.name] = ParameterTable(block.name, rows, _Marginals(model, i), _no_posterior(model, i))
     return tables
+
+
+class _ClassMarginals:
+    """The marginal posteriors of the class probabilities."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, row: Mapping[str, Any]) -> Mapping[str, Distribution]:
+        return {"probability": _class_posterior(self.model).marginal(row["class"])}
 
 
 class _Marginals:
