@@ -76,9 +76,9 @@ def test_the_structure_found_is_at_least_as_near_to_the_truth_as_pgmpys(name, pg
     for score in ("bic-d", "bdeu"):
         found = HillClimbSearch(pd.DataFrame(data).astype("category")).estimate(scoring_method=score, show_progress=False)
         other = likely.Network(list(found.edges()), nodes=net.nodes)
-        for equivalence in (False, True):
-            mine, rival = (g.graph.distance(net.graph, equivalence=equivalence) for g in (ours, other))
-            assert mine <= rival, (score, equivalence, mine, rival)
+        # Between equivalence classes: the direction of the other arcs is in no data, and pgmpy draws it by the hash of names.
+        mine, rival = (g.graph.distance(net.graph, equivalence=True) for g in (ours, other))
+        assert mine <= rival, (score, mine, rival)
 
 
 def test_ten_thousand_rows_of_alarm_give_nearly_all_arcs():

@@ -23,7 +23,7 @@ from likely.schema import CATEGORY, NUMBER, Column, one_of_alike
 from likely.sources import ReadOptions
 
 if TYPE_CHECKING:
-    from likely.networks.network import Network
+    from likely.networks.queries import NetworkQueries
 
 __all__ = ["EMSettings"]
 
@@ -62,7 +62,7 @@ def reading_of(missing: Any, how: Mapping[str, Any]) -> ReadOptions:
 
 
 def rows_for(
-    network: Network,
+    network: NetworkQueries,
     data: Any,
     weights: Any,
     reading: ReadOptions,
@@ -123,7 +123,7 @@ def counted(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Any, set
     return {"tally": found.tally, "trace": found.trace, "converged": found.converged}
 
 
-def merged(one: Network, other: Network) -> NetworkTally:
+def merged(one: NetworkQueries, other: NetworkQueries) -> NetworkTally:
     """The sum of two tallies."""
     if one.tally is None or other.tally is None:
         raise UsageError("only networks that have counted rows can be added up: fit both first")
@@ -135,7 +135,7 @@ def merged(one: Network, other: Network) -> NetworkTally:
     return one.tally + other.tally
 
 
-def updated(network: Network, rows: Rows) -> NetworkTally:
+def updated(network: NetworkQueries, rows: Rows) -> NetworkTally:
     """The tally with more rows; incomplete ones count by expectation."""
     if network.tally is None:
         raise UsageError("the network has counted nothing that rows could be added to: fit it first")
@@ -147,7 +147,7 @@ def updated(network: Network, rows: Rows) -> NetworkTally:
     return network.tally + more
 
 
-def forgotten(network: Network, rows: Rows) -> NetworkTally:
+def forgotten(network: NetworkQueries, rows: Rows) -> NetworkTally:
     """The tally without some complete rows."""
     if network.tally is None:
         raise UsageError("the network has counted nothing that could be forgotten: fit it first")
@@ -212,7 +212,7 @@ def checked_tables(graph: Graph, columns: Mapping[str, Column], tables: Mapping[
     return found
 
 
-def intervened(network: Network, interventions: Mapping[str, Any]) -> tuple[Graph, dict[str, Column], NetworkParameters]:
+def intervened(network: NetworkQueries, interventions: Mapping[str, Any]) -> tuple[Graph, dict[str, Column], NetworkParameters]:
     """Graph, nodes and parameters after an intervention: arcs into the nodes that are set are cut."""
     graph = network.graph
     graph.check(interventions, "do(): node")

@@ -18,12 +18,12 @@ from likely.networks.rows import Rows, code_type
 from likely.schema import CATEGORY, NUMBER
 
 if TYPE_CHECKING:
-    from likely.networks.network import Network
+    from likely.networks.queries import NetworkQueries
 
 Array = NDArray[np.float64]
 
 
-def sample_rows(network: Network, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> Rows:
+def sample_rows(network: NetworkQueries, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> Rows:
     """Rows drawn from a network, or from its posterior given evidence, as codes and numbers."""
     given = Evidence.of(evidence, network.graph, network.columns)
     if n < 0:
@@ -106,7 +106,7 @@ def conditional(engine: Inference, evidence: Evidence, n: int, rng: np.random.Ge
     return BatchInference(engine, rows).complete(rng)
 
 
-def weighted_query(network: Network, targets: list[str], evidence: Evidence, samples: int, seed: int) -> Any:
+def weighted_query(network: NetworkQueries, targets: list[str], evidence: Evidence, samples: int, seed: int) -> Any:
     """The posterior estimated from samples that are weighted by the probability of the evidence in them."""
     if samples < 1:
         raise UsageError(f"samples={samples} is no number of samples")
