@@ -202,8 +202,8 @@ def test_shards_are_as_good_as_the_whole():
         parts.append((type(held)(batch, held.schema), labels[a:b], weights[a:b]))
     two = in_sequences(parts, [100, 150, 50])
     start = next(iter(made._starts(rounds(made, 2, 1).emission)))
-    whole = fit_em(start, made.rows, max_iter=8, tol=-np.inf)
-    again = fit_em(start, two, max_iter=8, tol=-np.inf)
+    whole = fit_em(start, made.rows, 1.0, max_iter=8, tol=-np.inf)
+    again = fit_em(start, two, 1.0, max_iter=8, tol=-np.inf)
     np.testing.assert_allclose(whole.trace, again.trace, rtol=1e-12)
     np.testing.assert_allclose(whole.transition, again.transition, rtol=1e-9)
 
