@@ -319,12 +319,21 @@ def _encoded(values: Any, chosen: Family, named: Sequence[Any]) -> tuple[Encoded
     if isinstance(values, Mapping):
         names, table = [str(name) for name in values], np.column_stack([np.atleast_1d(v) for v in values.values()])
     else:
-        table = np.asarray(values, dtype=np.float64)
+        table = _numbers(values)
         table = table[:, None] if table.ndim == 1 and not chosen.a_vector_is_a_row else np.atleast_2d(table)
         names, named = (["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]), ()
     names, table = chosen.value_columns(names, table, named)
     table = np.ascontiguousarray(table, dtype=np.float64)
     return Encoded(np.zeros((len(table), 0), np.int32), none, none, table), [Column(name, NUMBER) for name in names]
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        odd = next((v for v in np.asarray(values, dtype=object).ravel() if not isinstance(v, int | float | np.number)), values)
+        message = f"{odd!r:.60} is no number, and the family estimates from numbers or counts"
+        raise DataError(message, remedy="family='categorical' takes names") from None
 
 
 def _grid(found: Estimate, name: Any, points: int) -> list[float]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import likely
+from likely.errors import DataError
 
 F = Fraction
 # Candies: c cherry and m mint; of the cherries r_c are wrapped in red and g_c in green, of the mints r_m and g_m.
@@ -106,3 +107,9 @@ def test_a_joint_table_is_the_share_of_each_pair():
     assert found[1, ("z", "v")] == pytest.approx(1 / 7)
     assert found[2, ("z", "u")] == pytest.approx(2 / 6)
     assert model.parameter_count.free == 2 * (4 - 1) + 1
+
+
+@pytest.mark.parametrize("family", ["multinomial", "gaussian", "poisson"])
+def test_names_where_numbers_are_needed_are_refused_with_a_remedy(family):
+    with pytest.raises(DataError, match="'a' is no number.*categorical"):
+        likely.estimate([1, "a", "b"], family=family)
