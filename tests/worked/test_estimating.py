@@ -111,5 +111,5 @@ def test_a_joint_table_is_the_share_of_each_pair():
 
 @pytest.mark.parametrize("family", ["multinomial", "gaussian", "poisson"])
 def test_names_where_numbers_are_needed_are_refused_with_a_remedy(family):
-    with pytest.raises(DataError, match="'a' is no number.*categorical"):
+    with pytest.raises(DataError, match=r"'a' is no number.*categorical"):
         likely.estimate([1, "a", "b"], family=family)
