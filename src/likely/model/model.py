@@ -53,7 +53,7 @@ Array = NDArray[np.float64]
 USER_NAMES = (
     "arc_probability", "average", "calibration", "class_prior", "classes", "dependence", "draw_parameters", "explain",
     "forget", "log_marginal_likelihood", "parameter_count", "parameter_posterior", "parameters", "posterior",
-    "predict", "predict_proba", "prior", "recalibrate", "relearn", "sample", "save", "schema", "stale", "tally",
+    "predict", "predict_proba", "prepare", "prior", "recalibrate", "relearn", "sample", "save", "schema", "stale", "tally",
     "top_words", "update", "without_rows",
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from likely.bayes.conjugate import ParameterPosterior
     from likely.model.model import Model
+    from likely.model.prepared import Predictor
 
 
 class ModelVerbs:
@@ -140,6 +141,24 @@ class ModelVerbs:
         model = cast("Model", self)
         left = (model.tally - model.count(rows, **options)).pruned(model.declared)
         return model.recounted(with_room(left, model.prior))
+
+    def prepare(self, *, refresh_every: int | None = None) -> Predictor:
+        """The model prepared for single rows: `predict_one`, `predict_proba_one` and `learn_one` take a dict.
+
+        Parameters
+        ----------
+        refresh_every : int or None, default=None
+            Number of learned rows after which the parameters are derived again; None: 5 % of the rows counted so far. With
+            1, every prediction is that of all rows learned before it.
+
+        Returns
+        -------
+        Predictor
+            Follows the protocol of river's classifiers; import river first, so that its evaluation accepts it.
+        """
+        from likely.model.prepared import Predictor
+
+        return Predictor(cast("Model", self), refresh_every)
 
     def parameter_posterior(self, name: str, label: Any = None) -> ParameterPosterior:
         """Posterior of the parameters of one column in one class of a plain model.

@@ -1,0 +1,255 @@
+"""Scoring of single rows in microseconds: the tables of the scorer, read directly from a dict of cells.
+
+A row is a batch of one and has one formula. Here the same tables are read without making a batch of the row, and their lines
+are added in the order of the kernels. A cell of an unusual type (text in a column of numbers, a date, infinity) is not read
+here: the row is `Unusual`, and the caller scores it as a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.engines.scorer import Scorer
+from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LookupTable, YesNoTable
+from likely.schema import CATEGORY, TEXT, Column, is_missing
+from likely.sources import Frame, MissingTokens
+from likely.sources.cell_values import is_missing_token, missing_numbers
+
+Array = NDArray[np.float64]
+Row = Mapping[str, Any]
+SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1  # integers of Arrow
+
+
+class UnusualCellError(Exception):
+    """A cell that only the reader of tables can interpret, or refuse with its reason."""
+
+
+@dataclass(frozen=True)
+class _Category:
+    """The code of a value of one categorical column; `known` holds the codes of the values that were seen, and of None."""
+
+    column: Column
+    tokens: tuple[str, ...]
+    known: dict[Any, int]
+
+    @staticmethod
+    def of(column: Column, gaps: MissingTokens) -> _Category:
+        """Codes as in a table: the values, then unseen, then missing."""
+        return _Category(column, gaps.of(column.name), {**column.code, None: len(column.values) + 1})
+
+    def code(self, row: Row) -> int:
+        """Code of the cell of this column."""
+        value = row.get(self.column.name)
+        try:
+            return self.known[value]
+        except (KeyError, TypeError):
+            return self._other(value)
+
+    def _other(self, value: Any) -> int:
+        kind = type(value)
+        if kind is str:
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise UnusualCellError from None
+        elif kind is float:
+            if math.isinf(value):
+                raise UnusualCellError
+        elif kind is not bool and not (kind is int and SMALLEST <= value <= LARGEST):
+            raise UnusualCellError
+        if is_missing(value) or is_missing_token(value, self.tokens):
+            return len(self.column.values) + 1
+        return self.column.codes([value])[0]
+
+
+@dataclass(frozen=True)
+class _Number:
+    """The number in a column; NaN where it is missing."""
+
+    name: str
+    gaps: tuple[float, ...]
+
+    def read(self, row: Row) -> float:
+        """Number in the cell of this column."""
+        value = row.get(self.name)
+        kind = type(value)
+        if kind is int and not SMALLEST <= value <= LARGEST:  # type: ignore[operator]
+            raise UnusualCellError
+        if kind is float or kind is int or kind is bool:
+            number = float(value)  # type: ignore[arg-type]
+            if math.isinf(number):
+                raise UnusualCellError
+            return math.nan if self.gaps and number in self.gaps else number
+        if value is None:
+            return math.nan
+        raise UnusualCellError
+
+
+class RowScorer:
+    """Log joint of one row: the tables of a scorer, concatenated, and functions from a row to their lines.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        The parameters of the model.
+    gaps : MissingTokens
+        Texts and numbers that stand for a missing cell.
+    """
+
+    def __init__(self, scorer: Scorer, gaps: MissingTokens) -> None:
+        self.scorer, self.gaps = scorer, gaps
+        self._names = [column.name for column in scorer.schema.columns]
+        self._forms: list[Any] = [parameters.likelihood for parameters in scorer.parameters]
+        base = scorer.log_prior if scorer.bias is None else scorer.log_prior + scorer.bias
+        self._readers: list[Callable[[Row], int]] = []
+        self._place: dict[str, tuple[int, int]] = {}  # of the table of a single column: number of the reader, first line
+        tables = [base[None]]
+        first = 1
+        for i in self._of(LookupTable):
+            self._readers.append(self._reader(i, first))
+            if len(scorer.parameters[i].columns) == 1:
+                self._place[scorer.parameters[i].columns[0]] = (len(self._readers), first)
+            tables.append(self._forms[i].table)
+            first += len(self._forms[i].table)
+        self._interactions = []
+        for i in self._of(InteractionTable):
+            self._interactions.append((self._members(i), first))
+            tables.append(self._forms[i].table)
+            first += len(self._forms[i].table)
+        self._table = np.ascontiguousarray(np.concatenate(tables))
+        self._curves = [self._forms[i] for i in self._of(GaussianTerm)]
+        self._curve_numbers = [self._number(scorer.parameters[i].columns[0]) for i in self._of(GaussianTerm)]
+        done = (LookupTable, InteractionTable, GaussianTerm)
+        self._rest = [i for i in scorer.order if i not in scorer.texts and not isinstance(self._forms[i], done)]
+
+    def _of(self, form: type) -> list[int]:
+        return [i for i in self.scorer.order if isinstance(self._forms[i], form)]
+
+    def _number(self, name: str) -> _Number:
+        return _Number(name, missing_numbers(self.gaps.of(name)))
+
+    def _reader(self, block: int, first: int) -> Callable[[Row], int]:
+        """Function from a row to its line in the table of a block."""
+        form, names = self._forms[block], self.scorer.parameters[block].columns
+        missing = first + len(form.table) - 1
+        if isinstance(form, BinnedTable):
+            return _bin_reader(self._number(names[0]), form.edges.tolist(), first, missing)
+        if isinstance(form, YesNoTable):
+            number = self._number(names[0])
+            return lambda row: first + 3 if math.isnan(x := number.read(row)) else first + (x > 0)
+        categories = [_Category.of(self.scorer.schema.by_name[name], self.gaps) for name in names]
+        if len(categories) == 1:
+            return _value_reader(categories[0], first)
+        sizes = [len(each.column.values) + 2 for each in categories]
+
+        def line(row: Row) -> int:
+            code = 0
+            for each, size in zip(categories, sizes, strict=True):
+                code = code * size + each.code(row)
+            return first + code
+
+        return line
+
+    def _members(self, block: int) -> list[tuple[int, list[int]]]:
+        """For each column of an interaction: the number of its reader, and its offsets by line of the table."""
+        members = []
+        for name, offsets in zip(self.scorer.parameters[block].columns, self._forms[block].maps, strict=True):
+            reader, first = self._place[name]
+            members.append((reader, [0] * first + offsets.tolist()))
+        return members
+
+    def log_joint(self, row: Row) -> Array:
+        """Log P(class) + Σ log P(cells of a block | class); UnusualCellError if the reader of tables is needed.
+
+        Parameters
+        ----------
+        row : dict
+            Column → value; an absent column is a missing cell.
+        """
+        if not any(name in row for name in self._names):
+            raise UnusualCellError
+        lines = [0]
+        lines.extend([read(row) for read in self._readers])
+        for members, first in self._interactions:
+            cell = 0
+            for place, offsets in members:
+                cell += offsets[lines[place]]
+            if cell >= 0:
+                lines.append(first + cell)
+        terms = self._table.take(lines, 0)
+        for i in self.scorer.texts:
+            terms[0] += self._text(row, i)
+        joint: Array = np.add.reduce(terms, 0)
+        if self._curves:
+            joint = self._add_curves(row, joint)
+        for i in self._rest:
+            joint += self._other(row, i)
+        return joint
+
+    def _add_curves(self, row: Row, joint: Array) -> Array:
+        """Add the Gaussian terms, one after the other."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            for form, number in zip(self._curves, self._curve_numbers, strict=True):
+                x = number.read(row)
+                if not math.isnan(x):
+                    deviation = x - form.mean
+                    joint += form.peak + form.curve * (deviation * deviation)
+        if not np.isfinite(joint).all():  # impossible, or so far that the square overflows
+            raise UnusualCellError
+        return joint
+
+    def _text(self, row: Row, block: int) -> Array:
+        """Term of a block of text."""
+        name = self.scorer.parameters[block].columns[0]
+        text = row.get(name)
+        if text is not None and type(text) is not str:
+            raise UnusualCellError
+        found: Array = self.scorer.term(Frame({name: [text]}, 1, 0, self.gaps), block)[0]
+        return found
+
+    def _other(self, row: Row, block: int) -> Array:
+        """Term of a block of any other form."""
+        columns = [self.scorer.schema.by_name[name] for name in self.scorer.parameters[block].columns]
+        codes = [_Category.of(column, self.gaps).code(row) for column in columns if column.kind == CATEGORY]
+        numbers = [self._number(c.name).read(row) for c in columns if c.kind not in (CATEGORY, TEXT)]
+        term = np.zeros((1, self._table.shape[1]))
+        self._forms[block].add(np.array([codes], np.int64), np.array([numbers], np.float64), term)
+        found: Array = term[0]
+        return found
+
+
+def _bin_reader(number: _Number, edges: list[float], first: int, missing: int) -> Callable[[Row], int]:
+    """Function from a row to the line of the bin of a number."""
+    name, slow = number.name, number.read
+    exact = () if number.gaps else (float, int)
+    reach = 1 << 53  # integers up to here are exact as float64
+
+    def line(row: Row) -> int:
+        value = row.get(name)
+        if type(value) in exact and -reach < value < reach:  # type: ignore[operator]
+            return first + bisect_right(edges, value)  # type: ignore[type-var]
+        x = slow(row)
+        return missing if math.isnan(x) else first + bisect_right(edges, x)
+
+    return line
+
+
+def _value_reader(category: _Category, first: int) -> Callable[[Row], int]:
+    """Function from a row to the line of the value of a category."""
+    name, other = category.column.name, category.code
+    known = {value: first + code for value, code in category.known.items()}
+
+    def line(row: Row) -> int:
+        try:
+            return known[row.get(name)]
+        except (KeyError, TypeError):
+            return first + other(row)
+
+    return line
