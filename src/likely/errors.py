@@ -123,6 +123,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
     "python_calamine": ("python-calamine", "excel"),
+    "pyspark": ("pyspark", "spark"),
 }
 
 

@@ -10,20 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from likely.calibration import DEPENDENCE
-from likely.engines import Plan, tally_source
+from likely.engines import Plan
+from likely.engines.counted_rows import CountedSource
+from likely.engines.engine import Engine, MemoryEngine, choose
 from likely.engines.memory import MOST_VALUES
 from likely.engines.planning import AUTO, plan_for
 from likely.engines.row_weights import WEIGHT_COLUMN
-from likely.engines.targets import opened
+from likely.engines.targets import Opened, as_name, edges_of, opened
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.latent.em import MAX_ITER, StreamedRows, warn_if_stopped, weights_of
 from likely.latent.missing_cells import filled, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
 from likely.model.parameters import with_taken
+from likely.model.parts import PartPlan
 from likely.model.relearning import with_room
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
@@ -35,6 +36,7 @@ from likely.sources import (
     ReadOptions,
     Source,
     missing_of,
+    open_source,
     require_rows,
 )
 from likely.sources.date_parts import with_parts
@@ -66,7 +68,7 @@ def learn(
     ----------
     data : path, glob, frame, dict of columns, DuckDB relation or folder of texts
         The table: .csv, .tsv, .parquet, .json, .jsonl, .arrow, .duckdb, .sqlite, .xlsx, .ods, also compressed; a pandas,
-        polars or pyarrow frame; a NumPy array; a folder with one folder of text files a class.
+        polars, pyarrow or Spark frame; a NumPy array; a folder with one folder of text files a class.
     target : str, int, array or None, default=None
         The column to predict, or one label a row. A folder of texts brings its own.
     target_bins : int, sequence of float, "none" or None, default=None
@@ -103,8 +105,9 @@ def learn(
     select : bool, int or str, default=False
         Whether to keep only some columns of the plain model, by forward selection on the leave-one-out log loss: True or
         "forward" as many as help, or so many at most.
-    engine : "auto" or "memory", default="auto"
-        Where the rows are counted.
+    engine : "auto", "memory" or "spark", default="auto"
+        Where the rows are counted: in this process, or in the tasks of a Spark cluster. "auto" chooses by source and size;
+        `model.engine` has the choice and its reason.
     unlabelled : "auto", "ignore", "error" or float, default="auto"
         What to do with rows without a label: use them by EM if that helps on held-out labels, leave them out, refuse them,
         or count each with this weight (0 to 1).
@@ -133,22 +136,40 @@ def learn(
     >>> model.predict([{"sky": "clear"}]).tolist()
     ['yes']
     """
-    _one_of(engine=(engine, ("auto", "memory")), dependence=(dependence, tuple(DEPENDENCE)))
+    _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
     reading = ReadOptions.of(missing, how)
-    table = opened(data, target, weights, target_bins, reading)
+    where, rows = choose(engine, data)
+    table = _opened(where, rows, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
     plan = plan_for(
         table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
     )
-    counted = CountedSource(with_parts(table.source, plan.parts), plan, Unlabelled(unlabelled, max_iter, tol))
-    tally = without_idle_parts(tally_source(counted.batches(), plan, progress))
-    tally = with_taken(tally, tokens := missing_of(table.source))
+    fields = table.known | {"average": bool(average), "dependence": dependence, **missing_of(table.source).stored()}
+    parts = PartPlan.of(plan, missing_of(table.source), fields, refuse_unlabelled=unlabelled == "error")
+    source = where.rows(with_parts(table.source, plan.parts), parts.aimed)
+    counted = CountedSource(source, plan, parts.refuse_unlabelled)
+    tally = without_idle_parts(where.tally(counted, parts.task, progress).tally)
+    tally = with_taken(tally, missing_of(source))
     require_rows(counted.rows, table.source.label)
-    fields = table.known | {"average": bool(average), "dependence": dependence, **tokens.stored()}
-    settings = ModelSettings(smoothing, class_prior, tuple(plainly(label) for label in classes), select)
-    model = _fitted(counted, tally, reading, settings, fields)
+    settings = ModelSettings(
+        smoothing, class_prior, tuple(plainly(label) for label in classes), select, Unlabelled(unlabelled, max_iter, tol)
+    )
+    model = replace(_fitted(counted, tally, reading, settings, fields), engine=f"{where.name}: {where.reason}")
     return model if keep_rows else model.without_rows()
+
+
+def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
+    """The rows from which the columns are planned, with target, weights and the edges of target bins."""
+    if isinstance(where, MemoryEngine):
+        return opened(rows, target, weights, target_bins, reading)
+    for name, given in (("target", target), ("weights", weights)):
+        if hasattr(given, "__len__") and not isinstance(given, str):
+            raise UsageError(f"{name}= of a Spark table must be the name of one of its columns")
+    if isinstance(target_bins, int) and target is not None:
+        every = where.rows(open_source(rows, reading), lambda stream: stream)
+        target_bins = edges_of(every, as_name(target), target_bins)
+    return opened(rows, target, weights, target_bins, reading)
 
 
 @dataclass(frozen=True)
@@ -173,6 +194,7 @@ class ModelSettings:
     class_prior: Any
     classes: tuple[Any, ...]
     select: bool | int | str
+    unlabelled: Unlabelled
 
     def priors(self, tally: Tally) -> Priors:
         """The priors for the classes and columns of a tally."""
@@ -186,7 +208,7 @@ def _fitted(
     tally = declare(tally, settings.classes)
     fields["declared"] = tuple(tally.schema.target.canonical(label) for label in settings.classes)
     prior = settings.priors(tally)
-    semi_supervised = _semi_supervised(counted, tally, prior)
+    semi_supervised = _semi_supervised(counted, tally, prior, settings.unlabelled)
     _warn_of_skipped_rows(counted, tally.schema.target, reading, semi_supervised)
     for message in token_warnings([tally.schema.target, *tally.schema.columns], counted.rows):
         warnings.warn(message, LikelyWarning, stacklevel=3)
@@ -213,9 +235,10 @@ def check_unlabelled(given: str | float) -> None:
         raise UsageError(f"unlabelled={given!r} is not a weight of unlabelled rows: pass a number from 0 to 1")
 
 
-def _semi_supervised(counted: CountedSource, tally: Tally, prior: Priors) -> SemiSupervisedFit | None:
+def _semi_supervised(
+    counted: CountedSource, tally: Tally, prior: Priors, unlabelled: Unlabelled
+) -> SemiSupervisedFit | None:
     """Semi-supervised fit of all rows, the unlabelled ones by EM; None if it does not help, or is not tried."""
-    unlabelled = counted.unlabelled
     if not counted.without_label or unlabelled.mode in ("ignore", "error"):
         return None
     many = counted.without_label > tally.rows * MIN_UNLABELLED_RATIO
@@ -284,31 +307,6 @@ def declare(tally: Tally, classes: Sequence[Any]) -> Tally:
     column = tally.schema.target
     column = column.union(replace(column, values=tuple(classes)))
     return tally.with_schema(replace(tally.schema, target=column))
-
-
-@dataclass
-class CountedSource:
-    """A source that counts its rows, and those without a label, while they are read."""
-
-    source: Source
-    plan: Plan
-    unlabelled: Unlabelled
-    rows: int = 0
-    without_label: int = 0
-
-    def batches(self) -> Iterator[Batch]:
-        """The rows, with the columns of the plan; DataError for an unlabelled row if those are refused."""
-        for batch in self.source.batches(self.plan.kinds()):
-            hidden = batch.coded(self.plan.target)
-            outside = (hidden.codes < hidden.low) if hidden.low == 0 else np.zeros(1, bool)
-            self.rows += batch.rows
-            self.without_label += int(outside.sum())
-            if self.unlabelled.mode == "error" and outside.any():
-                row = batch.start + int(np.argmax(outside)) + 1
-                raise DataError(
-                    "has no label", column=self.plan.target, row=row, remedy="fill it in, or pass unlabelled='ignore'"
-                )
-            yield batch
 
 
 def _warn_of_skipped_rows(

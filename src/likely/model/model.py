@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from likely.calibration import Calibration
 from likely.calibration.averaging import arc_of, arc_probability
 from likely.calibration.copies import effective
 from likely.engines import Scorer
+from likely.engines.engine import is_spark_frame
 from likely.engines.targets import BinnedTarget
 from likely.errors import DataError, UsageError
 from likely.families import Block, FittedBlock, Parameters
@@ -51,8 +52,8 @@ Array = NDArray[np.float64]
 
 # What `dir(model)` shows; the other attributes serve the rest of the package.
 USER_NAMES = (
-    "arc_probability", "average", "calibration", "class_prior", "classes", "dependence", "draw_parameters", "explain",
-    "forget", "log_marginal_likelihood", "parameter_count", "parameter_posterior", "parameters", "posterior",
+    "arc_probability", "average", "calibration", "class_prior", "classes", "dependence", "draw_parameters", "engine",
+    "explain", "forget", "log_marginal_likelihood", "parameter_count", "parameter_posterior", "parameters", "posterior",
     "predict", "predict_proba", "prepare", "prior", "recalibrate", "relearn", "sample", "save", "schema", "stale", "tally",
     "top_words", "update", "without_rows",
 )  # fmt: skip
@@ -88,6 +89,8 @@ class Model(ModelVerbs):
         Whether parameters are averaged over all choices of which columns depend on the class.
     target_edges : tuple of float
         Edges of the bins of a numeric target.
+    engine : str
+        Which engine counted the rows and why; empty in a loaded model.
     """
 
     tally: Tally
@@ -101,6 +104,7 @@ class Model(ModelVerbs):
     missing_labels: tuple[str, ...] | None = None  # the same in the target; None: as in the other columns
     average: bool = False  # over all choices of which columns depend on the class
     target_edges: tuple[float, ...] = ()  # of the bins, where the target is a column of numbers
+    engine: str = field(default="", compare=False)  # which engine counted the rows and why; not stored
 
     def __dir__(self) -> list[str]:
         special = [name for name in object.__dir__(self) if name.startswith("__")]
@@ -225,8 +229,11 @@ class Model(ModelVerbs):
         Returns
         -------
         Posterior
-            `.classes`, `.probabilities` (rows × classes), `.log_probabilities`, `.log_joint`, `.labels`.
+            `.classes`, `.probabilities` (rows × classes), `.log_probabilities`, `.log_joint`, `.labels`. Of a Spark
+            DataFrame, a Spark DataFrame: its columns, `label` and `p_<class>` for each class.
         """
+        if is_spark_frame(rows):
+            return cast("Posterior", self.scored(rows, absent=absent))
         joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading, **how)]
         joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
         return Posterior(self.classes, joint, self.scorer.log_prior, self.no_evidence)

@@ -9,6 +9,7 @@ A file is replaced as `likely.atomic` does it: whoever reads, and whenever a pro
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import json
 import math
@@ -54,6 +55,24 @@ def write(
     `replacing` is the digest the old file must still have. The new file is read back, and shown to `check`, before it takes
     the place of the old one: what could not be read again is never written.
     """
+    parts, digest = _encoded(header, arrays)
+    with whole_file(path, partial(_check_unchanged, str(path), replacing)) as temporary:
+        try:
+            with open(temporary, "wb") as file:
+                file.writelines(parts)
+        except OSError as error:
+            raise failed(path, error) from None
+        _verify(check, temporary)
+    return digest
+
+
+def to_bytes(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+    """The content of a model file, to be sent to another process."""
+    return b"".join(_encoded(header, arrays)[0])
+
+
+def _encoded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[tuple[Any, ...], str]:
+    """The pieces of a model file in their order, and its digest."""
     arrays = {name: np.ascontiguousarray(array, dtype=_type(array)) for name, array in arrays.items()}
     listed = {name: [_type(array), *array.shape] for name, array in arrays.items()}
     try:
@@ -66,15 +85,7 @@ def write(
         raise UsageError(f"the model cannot be written: its values fill {len(text):,} bytes, too many for a header")
     blobs = [array.reshape(-1).view(np.uint8).data for array in arrays.values()]  # no copies: they may be large
     digest = _digest(VERSION, text, blobs)
-    parts: tuple[Any, ...] = (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs)
-    with whole_file(path, partial(_check_unchanged, str(path), replacing)) as temporary:
-        try:
-            with open(temporary, "wb") as file:
-                file.writelines(parts)
-        except OSError as error:
-            raise failed(path, error) from None
-        _verify(check, temporary)
-    return digest.hex()
+    return (_FIXED.pack(MAGIC, VERSION, len(text), digest), text, *blobs), digest.hex()
 
 
 def _check_unchanged(path: str, digest: str | None, target: Path) -> None:
@@ -110,20 +121,28 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
             raise ModelFileError(f"{str(path)!r} is not a Likely model file: it is no ordinary file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size  # of this very file: another may take its place any moment
-            start = file.read(_FIXED.size)
-            length = _header_length(start, size, path)
-            if length <= SHORT_HEADER:  # cheap to parse: a claim that does not fit the file is refused before it is hashed
-                _header(file.read(length), size - _FIXED.size - length, path)
-                file.seek(_FIXED.size)
-            _check_digest(file, start, path)  # before a long header is parsed
-            file.seek(_FIXED.size)
-            header, listed = _header(file.read(length), size - _FIXED.size - length, path)
-            arrays = _arrays(listed, file, path)
+            return _read(file, size, path)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return header, arrays, _FIXED.unpack(start)[3].hex()
+
+
+def from_bytes(content: bytes, label: str) -> tuple[dict[str, Any], dict[str, Array], str]:
+    """Header, arrays and digest of the content of a model file, called `label` in messages."""
+    return _read(io.BytesIO(content), len(content), label)
+
+
+def _read(file: BinaryIO, size: int, path: str | Path) -> tuple[dict[str, Any], dict[str, Array], str]:
+    start = file.read(_FIXED.size)
+    length = _header_length(start, size, path)
+    if length <= SHORT_HEADER:  # cheap to parse: a claim that does not fit the file is refused before it is hashed
+        _header(file.read(length), size - _FIXED.size - length, path)
+        file.seek(_FIXED.size)
+    _check_digest(file, start, path)  # before a long header is parsed
+    file.seek(_FIXED.size)
+    header, listed = _header(file.read(length), size - _FIXED.size - length, path)
+    return header, _arrays(listed, file, path), _FIXED.unpack(start)[3].hex()
 
 
 def _check_digest(file: BinaryIO, start: bytes, path: str | Path) -> None:

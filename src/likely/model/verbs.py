@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
+from likely.engines.engine import is_spark_frame
+
 if TYPE_CHECKING:
     from likely.bayes.conjugate import ParameterPosterior
     from likely.model.model import Model
@@ -33,9 +35,44 @@ class ModelVerbs:
         Returns
         -------
         array
-            Labels (or decisions) in their own type.
+            Labels (or decisions) in their own type. Of a Spark DataFrame, a Spark DataFrame as `posterior` gives it.
         """
+        if is_spark_frame(rows):
+            return cast("NDArray[Any]", self.scored(rows, costs=costs, threshold=threshold, **options))
         return cast("Model", self).posterior(rows, **options).decide(costs=costs, threshold=threshold)
+
+    def scored(
+        self, rows: Any, *, absent: str = "error", prefix: str = "", probabilities: bool = True, costs: Any = None,
+        threshold: Any = None,
+    ) -> Any:  # fmt: skip
+        """A Spark DataFrame with the label and probabilities of every row, computed in the tasks of Spark when it is used.
+
+        Parameters
+        ----------
+        rows : Spark DataFrame
+            The rows.
+        absent : "error" or "missing", default="error"
+            What to do when a column of the model is not there: refuse, or treat its cells as missing.
+        prefix : str, default=""
+            Prefix of the names of the added columns.
+        probabilities : bool, default=True
+            Whether to add `p_<class>` for each class.
+        costs : {true class: {decision: cost}}, optional
+            As for `predict`.
+        threshold : float or {class: float}, optional
+            As for `predict`.
+
+        Returns
+        -------
+        Spark DataFrame
+            The columns of the rows, `label`, and the probabilities.
+        """
+        from likely.engines.spark.engine import SparkEngine
+        from likely.model.parts import Scoring
+
+        decisions = {"costs": costs, "threshold": threshold}
+        scoring = Scoring(cast("Model", self), absent, prefix, probabilities, decisions)
+        return SparkEngine.scoring(rows).score(lambda: None, scoring.task)
 
     def predict_proba(self, rows: Any, **options: Any) -> NDArray[Any]:
         """Probability of each class for every row.

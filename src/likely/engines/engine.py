@@ -1,0 +1,141 @@
+"""The engine protocol: where rows are counted and scored, in two verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from likely.engines.counted_rows import CountedSource
+from likely.engines.memory import tally_source
+from likely.errors import UsageError
+from likely.sources import Source
+from likely.tally import Tally
+
+AUTO, MEMORY, SPARK = "auto", "memory", "spark"
+ENGINES = (AUTO, MEMORY, SPARK)
+Progress = Callable[[int], None] | None
+PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow record batches to Arrow record batches
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """Work on a part of the rows, wherever that part is.
+
+    Attributes
+    ----------
+    run : callable
+        A function of a module, called with `state` and the record batches of a part; it yields record batches.
+    state : bytes
+        What the work needs: a plan or a model in the format of the model file.
+    columns : tuple of str or None
+        The columns that are read; None for all.
+    """
+
+    run: PartFunction
+    state: bytes
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was counted in a part of the rows; parts add.
+
+    Attributes
+    ----------
+    tally : Tally
+        The counts.
+    rows : int
+        Number of rows that were read.
+    without_label : int
+        Number of these without a label.
+    """
+
+    tally: Tally
+    rows: int
+    without_label: int = 0
+
+
+@dataclass(frozen=True)
+class CountTask(PartTask):
+    """Counting of a part; `run` yields one record batch with the bytes of the part, and `total` adds such bytes.
+
+    Attributes
+    ----------
+    total : callable
+        A function of a module: from the bytes of several parts to those of their sum.
+    part : callable
+        A function of a module: from bytes to the part.
+    """
+
+    total: Callable[[list[bytes]], bytes] = b"".join
+    part: Callable[[bytes], Part] | None = None
+
+
+class Engine(Protocol):
+    """Where rows are counted and scored: batches are handed out in parts, and what comes back is added."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen."""
+
+    @property
+    def reason(self) -> str:
+        """Why it was chosen."""
+
+    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:
+        """All rows as a source of this process, for EM: `here`, or a stream from elsewhere, read as `aimed` reads it."""
+
+    def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress) -> Part:
+        """Count all rows: here as `rows`, or elsewhere by the part task."""
+
+    def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:
+        """Score all rows: here by `here`, or elsewhere by the part task."""
+
+
+@dataclass(frozen=True)
+class MemoryEngine:
+    """The rows are read batch by batch into this process and counted by its threads."""
+
+    reason: str = "asked for"
+    name: str = MEMORY
+
+    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+        """The rows themselves."""
+        return here
+
+    def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
+        """Count all rows in this process."""
+        tally = tally_source(rows.batches(), rows.plan, progress)
+        return Part(tally, rows.rows, rows.without_label)
+
+    def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
+        """Score all rows in this process."""
+        return here()
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether the rows are a Spark DataFrame; Spark is not imported for it."""
+    kind = type(data)
+    return kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame"
+
+
+def choose(asked: str, data: Any) -> tuple[Engine, Any]:
+    """The engine for some rows, and the rows as this process reads them: all, or the first ones of a Spark table.
+
+    With "auto", files, frames and databases are counted in memory, where they are read in batches; a Spark DataFrame is
+    counted by Spark, unless it is so small that the rows from which the columns are planned are all rows.
+    """
+    if asked not in ENGINES:
+        raise UsageError(f"engine={asked!r} is not known: choose one of {', '.join(ENGINES)}")
+    if is_spark_frame(data):
+        from likely.engines.spark.engine import SparkEngine
+
+        return SparkEngine.of(data, asked)
+    if asked == SPARK:
+        raise UsageError(
+            "engine='spark' counts a Spark DataFrame: pass spark.read.parquet(...), or on the command line "
+            "--engine spark --master URL with a path"
+        )
+    reason = "asked for" if asked == MEMORY else "the rows are on this machine, and are read in batches"
+    return MemoryEngine(reason), data
