@@ -97,8 +97,7 @@ class Predictor:
         joint = self.log_joint_one(x)
         peak = joint.max()
         if not np.isfinite(peak):
-            joint = share_out(joint[None], self._model.scorer.log_prior)[0]
-            return joint
+            return share_out(joint[None], self._model.scorer.log_prior).reshape(-1)
         shares: Array = np.exp(joint - peak)
         shares /= shares.sum()
         return shares
