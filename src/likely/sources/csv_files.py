@@ -108,7 +108,8 @@ class CsvFile(SingleFile):
         return self.checked.delimiter == ";"
 
     def _text_batches(self, names: Sequence[str]) -> Iterator[tuple[Frame, dict[str, Any]]]:
-        start, places = 0, [self.checked.names.index(name) for name in names]
+        place_of = {name: place for place, name in enumerate(self.checked.names)}  # a search per name is quadratic in columns
+        start, places = 0, [place_of[name] for name in names]
         for rows, columns in self._tables(places) if places else ():
             named = dict(zip(names, columns, strict=True))
             yield Frame(named, rows, start, self.missing), named
