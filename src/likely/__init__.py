@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.engines.inspection import inspect as inspect
     from likely.estimate import Estimate as Estimate
     from likely.estimate import estimate as estimate
-    from likely.estimators.hidden_markov import HiddenMarkov as HiddenMarkov
+    from likely.estimators.hidden_markov_estimator import HiddenMarkov as HiddenMarkov
     from likely.estimators.mixture import Mixture as Mixture
     from likely.estimators.naive_bayes import NaiveBayes as NaiveBayes
     from likely.estimators.network_classifier import NetworkClassifier as NetworkClassifier
@@ -205,7 +205,7 @@ _HOMES = {
     "NaiveBayes": "estimators.naive_bayes",
     "TextNaiveBayes": "estimators.text_naive_bayes",
     "Mixture": "estimators.mixture",
-    "HiddenMarkov": "estimators.hidden_markov",
+    "HiddenMarkov": "estimators.hidden_markov_estimator",
     "Network": "networks.network",
     "NetworkClassifier": "estimators.network_classifier",
 }

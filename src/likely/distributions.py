@@ -3,6 +3,7 @@
 Never: data.
 """
 
+from likely.bayes.continuous import Beta, Gamma, InverseGamma, Normal, Student
 from likely.bayes.discrete import (
     Binomial,
     Categorical,
@@ -12,7 +13,6 @@ from likely.bayes.discrete import (
     Poisson,
 )
 from likely.bayes.discrete import bernoulli as Bernoulli  # noqa: N812 - a distribution like the others
-from likely.bayes.distributions import Beta, Gamma, InverseGamma, Normal, Student
 
 __all__ = [
     "Bernoulli",

@@ -90,7 +90,7 @@ def test_standardising_gives_mean_0_and_deviation_1_in_each_run_by_all_volumes_o
 def test_a_mosaic_shows_every_voxel_in_its_colour_and_place():
     volume = np.full((3, 2, 2), np.nan)
     volume[0, 0, 0], volume[2, 1, 1] = 0.0, 1.0
-    drawn = mosaic.Mosaic([mosaic.Panel("x < y", volume)], "T & t", "subtitle", 0.0, 1.0)
+    drawn = mosaic.Mosaic([mosaic.MapPanel("x < y", volume)], "T & t", "subtitle", 0.0, 1.0)
     svg = mosaic.svg(drawn)
     assert "x &lt; y" in svg
     assert "T &amp; t" in svg

@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import likely
 from likely import brain
-from likely.brain import Neighbourhoods, _loops, searchlight_map
+from likely.brain import Neighbourhoods, _voxel_loops, searchlight_map
 from likely.errors import DataError, LikelyWarning, UsageError
 
 
@@ -75,7 +75,7 @@ def test_large_and_small_inputs_agree_whichever_loop_runs(made, monkeypatch):
     compiled = brain.searchlight(X, y, groups=runs, coordinates=places)
     monkeypatch.setattr(searchlight_map, "LARGE", 1e18)
     for name in ("count_correct", "merge_parts", "sum_neighbours"):
-        monkeypatch.setattr(_loops, name, getattr(_loops, name).plain)
+        monkeypatch.setattr(_voxel_loops, name, getattr(_voxel_loops, name).plain)
     assert np.array_equal(compiled, brain.searchlight(X, y, groups=runs, coordinates=places))
 
 

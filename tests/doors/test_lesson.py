@@ -13,7 +13,7 @@ import likely
 from commands import LOANS, document, run
 from likely.errors import UsageError
 from likely.teaching import lesson
-from likely.teaching.lesson import frames
+from likely.teaching.lesson import em_frames
 
 NUMBERS = [1.0, 2.0, 4.0, 5.0, 7.0, 9.0]
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -138,7 +138,7 @@ def test_many_rows_are_sampled_and_gaps_left_out_and_both_are_said():
     data["a"][::10] = np.nan
     model = likely.cluster(data, 2, steps=True)
     made = lesson.lesson(model, data)
-    assert made.points.shape == (frames.MOST_POINTS, 2)
+    assert made.points.shape == (em_frames.MOST_POINTS, 2)
     assert (made.rows, made.gaps) == (4_000, 400)
     pairs = set(zip(data["a"].tolist(), data["b"].tolist(), strict=True))
     assert set(map(tuple, made.points.tolist())) <= pairs

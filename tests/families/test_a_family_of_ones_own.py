@@ -125,7 +125,7 @@ def test_importance_selection_sampling_and_estimate_work() -> None:
 
 
 def test_rows_drawn_from_the_model_have_its_rates() -> None:
-    from likely.model.sampling import sample
+    from likely.model.row_drawing import sample
 
     model = learned(smoothing=1)
     cells, classes = sample(model, 20_000, seed=1)

@@ -40,3 +40,24 @@ def test_no_family_is_named_outside_its_room() -> None:
         for found in test.finditer(path.read_text(encoding="utf-8"))
     ]  # fmt: skip
     assert guilty == []
+
+
+def test_no_file_name_has_two_meanings() -> None:
+    import collections
+
+    names = collections.Counter(path.name for path in (ROOT / "src" / "likely").rglob("*.py") if path.name != "__init__.py")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    """Only a distribution and the family of columns that has it share a name, as `likely.distributions.Poisson`."""
+    import ast
+    import collections
+
+    homes: dict[str, list[str]] = collections.defaultdict(list)
+    source = ROOT / "src" / "likely"
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and path != source / "bayes" / "discrete.py":
+                homes[node.name].append(str(path.relative_to(source)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import likely
 from likely.errors import UsageError
 from likely.families import ALL, Family, default_for
-from likely.model.sampling import sample
+from likely.model.row_drawing import sample
 from likely.schema import CATEGORY, NUMBER, TEXT
 from strategies import quietly
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely.networks.batch import BatchInference
+from likely.networks.batch_inference import BatchInference
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
 
 

@@ -201,7 +201,7 @@ def test_em_at_a_maximum_stays_there():
     """Fitted again from its own expected counts, the parameters do not move: a fixed point."""
     data = gaps(sprinkler().sample(3_000, seed=5), 0.3, 6)
     net = likely.Network(SPRINKLER).fit(data, tol=1e-9, max_iter=3_000)
-    from likely.networks.batch import BatchInference
+    from likely.networks.batch_inference import BatchInference
     from likely.networks.fitting import reading_of, rows_for
 
     tally, _ = BatchInference(net.inference, rows_for(net, data, None, reading_of(None, {}))).expected()

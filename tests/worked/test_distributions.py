@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from likely.bayes import continuous as d
 from likely.bayes import discrete
-from likely.bayes import distributions as d
 from likely.errors import UsageError
 
 stats = pytest.importorskip("scipy.stats", reason="SciPy IS NOT INSTALLED: the distributions are not compared")

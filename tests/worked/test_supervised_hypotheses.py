@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.bayes.distributions import Beta
+from likely.bayes.continuous import Beta
 from likely.errors import DataError, UsageError
 
 LIMES = {"h1": Fraction(0), "h2": Fraction(1, 4), "h3": Fraction(1, 2), "h4": Fraction(3, 4), "h5": Fraction(1)}

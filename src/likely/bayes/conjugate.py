@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes import discrete, distributions
-from likely.bayes.distributions import Distribution
+from likely.bayes import continuous, discrete
+from likely.bayes.continuous import Distribution
 from likely.errors import UsageError
 from likely.kernels.parallel import cached_property
 
@@ -182,7 +182,7 @@ def beta_of(yes: float, no: float) -> Distribution:
 
 def _beta(a: float, b: float) -> Distribution:
     """A Beta marginal; where all counts lie on one side, all probability does."""
-    return distributions.Beta(a, b) if a > 0 and b > 0 else _Point(float(a > 0))
+    return continuous.Beta(a, b) if a > 0 and b > 0 else _Point(float(a > 0))
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class GammaPosterior(ParameterPosterior):
     @property
     def marginals(self) -> dict[Any, Distribution]:
         """`rate`."""
-        return {"rate": distributions.Gamma(self.shape, self.rows)}
+        return {"rate": continuous.Gamma(self.shape, self.rows)}
 
     @property
     def predictive(self) -> Any:
@@ -316,8 +316,8 @@ class NormalInverseGammaPosterior(ParameterPosterior):
         """The mean has Student's t, the variance an inverse-gamma distribution."""
         wide = math.sqrt(self.scale / (self.shape * self.strength))
         return {
-            "mean": distributions.Student(2 * self.shape, self.location, wide),
-            "variance": distributions.InverseGamma(self.shape, self.scale),
+            "mean": continuous.Student(2 * self.shape, self.location, wide),
+            "variance": continuous.InverseGamma(self.shape, self.scale),
         }
 
     @property
@@ -329,12 +329,12 @@ class NormalInverseGammaPosterior(ParameterPosterior):
     def predictive(self) -> Any:
         """The distribution of the next value: Student's t."""
         wide = math.sqrt(self.scale / self.shape * (1.0 + 1.0 / self.strength))
-        return distributions.Student(2 * self.shape, self.location, wide)
+        return continuous.Student(2 * self.shape, self.location, wide)
 
     def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
         """Random pairs of mean and variance."""
         rng = np.random.default_rng(seed)
-        variance = distributions.InverseGamma(self.shape, self.scale).draw(n, rng)
+        variance = continuous.InverseGamma(self.shape, self.scale).draw(n, rng)
         return {"mean": rng.normal(self.location, np.sqrt(variance / self.strength)), "variance": variance}
 
 
@@ -354,12 +354,12 @@ class NormalPosterior(ParameterPosterior):
     @property
     def marginals(self) -> dict[Any, Distribution]:
         """`mean`."""
-        return {"mean": distributions.Normal(self.location, self.known_variance / self.rows)}
+        return {"mean": continuous.Normal(self.location, self.known_variance / self.rows)}
 
     @property
     def predictive(self) -> Any:
         """The distribution of the next value."""
-        return distributions.Normal(self.location, self.known_variance * (1.0 + 1.0 / self.rows))
+        return continuous.Normal(self.location, self.known_variance * (1.0 + 1.0 / self.rows))
 
     def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
         """Random means."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.bayes import special
-from likely.bayes.distributions import Array, Distribution, checked_probability
+from likely.bayes.continuous import Array, Distribution, checked_probability
 from likely.errors import UsageError
 
 FARTHEST = 1e13  # counts that a quantile is searched over

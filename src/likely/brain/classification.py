@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likely.bayes import Posterior
 from likely.brain.dataset import Array, Volumes, checked
-from likely.brain.discriminant import Discriminant
+from likely.brain.run_discriminant import Discriminant
 from likely.brain.searchlight_map import refuse_unknown, warn_lacking
 from likely.brain.voxel_tally import SLAB, VoxelTally, log_frequencies, tally_runs, variances
 from likely.errors import UsageError

@@ -9,7 +9,7 @@ import numpy as np
 
 from likely.brain.dataset import Array, Dataset
 from likely.brain.searchlight_map import SearchlightMap
-from likely.plots.mosaic import Mosaic, Panel
+from likely.plots.mosaic import MapPanel, Mosaic
 
 
 def accuracy_mosaic(dataset: Dataset, found: SearchlightMap, level: float = 0.05) -> Mosaic:
@@ -20,7 +20,7 @@ def accuracy_mosaic(dataset: Dataset, found: SearchlightMap, level: float = 0.05
         inside = found.significant(level)
         marked = dataset.volume(inside.astype(float)) == 1.0
         subtitle += f"; outlined: p < {level:g} corrected, {inside.sum()} of {len(inside)} voxels"
-    panel = Panel("accuracy around each voxel", dataset.volume(found.accuracy), marked)
+    panel = MapPanel("accuracy around each voxel", dataset.volume(found.accuracy), marked)
     low, high = min(found.chance, float(found.accuracy.max())), max(float(found.accuracy.max()), found.chance + 1e-3)
     label = "accuracy, leaving one run out; the scale begins at chance"
     return _mosaic(dataset, [panel], "Searchlight", subtitle, (low, high), "sequential", label)
@@ -31,7 +31,7 @@ def mean_mosaic(dataset: Dataset, maps: Mapping[Any, Array], unit: str = "") -> 
     values = np.stack(list(maps.values()))
     centre = 0.0 if values.min() < 0 < values.max() else float(np.median(values))
     reach = float(np.quantile(np.abs(values - centre), 0.99)) or 1.0
-    panels = [Panel(str(name), dataset.volume(part)) for name, part in maps.items()]
+    panels = [MapPanel(str(name), dataset.volume(part)) for name, part in maps.items()]
     subtitle = "The means that define P(voxel | class), over all runs"
     ends = (centre - reach, centre + reach)
     return _mosaic(dataset, panels, "Mean activation of each class", subtitle, ends, "diverging", unit)
@@ -40,13 +40,13 @@ def mean_mosaic(dataset: Dataset, maps: Mapping[Any, Array], unit: str = "") -> 
 def evidence_mosaic(dataset: Dataset, maps: Mapping[Any, Array]) -> Mosaic:
     """Maps of the expected weight of evidence."""
     high = float(np.quantile(np.stack(list(maps.values())), 0.995)) or 1.0
-    panels = [Panel(str(name), dataset.volume(part)) for name, part in maps.items()]
+    panels = [MapPanel(str(name), dataset.volume(part)) for name, part in maps.items()]
     subtitle = "How far one volume of the class is expected to favour it over the others, voxel by voxel"
     return _mosaic(dataset, panels, "Weight of evidence", subtitle, (0.0, high), "sequential", "nats per voxel")
 
 
 def _mosaic(
-    dataset: Dataset, panels: list[Panel], title: str, subtitle: str, ends: tuple[float, float], scale: str, label: str
+    dataset: Dataset, panels: list[MapPanel], title: str, subtitle: str, ends: tuple[float, float], scale: str, label: str
 ) -> Mosaic:
     """Axes turned so that the right of the picture is the right of the person and up is the front, where the affine allows."""
     axes = dataset.affine[:3, :3]

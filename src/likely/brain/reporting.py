@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from likely.atomic_write import whole_file
+from likely.brain.brain_page import Report
 from likely.brain.classification import classify
 from likely.brain.dataset import Array, Dataset
 from likely.brain.images import save_map
 from likely.brain.maps import evidence_maps, mean_maps
-from likely.brain.page import Report
 from likely.brain.searchlight_map import SearchlightMap, searchlight
 from likely.errors import UsageError
 from likely.plots import mosaic

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from likely.brain import _loops
+from likely.brain import _voxel_loops
 from likely.brain.dataset import Array, Codes, Dataset, Volumes, checked, coordinates_of
 from likely.brain.neighbourhoods import Neighbourhoods
 from likely.brain.permutations import PermutationTest, permutation_test
@@ -173,7 +173,7 @@ def _mapped(
     work = len(volumes.rows) * len(near.neighbour) * len(volumes.classes) * (1 + max(permutations, 0))
     scorer = SearchlightScorer(volumes, near, tie, uniform, work > LARGE)
     if scorer.large:
-        _loops.merge_parts.prepare()
+        _voxel_loops.merge_parts.prepare()
     tally = tally_runs(volumes)
     _warn(tally, volumes)
     by_run = scorer.correct(tally, progress=progress) / scorer.tested[:, None]
@@ -241,7 +241,7 @@ class SearchlightScorer:
         step = max(1, SIDE_BY_SIDE // classes)
         terms = np.empty((len(mean), min(step, len(rows)) * classes))
         correct = np.zeros(len(mean), np.int64)
-        count: Callable[..., None] = _loops.count_correct.fast if self.large else _loops.count_correct
+        count: Callable[..., None] = _voxel_loops.count_correct.fast if self.large else _voxel_loops.count_correct
         start, neighbour = self.near.start, self.near.neighbour
         for a in range(0, len(rows), step):
             x = self.volumes.take(rows[a : a + step])
@@ -268,7 +268,7 @@ class SearchlightScorer:
     def _around(self, values: Array) -> Array:
         """The sums of one number per voxel and class over every neighbourhood."""
         out = np.empty(values.shape)
-        add: Callable[..., None] = _loops.sum_neighbours.fast if self.large else _loops.sum_neighbours
+        add: Callable[..., None] = _voxel_loops.sum_neighbours.fast if self.large else _voxel_loops.sum_neighbours
         add(values, self.near.start, self.near.neighbour, out)
         return out
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.brain import _loops
+from likely.brain import _voxel_loops
 from likely.brain.dataset import Array, Codes, Volumes
 from likely.errors import UsageError
 from likely.families._variances import SHARED, back_off, dust
@@ -47,7 +47,7 @@ class VoxelTally:
         group = np.where(self._kept(left_out), label, -1)
         shape = (len(self.mean), self.classes)
         mean, spread = np.empty(shape), np.empty(shape)
-        _loops.merge_parts(self.mean, self.spread, self.weight, group, mean, spread)
+        _voxel_loops.merge_parts(self.mean, self.spread, self.weight, group, mean, spread)
         return Moments(np.broadcast_to(self.counts(left_out, label), shape), mean, spread)
 
     def _kept(self, left_out: tuple[int, ...]) -> NDArray[np.bool_]:

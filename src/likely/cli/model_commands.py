@@ -97,7 +97,7 @@ def check(
     predictive checks). A statistic is listed where it lies so far out that a true model would show any such statistic with
     a probability of 5 %.
     """
-    from likely.evaluation.pictures import check_ending
+    from likely.evaluation.drawable import check_ending
     from likely.evaluation.predictive_check import predictive_check
     from likely.load import load_model
 

@@ -221,7 +221,7 @@ def evaluate(
     cross-validation on DATA instead. --cost and --threshold add the mean cost of the decisions that they call for.
     """
     from likely.evaluation.cross_validation import evaluate as evaluate_model
-    from likely.evaluation.pictures import check_ending
+    from likely.evaluation.drawable import check_ending
     from likely.load import load_model
 
     if curves is not None:

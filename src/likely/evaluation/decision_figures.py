@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from likely.bayes.decisions import Costs, Ranking, by_threshold
 from likely.errors import UsageError, did_you_mean
-from likely.evaluation.pictures import Drawable
-from likely.plots.curves import Curve, Panel, panels_svg
+from likely.evaluation.drawable import Drawable
+from likely.plots.curves import Curve, CurvePanel, panels_svg
 
 Array = NDArray[np.float64]
 Scores = tuple[Array, NDArray[np.int64], Array]  # probabilities, the place of the true class, weights
@@ -133,11 +133,11 @@ class Curves(Drawable):
         shares, least_cost = [x for x, _ in cost], [y for _, y in cost]
         always = [min(x * (1 - share), (1 - x) * share) for x in shares]
         panels = [
-            Panel(f"ROC, area {self.ranking.roc_area:.4f}", "false-positive rate", "true-positive rate",
+            CurvePanel(f"ROC, area {self.ranking.roc_area:.4f}", "false-positive rate", "true-positive rate",
                   [Curve(roc["false_positive_rate"], roc["true_positive_rate"]), Curve([0, 1], [0, 1], faint=True)]),
-            Panel(f"Average precision {self.ranking.average_precision:.4f}", "recall", "precision",
+            CurvePanel(f"Average precision {self.ranking.average_precision:.4f}", "recall", "precision",
                   [Curve(pr["recall"], pr["precision"]), Curve([0, 1], [share, share], faint=True)]),
-            Panel("Cost curve", "share of a false positive in both costs", "mean cost",
+            CurvePanel("Cost curve", "share of a false positive in both costs", "mean cost",
                   [Curve(shares, least_cost), Curve(shares, always, faint=True)]),
         ]  # fmt: skip
         threshold, least = self.best_threshold

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.families.posterior_predictive import Student, log_gamma
+from likely.families.posterior_predictive import StudentPredictive, log_gamma
 from likely.families.statistics import Array
 
 Prior = tuple[float, float, float, float]
@@ -49,10 +49,10 @@ class VariancePosterior:
         means = 0.5 * np.log(self.strength / (self.strength + self.n)) - self.n / 2 * np.log(2 * np.pi)
         return float(variance.sum() + means.sum())
 
-    def predictive(self, classes: int) -> Student:
+    def predictive(self, classes: int) -> StudentPredictive:
         """Posterior predictive distribution: Student's t."""
         shape, scale = self._shapes
         k = self.strength + self.n
         width = np.sqrt(scale / shape * (k + 1) / k)
         mean, width, degrees = (np.broadcast_to(part, classes) for part in (self.mean, width, 2 * shape))
-        return Student(mean, width, degrees)
+        return StudentPredictive(mean, width, degrees)

@@ -143,7 +143,7 @@ def _share(part: float, rest: float) -> float:
     return float(part / (part + rest)) if part + rest > 0 else 0.0
 
 
-class WordTable(Sequence[dict[str, Any]]):
+class WordRows(Sequence[dict[str, Any]]):
     """Table of words as readable rows, made only when it is read: it may have millions."""
 
     def __init__(self, column: str, likelihood: BagOfWordsTerm, classes: Sequence[Any]) -> None:

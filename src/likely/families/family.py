@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import ParameterPosterior
-from likely.bayes.distributions import Distribution
+from likely.bayes.continuous import Distribution
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad
 from likely.families.posterior_predictive import Arc

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes import distributions
+from likely.bayes import continuous
 from likely.bayes.conjugate import NormalInverseGammaPosterior, NormalPosterior, ParameterPosterior
 from likely.errors import UsageError
 from likely.families._normal_inverse_gamma import VariancePosterior
@@ -191,12 +191,12 @@ class Gaussian(Family):
         scale = prior_scale + sum(each.scale - prior_scale for each in found)
         return [replace(each, shape=shape, scale=scale) for each in found]
 
-    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, distributions.Distribution]:
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, continuous.Distribution]:
         """Student's t for the mean; for the deviation the root of an inverse-gamma variable."""
         found = posterior.marginals
         variance = found.pop("variance", None)
-        if isinstance(variance, distributions.InverseGamma):
-            found["deviation"] = distributions.RootInverseGamma(variance.shape, variance.scale)
+        if isinstance(variance, continuous.InverseGamma):
+            found["deviation"] = continuous.RootInverseGamma(variance.shape, variance.scale)
         return found
 
     def with_parameters(self, block: FittedBlock, by_class: Sequence[Mapping[Any, Any]]) -> FittedBlock:
@@ -207,7 +207,7 @@ class Gaussian(Family):
 
     def distribution(self, parameters: Mapping[Any, float]) -> Any:
         """One number."""
-        return distributions.Normal(parameters["mean"], parameters["variance"])
+        return continuous.Normal(parameters["mean"], parameters["variance"])
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`mean` and `variance`."""

@@ -15,7 +15,7 @@ from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log
 from likely.families.event_counts import not_a_count, sums
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
 from likely.families.likelihoods import LinearTerm, log_factorial
-from likely.families.posterior_predictive import Arc, NegativeBinomial, log_gamma
+from likely.families.posterior_predictive import Arc, NegativeBinomialPredictive, log_gamma
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import improper, log_mixture, log_times, shares_of, weighted_logs
 from likely.schema import Column
@@ -89,8 +89,8 @@ class Poisson(Family):
 
         on, off = log_marginal(n, events), log_marginal(n.sum(keepdims=True), events.sum(keepdims=True))
         ones = np.ones(block.classes)
-        own = NegativeBinomial(shape + events, rows + n)
-        return Arc(on, off, own, NegativeBinomial((shape + events.sum()) * ones, (rows + n.sum()) * ones))
+        own = NegativeBinomialPredictive(shape + events, rows + n)
+        return Arc(on, off, own, NegativeBinomialPredictive((shape + events.sum()) * ones, (rows + n.sum()) * ones))
 
     @property
     def leaves_out(self) -> bool:

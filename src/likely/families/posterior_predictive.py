@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Student:
+class StudentPredictive:
     """Student's t: posterior predictive of a Gaussian with unknown mean and variance."""
 
     mean: Array
@@ -35,7 +35,7 @@ class Student:
 
 
 @dataclass(frozen=True)
-class NegativeBinomial:
+class NegativeBinomialPredictive:
     """Negative binomial: posterior predictive of a Poisson whose rate has a gamma(`shape`, `rows`) distribution."""
 
     shape: Array
@@ -68,7 +68,7 @@ class Polya:
         out += term + base.sum(1, keepdims=True)
 
 
-Predictive = Likelihood | Student | NegativeBinomial | Polya
+Predictive = Likelihood | StudentPredictive | NegativeBinomialPredictive | Polya
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, ParameterPosterior, beta_of
-from likely.bayes.distributions import Distribution
+from likely.bayes.continuous import Distribution
 from likely.errors import LikelyWarning, UsageError
-from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordTable
+from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordRows
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities
 from likely.families.document_sample import DocumentSample, document_keys
 from likely.families.family import Family, FittedBlock, SampledCells
@@ -208,7 +208,7 @@ class Text(Family):
         # "auto" without its second stage is the multinomial over log counts.
         likelihood = BagOfWordsTerm(self, words, prior.unseen(max(words.known, 1)), prior.background)
         k = len(classes)
-        rows = WordTable(column.name, likelihood, classes)
+        rows = WordRows(column.name, likelihood, classes)
         return [Parameters((column.name,), likelihood, rows, k * words.known, k * max(words.known - 1, 0))]
 
     def settings(self) -> dict[str, Any]:

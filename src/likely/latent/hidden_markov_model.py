@@ -18,7 +18,7 @@ from likely.kernels.parallel import cached_property
 from likely.latent.fit_summary import FitSummary
 from likely.latent.latent_file import save_latent
 from likely.model.model import Model
-from likely.model.sampling import sample_classes
+from likely.model.row_drawing import sample_classes
 from likely.model.serialization.latent_part import HIDDEN_MARKOV
 from likely.sources import ReadOptions, open_source
 

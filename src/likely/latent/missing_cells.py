@@ -67,7 +67,7 @@ def _filled_block(tally: Tally, block: Block, prior: Priors, parts: Iterable[Lab
     own = Pseudocount(1.0) if prior.of(block).chosen else prior.of(block)
     schema = replace(tally.schema, columns=tuple(tally.schema.by_name[name] for name in block.columns))
     alone = Tally(schema, (block,), tally.classes, (tally.statistics[place],), tally.rows)
-    rows = _OfClasses(parts, wanted)
+    rows = _LabelledRows(parts, wanted)
     fit = fit_em(Model(alone, Priors(own)), rows, max_iter=MAX_ITER, tol=1e-6, unlabelled=0.0)
     (last,) = e_step(fit.model, rows, 0.0).tally.statistics
     last = _without_dust(last)
@@ -83,7 +83,7 @@ def _without_dust(cloud: Any) -> Scatter:
 
 
 @dataclass(frozen=True)
-class _OfClasses:
+class _LabelledRows:
     """The rows of some classes; those of others have no label and, as unlabelled rows weigh zero here, no weight."""
 
     parts: Iterable[LabelledRows]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
-from likely.bayes.distributions import Distribution
+from likely.bayes.continuous import Distribution
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import UsageError, did_you_mean
 from likely.families.base import Readable

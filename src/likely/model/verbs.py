@@ -109,7 +109,7 @@ class ModelVerbs:
             A table with the target as its last column. A calibrated model draws from the distributions before calibration,
             and warns that it does.
         """
-        from likely.model.sampling import sample_table
+        from likely.model.row_drawing import sample_table
 
         return sample_table(cast("Model", self), n, seed, label)
 

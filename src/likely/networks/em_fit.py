@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import ConvergenceWarning, DataError
-from likely.networks.batch import BatchInference
+from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import NetworkTally, count_rows
 from likely.networks.graph import Graph
 from likely.networks.inference import Inference
-from likely.networks.parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
+from likely.networks.network_parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
 from likely.networks.rows import Rows
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ class EMSettings:
 
 
 @dataclass(frozen=True)
-class EMResult:
+class NetworkEMResult:
     """What EM found: expected counts, the log-likelihood round by round, and whether it converged."""
 
     tally: NetworkTally
@@ -54,7 +54,9 @@ class EMResult:
     converged: bool
 
 
-def fit_em(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings) -> EMResult:
+def fit_em(
+    rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings
+) -> NetworkEMResult:
     """Expected counts at a maximum of the (penalised) likelihood."""
     rows = rows.distinct()
     seen = {n: () if n in hidden else tuple(p for p in graph.parents[n] if p not in hidden) for n in graph.nodes}
@@ -64,7 +66,7 @@ def fit_em(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[s
     starts = (settings.n_init or 5) if hidden else 1
     runs = []
     for _ in range(starts):
-        run = _Run(rows, graph, smoothing, _start(counted, graph, shares, rng))
+        run = _EMRun(rows, graph, smoothing, _start(counted, graph, shares, rng))
         if starts > 1:
             run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
         runs.append(run)
@@ -75,10 +77,10 @@ def fit_em(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[s
             f"EM was stopped after {len(best.trace)} rounds before it converged: raise max_iter, or tol",
             ConvergenceWarning, stacklevel=3,
         )  # fmt: skip
-    return EMResult(best.tally, tuple(best.trace), best.converged)
+    return NetworkEMResult(best.tally, tuple(best.trace), best.converged)
 
 
-class _Run:
+class _EMRun:
     """EM from one start."""
 
     def __init__(self, rows: Rows, graph: Graph, smoothing: Mapping[str, Any], start: NetworkParameters) -> None:

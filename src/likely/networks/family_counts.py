@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError
-from likely.kernels.contingency import count_family, count_group
+from likely.kernels.contingency_counts import count_family, count_group
 from likely.kernels.parallel import cached_property, in_parallel
 from likely.networks.graph import Graph
 from likely.networks.limits import check_family
@@ -26,7 +26,7 @@ MOST_GROUPED = 1 << 12  # cells of a joint table of several families: two copies
 
 
 @dataclass(frozen=True)
-class Moments:
+class LinearMoments:
     """Weight, mean and scatter of a numeric node and its numeric parents, for each configuration of the categorical ones.
 
     Parameters
@@ -44,14 +44,14 @@ class Moments:
     mean: Array
     scatter: Array
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: LinearMoments) -> LinearMoments:
         total = self.n + other.n
         part = np.divide(other.n, total, out=np.zeros_like(total), where=total > 0)
         apart = other.mean - self.mean
         between = apart[..., :, None] * apart[..., None, :] * (self.n * part)[..., None, None]
-        return Moments(total, self.mean + part[..., None] * apart, self.scatter + other.scatter + between)
+        return LinearMoments(total, self.mean + part[..., None] * apart, self.scatter + other.scatter + between)
 
-    def __sub__(self, other: Moments) -> Moments:
+    def __sub__(self, other: LinearMoments) -> LinearMoments:
         left = self.n - other.n
         some = left > 0
         safe = np.where(some, left, 1.0)
@@ -63,13 +63,13 @@ class Moments:
         new, old = (np.diagonal(each, axis1=-2, axis2=-1) for each in (scatter, self.scatter))
         if (new < -1e-6 * old - 1e-12)[some].any():
             raise ForgetError("these numbers were not counted: without them a variance would be negative")
-        return Moments(np.where(some, left, 0.0), np.where(some[..., None], mean, 0.0),
+        return LinearMoments(np.where(some, left, 0.0), np.where(some[..., None], mean, 0.0),
                        np.where(some[..., None, None], scatter, 0.0))  # fmt: skip
 
-    def spread(self, places: Sequence[NDArray[Any]], shape: tuple[int, ...]) -> Moments:
+    def spread(self, places: Sequence[NDArray[Any]], shape: tuple[int, ...]) -> LinearMoments:
         """The same moments in a larger table of configurations."""
         m = self.mean.shape[-1]
-        made = Moments(np.zeros(shape), np.zeros((*shape, m)), np.zeros((*shape, m, m)))
+        made = LinearMoments(np.zeros(shape), np.zeros((*shape, m)), np.zeros((*shape, m, m)))
         at = np.ix_(*places)
         made.n[at], made.mean[at], made.scatter[at] = self.n, self.mean, self.scatter
         return made
@@ -87,8 +87,8 @@ class NetworkTally:
         The kind and the values of every node.
     tables : mapping of str to array
         Counts of each categorical node, with an axis for each parent and, last, one for the node.
-    moments : mapping of str to Moments
-        Moments of each numeric node.
+    moments : mapping of str to LinearMoments
+        LinearMoments of each numeric node.
     rows : float
         The weight of the rows counted.
     expected : bool
@@ -99,7 +99,7 @@ class NetworkTally:
     graph: Graph
     columns: Mapping[str, Column]
     tables: Mapping[str, Array]
-    moments: Mapping[str, Moments] = field(default_factory=dict)
+    moments: Mapping[str, LinearMoments] = field(default_factory=dict)
     rows: float = 0.0
     expected: bool = False
 
@@ -252,7 +252,7 @@ def strides(shape: Sequence[int]) -> NDArray[np.int64]:
     return np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
 
 
-def count_moments(rows: Rows, graph: Graph, node: str, weights: Array) -> Moments:
+def count_moments(rows: Rows, graph: Graph, node: str, weights: Array) -> LinearMoments:
     """The moments of a numeric node in each configuration of its categorical parents."""
     columns = {c.name: c for c in rows.columns}
     place = {c.name: i for i, c in enumerate(rows.columns)}
@@ -268,7 +268,7 @@ def count_moments(rows: Rows, graph: Graph, node: str, weights: Array) -> Moment
     return grouped_moments(x[usable], where[usable], weights[usable], shape)
 
 
-def grouped_moments(x: Array, where: NDArray[np.int64], weights: Array, shape: tuple[int, ...]) -> Moments:
+def grouped_moments(x: Array, where: NDArray[np.int64], weights: Array, shape: tuple[int, ...]) -> LinearMoments:
     """Weight, mean and scatter of rows in each group, by two passes: deviations are taken from the group's mean."""
     cells, m = int(np.prod(shape)), x.shape[1]
     n = np.bincount(where, weights, minlength=cells).astype(np.float64)
@@ -281,4 +281,4 @@ def grouped_moments(x: Array, where: NDArray[np.int64], weights: Array, shape: t
     for j in range(m):
         for k in range(j + 1):
             scatter[:, j, k] = scatter[:, k, j] = np.bincount(where, weights * apart[:, j] * apart[:, k], minlength=cells)
-    return Moments(n.reshape(shape), mean.reshape(*shape, m), scatter.reshape(*shape, m, m))
+    return LinearMoments(n.reshape(shape), mean.reshape(*shape, m), scatter.reshape(*shape, m, m))

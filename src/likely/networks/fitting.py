@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, LikelyWarning, UsageError
-from likely.kernels.contingency import add_table_logs
-from likely.networks.batch import BatchInference
+from likely.kernels.contingency_counts import add_table_logs
+from likely.networks.batch_inference import BatchInference
 from likely.networks.em_fit import EMSettings, fit_em
 from likely.networks.family_counts import NetworkTally, check_graph, count_rows, strides
 from likely.networks.graph import Graph
 from likely.networks.inference import Inference, code_of
 from likely.networks.limits import check_family
-from likely.networks.parameters import LinearGaussian, NetworkParameters, resolve_smoothing
+from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
 from likely.schema import CATEGORY, NUMBER, Column, one_of_alike
 from likely.sources import ReadOptions

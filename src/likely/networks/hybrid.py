@@ -17,7 +17,7 @@ from likely.errors import DataError
 from likely.networks.family_counts import categorical_parents, numeric_parents
 from likely.networks.graph import Graph
 from likely.networks.limits import check_clique
-from likely.networks.parameters import LinearGaussian
+from likely.networks.network_parameters import LinearGaussian
 from likely.schema import NUMBER, Column
 
 Array = NDArray[np.float64]

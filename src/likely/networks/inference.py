@@ -15,7 +15,7 @@ from likely.networks.elimination import Factor, MaxOut, eliminate, log_sum, sum_
 from likely.networks.graph import Graph
 from likely.networks.hybrid import NumericPart
 from likely.networks.junction_tree import JunctionTree
-from likely.networks.parameters import NetworkParameters
+from likely.networks.network_parameters import NetworkParameters
 from likely.schema import CATEGORY, NUMBER, Column, is_missing
 
 Array = NDArray[np.float64]

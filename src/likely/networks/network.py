@@ -11,7 +11,7 @@ from likely.networks import fitting, network_file
 from likely.networks.bif import bif_text, read_bif, write_bif
 from likely.networks.family_counts import NetworkTally
 from likely.networks.graph import Graph
-from likely.networks.parameters import NetworkParameters, resolve_smoothing
+from likely.networks.network_parameters import NetworkParameters, resolve_smoothing
 from likely.networks.queries import NetworkQueries
 from likely.schema import CATEGORY, NUMBER, Column
 
@@ -329,7 +329,7 @@ class Network(NetworkQueries):
             The network with the parameters of the model.
 
         """
-        from likely.networks.naive_bayes import network_of
+        from likely.networks.from_naive_bayes import network_of
 
         return network_of(model)
 
@@ -349,7 +349,7 @@ class Network(NetworkQueries):
             The SVG document.
 
         """
-        from likely.networks.pictures import picture
+        from likely.networks.network_pictures import picture
 
         return picture(self, title, target)
 

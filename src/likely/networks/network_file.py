@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from likely.errors import ModelFileError, UsageError
 from likely.model import model_file
 from likely.model.serialization.values import check_values
-from likely.networks.family_counts import Moments, NetworkTally, categorical_parents, numeric_parents
+from likely.networks.family_counts import LinearMoments, NetworkTally, categorical_parents, numeric_parents
 from likely.networks.graph import Graph
 from likely.networks.limits import check_family
-from likely.networks.parameters import LinearGaussian, NetworkParameters, resolve_smoothing
+from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.schema import CATEGORY, NUMBER, Column
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def from_file(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Network
     if header["holds"] == "tables":
         made.given = NetworkParameters(tables, {n: LinearGaussian(*each) for n, each in numeric.items()})
     else:
-        moments = {name: Moments(*each) for name, each in numeric.items()}
+        moments = {name: LinearMoments(*each) for name, each in numeric.items()}
         rows, expected = float(header["rows"]), header["expected"] is True
         made.tally = NetworkTally(graph, columns, tables, moments, rows, expected)
     _check_parameters(made.parameters)

@@ -13,11 +13,11 @@ from likely.errors import UsageError
 from likely.kernels.parallel import cached_property
 from likely.networks import fitting
 from likely.networks.answers import NormalMixture
-from likely.networks.batch import as_values
+from likely.networks.batch_inference import as_values
 from likely.networks.family_counts import NetworkTally
 from likely.networks.graph import Graph
 from likely.networks.inference import Evidence, Inference
-from likely.networks.parameters import NetworkParameters, derive, resolve_smoothing
+from likely.networks.network_parameters import NetworkParameters, derive, resolve_smoothing
 from likely.schema import NUMBER, Column
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.networks.answers import NormalMixture
-from likely.networks.batch import BatchInference
+from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import categorical_parents, numeric_parents
 from likely.networks.inference import Evidence, Inference, impossible
 from likely.networks.rows import Rows, code_type

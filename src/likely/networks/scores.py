@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError, did_you_mean
-from likely.kernels import contingency
+from likely.kernels import contingency_counts as counting
 from likely.networks.family_counts import grouped_moments
 from likely.networks.rows import Rows
 from likely.schema import CATEGORY, NUMBER
@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 Family = tuple[int, tuple[int, ...]]  # the node, and its parents in ascending order
 MOST_CELLS_SCORED = 1 << 20  # a family with a larger table is never considered
 KINDS = {
-    "qnml": contingency.LOG_LIKELIHOOD, "bdeu": contingency.BDEU, "bic": contingency.BIC, "aic": contingency.AIC,
-    "k2": contingency.K2, "loglik": contingency.LOG_LIKELIHOOD,
+    "qnml": counting.LOG_LIKELIHOOD, "bdeu": counting.BDEU, "bic": counting.BIC, "aic": counting.AIC,
+    "k2": counting.K2, "loglik": counting.LOG_LIKELIHOOD,
 }  # fmt: skip
 IMPOSSIBLE = -math.inf
 
@@ -53,13 +53,13 @@ class FamilyScores:
         self._lines = [rows.numeric.get(c.name, -1) for c in rows.columns]
         self._total = max(rows.total, 1.0)
         self._log_rows = math.log(max(rows.total, 1.0))
-        per_parameter = {contingency.BIC: 0.5 * self._log_rows, contingency.AIC: 1.0, contingency.K2: 1.0}
-        self.weight = equivalent_sample_size if self.kind == contingency.BDEU else per_parameter.get(self.kind, 0.0)
+        per_parameter = {counting.BIC: 0.5 * self._log_rows, counting.AIC: 1.0, counting.K2: 1.0}
+        self.weight = equivalent_sample_size if self.kind == counting.BDEU else per_parameter.get(self.kind, 0.0)
         self._gaps = (self.rows.codes < 0).any(1) if self.rows.n else np.zeros(len(rows.columns), bool)
         self._known: dict[Family, float] = {}
         # Thousands of families will be counted: where that is much work, none of them is interpreted.
         self.compiled = self.rows.codes.size > 400
-        self._count = contingency.score_families.fast if self.compiled else contingency.score_families
+        self._count = counting.score_families.fast if self.compiled else counting.score_families
 
     def __call__(self, families: Sequence[Family]) -> Array:
         """The score of each family."""

@@ -22,7 +22,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """Curves over x from 0 to 1 with one title and two axes."""
 
     title: str
@@ -31,7 +31,7 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def panels_svg(title: str, subtitle: str, panels: Sequence[Panel]) -> str:
+def panels_svg(title: str, subtitle: str, panels: Sequence[CurvePanel]) -> str:
     """The panels side by side."""
     width = LEFT + len(panels) * SIZE + (len(panels) - 1) * GAP + 24
     height = TOP + SIZE + BOTTOM
@@ -51,7 +51,7 @@ def panels_svg(title: str, subtitle: str, panels: Sequence[Panel]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _panel(panel: Panel, left: float) -> list[str]:
+def _panel(panel: CurvePanel, left: float) -> list[str]:
     heights = [y for curve in panel.curves for y in curve.y if math.isfinite(y)]
     top = ticks(0.0, max(heights, default=1.0) or 1.0)[-1]
     ground = TOP + SIZE

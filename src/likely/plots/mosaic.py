@@ -27,7 +27,7 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Panel:
+class MapPanel:
     """One map with its title; `marked` voxels are outlined."""
 
     title: str
@@ -43,7 +43,7 @@ class Mosaic:
     `flip` is true are reversed. `zooms` are the sizes of a voxel along both.
     """
 
-    panels: Sequence[Panel]
+    panels: Sequence[MapPanel]
     title: str
     subtitle: str
     low: float

@@ -13,8 +13,8 @@ import numpy as np
 
 from likely.errors import SchemaError, UsageError
 from likely.families import Block
-from likely.priors.base import Array, non_negative
 from likely.priors.conjugate_priors import KINDS, ByClass, LeaveOneOut, Prior, Pseudocount
+from likely.priors.prior_defaults import Array, non_negative
 from likely.schema import CATEGORY, Schema
 from likely.schema import plain as plainly
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
-from likely.priors.base import Array, CountPrior, FixedPrior, Normal, non_negative
+from likely.priors.prior_defaults import Array, CountPrior, FixedPrior, Normal, non_negative
 from likely.schema import CATEGORY, Column
 from likely.schema import plain as plainly
 

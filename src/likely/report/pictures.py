@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.distributions import Normal
+from likely.bayes.continuous import Normal
 from likely.bayes.grid import GridHypotheses
 from likely.errors import UsageError, did_you_mean
 from likely.estimate import Estimate

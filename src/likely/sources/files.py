@@ -119,9 +119,9 @@ def _typed_file(kind: str, path: str, reading: ReadOptions, named: dict[str, Any
 
         return open_database(path, reading, **named)
     if kind == "sheet":
-        from likely.sources.workbooks import Sheet
+        from likely.sources.workbooks import WorkbookSheet
 
-        return Sheet(path, reading, **named)
+        return WorkbookSheet(path, reading, **named)
     return (ParquetFile if kind == "parquet" else ArrowFile)(path, reading, **named)
 
 

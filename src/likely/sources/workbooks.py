@@ -19,7 +19,7 @@ WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
-class Sheet(SingleFile):
+class WorkbookSheet(SingleFile):
     """One sheet of a workbook; its first row has the column names unless `header=False`."""
 
     @cached_property

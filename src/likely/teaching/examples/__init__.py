@@ -9,7 +9,7 @@ from likely.errors import UsageError
 from likely.teaching.examples.dependence import icecream, icecream_picture, sky, sky_picture
 from likely.teaching.examples.discriminants import discriminant, discriminant_picture
 from likely.teaching.examples.estimates import insurance, insurance_picture, wrappers, wrappers_picture
-from likely.teaching.examples.events import candies, candies_picture, spam
+from likely.teaching.examples.event_rules import candies, candies_picture, spam
 from likely.teaching.examples.sheet import Sheet
 from likely.teaching.examples.spaces import average, concepts, concepts_picture, theta, theta_picture
 from likely.teaching.examples.tables import ball, ball_picture, tennis, tennis_picture

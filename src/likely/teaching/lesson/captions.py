@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from likely.latent.em import FIRST_STEPS
-from likely.teaching.lesson.frames import MOST_POINTS, Frame, Lesson
+from likely.teaching.lesson.em_frames import MOST_POINTS, EMFrame, Lesson
 
 FEW_ROWS, FEW_COMPONENTS = 12, 4  # the responsibilities of more are not written out
 Cells = list[list[str]]
@@ -66,7 +66,7 @@ def names(lesson: Lesson) -> list[str]:
     return ["weight", *own, *(["correlation"] if _joint(lesson) else [])]
 
 
-def cells(lesson: Lesson, frame: Frame) -> Cells:
+def cells(lesson: Lesson, frame: EMFrame) -> Cells:
     """The components in numbers: weight, mean and standard deviation of each column, and correlation."""
     wide = np.sqrt(np.diagonal(frame.covariances, axis1=1, axis2=2))
     rows = [frame.weights]
@@ -94,7 +94,7 @@ def responsibility_heads(lesson: Lesson) -> list[str]:
     return [f"{lesson.columns[0]} =", *rows, "Σ E[z]", *(["next μ = Σ E[z]·x / Σ E[z]"] if _averages(lesson) else [])]
 
 
-def responsibility_cells(lesson: Lesson, frame: Frame) -> Cells:
+def responsibility_cells(lesson: Lesson, frame: EMFrame) -> Cells:
     """For each component its responsibility for every row, their sum, and the next mean."""
     rows = [[f"{share:.6f}" for share in (*own, sum(own))] for own in frame.responsibilities.T.tolist()]
     if _averages(lesson):
@@ -102,7 +102,7 @@ def responsibility_cells(lesson: Lesson, frame: Frame) -> Cells:
     return rows
 
 
-def _next(lesson: Lesson, frame: Frame) -> list[float]:
+def _next(lesson: Lesson, frame: EMFrame) -> list[float]:
     r = frame.responsibilities
     found: list[float] = ((r * lesson.points).sum(0) / np.maximum(r.sum(0), 1e-300)).tolist()
     return found

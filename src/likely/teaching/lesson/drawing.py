@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.report.components import HUES, Panel, room
-from likely.teaching.lesson.frames import Frame, Lesson
+from likely.teaching.lesson.em_frames import EMFrame, Lesson
 
 Array = NDArray[np.float64]
 WIDTH, HEIGHT, HEAD = 720, 420, 30
@@ -92,7 +92,7 @@ def _one(lesson: Lesson) -> Drawing:
     return Drawing("\n".join(panel.frame("", x, y)), points, moving, paths, labels)
 
 
-def _densities(frame: Frame, line: Array) -> Array:
+def _densities(frame: EMFrame, line: Array) -> Array:
     """Weighted density of each component at the points of a line."""
     wide = np.sqrt(frame.covariances[:, 0, 0])[:, None]
     bell = np.exp(-0.5 * ((line - frame.means) / wide) ** 2) / (wide * math.sqrt(2 * math.pi))

@@ -10,7 +10,7 @@ from likely.errors import UsageError
 from likely.model.model import Model
 from likely.networks.graph import Graph
 from likely.networks.network import Network
-from likely.networks.parameters import LinearGaussian, NetworkParameters
+from likely.networks.network_parameters import LinearGaussian, NetworkParameters
 from likely.schema import CATEGORY, NUMBER, Column
 
 

@@ -23,7 +23,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Frame:
+class EMFrame:
     """One step of EM: the components, and their responsibilities for the rows that are drawn."""
 
     step: int
@@ -42,7 +42,7 @@ class Lesson:
     columns: tuple[str, ...]
     components: tuple[str, ...]
     points: Array  # rows × columns
-    frames: tuple[Frame, ...]
+    frames: tuple[EMFrame, ...]
     trace: tuple[float, ...]
     converged: bool
     rows: int  # of the table, with those that have missing cells in the drawn columns
@@ -83,7 +83,7 @@ def lesson(model: Clusters, data: Any, columns: Sequence[str] = ()) -> Lesson:
         means, covariances = gaussians(then, names)
         change = model.trace[step.at] - model.trace[step.at - 1] if step.at else float("nan")
         responsibilities = np.concatenate([then.posterior_of(batch).probabilities for batch in sample])
-        frames.append(Frame(step.at, step.value, change, then.class_prior, means, covariances, responsibilities))
+        frames.append(EMFrame(step.at, step.value, change, then.class_prior, means, covariances, responsibilities))
     return Lesson(
         tuple(names), tuple(map(str, model.classes)), points, tuple(frames), model.trace, model.converged, seen, gaps,
         len(model.schema.columns) - len(names), objective_name(model.model),

@@ -16,7 +16,7 @@ from likely.model.ledger_page import by_digest, page_head
 from likely.plots.charts import STYLE
 from likely.report.components import printable
 from likely.teaching.lesson import captions, drawing
-from likely.teaching.lesson.frames import Lesson, lesson
+from likely.teaching.lesson.em_frames import Lesson, lesson
 
 TITLE = "EM, step by step"
 NARROW = 4  # components whose table is beside the picture; a wider one is below it

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.networks.family_counts import Moments, NetworkTally, grouped_moments, numeric_parents
+from likely.networks.family_counts import LinearMoments, NetworkTally, grouped_moments, numeric_parents
 from likely.networks.hybrid import Density, Group
 from likely.networks.inference import Inference
 from likely.networks.junction_tree import JunctionTree
@@ -206,7 +206,7 @@ class BatchInference:
         engine = self.engine
         weights = self.rows.each_weight()
         tables = {name: np.zeros(engine.parameters.tables[name].shape) for name in engine.names}
-        moments: dict[str, Moments] = {}
+        moments: dict[str, LinearMoments] = {}
         evidence = np.zeros(self.rows.n)
         for part in self.parts():
             w = weights[part.which]
@@ -227,7 +227,7 @@ class BatchInference:
         columns = {c.name: c for c in self.rows.columns}
         return NetworkTally(engine.graph, columns, tables, moments, self.rows.total, expected=True), evidence
 
-    def _moments(self, part: Part, group: Group, density: Density, weights: Array) -> dict[str, Moments]:
+    def _moments(self, part: Part, group: Group, density: Density, weights: Array) -> dict[str, LinearMoments]:
         """Expected moments of the nodes of a group."""
         engine = self.engine
         shares = self._shares(part, group) * weights[:, None]
@@ -249,7 +249,7 @@ class BatchInference:
             whole = grouped_moments(z.reshape(-1, len(family)), np.tile(own, rows), shares.reshape(-1), shape)
             more = np.zeros((int(np.prod(shape)), len(family), len(family)))
             np.add.at(more, own, shares.sum(0)[:, None, None] * spread)
-            found[node] = Moments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
+            found[node] = LinearMoments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
         return found
 
     def _shares(self, part: Part, group: Group) -> Array:
@@ -268,10 +268,10 @@ class BatchInference:
         return tree.configuration_posteriors(part.codes, self._potentials(tree, root), s, soft)
 
 
-def _no_moments(engine: Inference, name: str) -> Moments:
+def _no_moments(engine: Inference, name: str) -> LinearMoments:
     shape = engine.parameters.gaussians[name].intercept.shape
     m = 1 + len(numeric_parents(engine.graph, engine.columns, name))
-    return Moments(np.zeros(shape), np.zeros((*shape, m)), np.zeros((*shape, m, m)))
+    return LinearMoments(np.zeros(shape), np.zeros((*shape, m)), np.zeros((*shape, m, m)))
 
 
 def as_values(rows: Rows) -> dict[str, list[Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
-from likely.networks.family_counts import Moments, NetworkTally
+from likely.networks.family_counts import LinearMoments, NetworkTally
 from likely.schema import Column
 
 Array = NDArray[np.float64]
@@ -80,20 +80,20 @@ def table_of(counts: Array, smoothing: Any) -> Array:
     return made
 
 
-def gaussian_of(moments: Moments, smoothing: Any) -> LinearGaussian:
+def gaussian_of(moments: LinearMoments, smoothing: Any) -> LinearGaussian:
     """Regression of the node on its numeric parents in each configuration, drawn towards that over all rows.
 
     A pseudocount of κ adds κ pseudo-rows with the mean and covariance of all rows; "auto" is one row.
     """
     kappa = 1.0 if smoothing == AUTO else float(np.mean(smoothing))
     m = moments.mean.shape[-1]
-    flat = Moments(moments.n.reshape(-1), moments.mean.reshape(-1, m), moments.scatter.reshape(-1, m, m))
+    flat = LinearMoments(moments.n.reshape(-1), moments.mean.reshape(-1, m), moments.scatter.reshape(-1, m, m))
     whole = _pooled(flat)
     rows = max(float(whole.n[0]), 1.0)
     typical = np.maximum(np.diag(whole.scatter[0]) / rows, 0.0)
     least = NARROWEST * np.where(typical > 0, typical, 1.0)
     alone = np.where(flat.n > 0, kappa, max(kappa, 1.0))  # a configuration without rows has pseudo-rows only
-    pseudo_rows = Moments(alone, np.broadcast_to(whole.mean[0], flat.mean.shape),
+    pseudo_rows = LinearMoments(alone, np.broadcast_to(whole.mean[0], flat.mean.shape),
                           alone[:, None, None] * (whole.scatter[0] / rows)[None])  # fmt: skip
     total = flat + pseudo_rows
     covariance = total.scatter / np.maximum(total.n, 1e-300)[:, None, None]
@@ -108,13 +108,13 @@ def gaussian_of(moments: Moments, smoothing: Any) -> LinearGaussian:
                           np.maximum(variance, least[-1]).reshape(shape))  # fmt: skip
 
 
-def _pooled(moments: Moments) -> Moments:
+def _pooled(moments: LinearMoments) -> LinearMoments:
     """The moments of all configurations together."""
     total = moments.n.sum()
     mean = (moments.n[:, None] * moments.mean).sum(0) / max(total, 1e-300)
     apart = moments.mean - mean
     scatter = moments.scatter.sum(0) + np.einsum("j,ja,jb->ab", moments.n, apart, apart)
-    return Moments(np.array([total]), mean[None], scatter[None])
+    return LinearMoments(np.array([total]), mean[None], scatter[None])
 
 
 @dataclass(frozen=True)
