@@ -19,7 +19,7 @@ def test_ten_thousand_columns_are_learned_saved_and_explained(kind, tmp_path):
     values = np.random.default_rng(0).normal(size=(10_000, 20)).round(3)
     table = {f"c{i}": column.tolist() for i, column in enumerate(values)} | {"y": ["u", "v"] * 10}
     data = written(table, kind, tmp_path)
-    model = learn(data)
+    model = learn(data, plain=kind != "csv")  # the second stage is fitted from counted rows, whatever they were read from
     assert len(model.schema.columns) == 10_000
     shares = model.posterior(data).probabilities
     assert np.isfinite(shares).all()

@@ -211,7 +211,7 @@ faults = 0
 """
 
 MANY_FORKS = """
-for k in range(24):
+for k in range(12):
     time.sleep(0.01 + 0.03 * (k % 7))
     child = os.fork()
     if not child:
@@ -234,7 +234,7 @@ for k in range(24):
 """
 
 POOLS = """
-for _ in range(4):
+for _ in range(2):
     with multiprocessing.get_context("fork").Pool(2) as pool:
         faults += pool.map_async(both, range(4)).get(240) != [True] * 4
 """

@@ -89,13 +89,13 @@ def test_a_hundred_parents_are_refused_before_any_table_is_made():
 
 def test_inference_that_would_not_fit_into_memory_is_refused_and_can_be_sampled():
     rng = np.random.default_rng(0)
-    rows, columns = 12, 12
+    rows, columns = 10, 10
     name = lambda i, j: f"g{i}_{j}"  # noqa: E731
     arcs = [(name(i, j), name(i + 1, j)) for i in range(rows - 1) for j in range(columns)]
     arcs += [(name(i, j), name(i, j + 1)) for i in range(rows) for j in range(columns - 1)]
     graph = likely.Network(arcs).graph
-    values = {n: list("abcdef") for n in graph.nodes}
-    tables = {n: rng.dirichlet(np.ones(6), size=(6,) * len(graph.parents[n]) or None) for n in graph.nodes}
+    values = {n: list("abcdefgh") for n in graph.nodes}
+    tables = {n: rng.dirichlet(np.ones(8), size=(8,) * len(graph.parents[n]) or None) for n in graph.nodes}
     grid = likely.Network.from_tables(graph, values, tables)
     last = name(rows - 1, columns - 1)
     with pytest.raises(ResourceError, match=r"table over \d+ nodes.*samples="):

@@ -33,6 +33,8 @@ CURRENCY = rf"(?:(?:US|CA?|AU?|NZ|HK|S|R)?\$|[€£¥₹₽₩₺₪₫₴₱฿
 AMOUNT = rf"\(?{CURRENCY}?\s?[-+−]?\s?{CURRENCY}?\s?\d[\d.,:'’/\s\u00a0\u202f-]*"
 NUMERIC_START = re.compile(rf"{DAY_NAME}(?:{MONTH}\W*\d|-?P[\dT]|{AMOUNT}).{{0,24}}", re.DOTALL)
 
+PLAIN_NUMBER = r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?"
+FEW_CELLS = 16  # columns up to this length are compared with a plain number cell by cell
 CODE = re.compile(r"0\d+")  # 01234 is an identifier, not a number
 MAX_NON_NUMERIC_SHARE = 0.01  # maximum share of cells that do not match the format
 MAX_NON_NUMERIC_TEXTS = 5  # maximum number of distinct ones
@@ -79,8 +81,12 @@ def _plain(column: Any) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    fits = pc.match_substring_regex(column, r"^[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][-+]?\d+)?$")
+    fits = pc.match_substring_regex(column, f"^{PLAIN_NUMBER}$")
     return _floats(pc.cast(pc.if_else(fits, column, pa.nulls(1, column.type)[0]), pa.float64()))
+
+
+def _is_plain(cell: str | None) -> bool:
+    return cell is not None and re.fullmatch(PLAIN_NUMBER, cell, re.ASCII) is not None
 
 
 def _floats(column: Any) -> Array:
@@ -144,6 +150,8 @@ class NumberFormat(NamedTuple):
 
     def reads(self, column: Any, missing: tuple[str, ...]) -> bool:
         """Whether all cells of a text column match this format or are missing-value tokens."""
+        if self.code == PLAIN and len(column) <= FEW_CELLS and all(map(_is_plain, column.to_pylist())):
+            return True  # the usual single row; Arrow's calls cost more than the cells of thousands of short columns
         kept = cleaned(column, (*missing, *self.non_numeric))
         found = read(kept, PLAIN if self.code == TYPED_TIMES else self.code)
         return bool(np.isnan(found).sum() == kept.null_count)
