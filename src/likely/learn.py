@@ -45,6 +45,7 @@ from likely.tally import Tally
 
 # Semi-supervised learning is tried if there are more unlabelled rows than this multiple of the labelled ones.
 MIN_UNLABELLED_RATIO = 0.5
+MOST_NOTES = 20  # notes on parameters that are warned of one by one
 MOST_CELLS = 50_000_000  # rows × columns that are kept in memory for EM; larger tables are read in every round
 
 
@@ -279,7 +280,9 @@ def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | s
     if select is not False:
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
     model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights).recalibrate()
-    for note in (note for parameters in model.block_parameters for note in parameters.notes):
+    notes = [note for parameters in model.block_parameters for note in parameters.notes]
+    more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
+    for note in notes[:MOST_NOTES] + more:
         warnings.warn(note, LikelyWarning, stacklevel=4)
     return model
 

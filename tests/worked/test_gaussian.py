@@ -197,3 +197,11 @@ def test_a_prior_on_the_bell_curve_speaks_alone_for_a_class_without_numbers():
     row = likely.learn(data, "y", families="gaussian", smoothing=prior).parameters["x"][1]
     assert row["mean"] == 5.0
     assert row["deviation"] ** 2 == pytest.approx(14.0 / (2.0 + 1.5), rel=1e-12)
+
+
+def test_a_row_too_far_for_the_compiled_loop_is_scored_the_same_beside_others():
+    model = likely.learn({"x": [0.0, 1.0, 4.0, 6.0], "y": ["u", "u", "v", "v"]}, "y", plain=True)
+    alone = model.posterior({"x": [1e160]}).log_joint
+    beside = model.posterior({"x": [0.5, 1e160, 5.0]}).log_joint
+    assert np.isneginf(alone).sum() < 2
+    assert np.array_equal(beside[1:2], alone)

@@ -267,7 +267,7 @@ def _contrast(evidence: Sequence[float], log_prior: Sequence[float]) -> list[flo
         rest = [(shares[k], evidence[k]) for k in range(len(evidence)) if k != c and shares[k] > 0]
         whole = math.fsum(share for share, _ in rest)
         top = max((e for _, e in rest), default=-math.inf)
-        if not rest or whole == 0:
+        if not rest:
             result.append(0.0)
         elif top == -math.inf:
             result.append(0.0 if own == -math.inf else math.inf)

@@ -1,0 +1,57 @@
+"""The numbers of an explanation, from their definition."""
+
+import math
+
+import numpy as np
+import pytest
+
+import likely
+
+DATA = {
+    "c": ["u"] * 6 + ["v"] * 2 + ["u"] * 1 + ["v"] * 3 + ["u"] * 2 + ["v"] * 2,
+    "y": ["a"] * 8 + ["b"] * 4 + ["k"] * 4,
+}
+SHARE = {"a": 6 / 8, "b": 1 / 4, "k": 2 / 4}  # of u in each class
+PRIOR = {"a": 8 / 16, "b": 4 / 16, "k": 4 / 16}
+
+
+def test_a_weight_is_the_log_ratio_of_a_class_to_the_average_of_the_others() -> None:
+    ledger = likely.learn(DATA, "y", plain=True, smoothing=0).explain({"c": "u"})
+    for label, found in ledger.weights()["c"].items():
+        others = [other for other in PRIOR if other != label]
+        mean = sum(PRIOR[o] * SHARE[o] for o in others) / sum(PRIOR[o] for o in others)
+        assert found == pytest.approx(math.log(SHARE[label] / mean))
+    assert ledger.weights()["c"]["a"] > 0 > ledger.weights()["c"]["b"]
+
+
+def test_of_two_classes_the_weights_are_the_log_likelihood_ratio_and_its_negative() -> None:
+    two = {"c": DATA["c"][:12], "y": DATA["y"][:12]}
+    weights = likely.learn(two, "y", plain=True, smoothing=0).explain({"c": "u"}).weights()["c"]
+    assert weights["a"] == pytest.approx(math.log(3))
+    assert weights["b"] == pytest.approx(-math.log(3))
+
+
+def test_a_value_seen_in_one_class_only_rules_the_others_out_and_the_note_names_them() -> None:
+    data = {"c": ["u", "u", "v", "v", "u", "v"], "y": ["a", "a", "b", "b", "k", "k"]}
+    ledger = likely.learn(data, "y", plain=True, smoothing=0).explain({"c": "u"})
+    weights = ledger.weights()["c"]
+    assert weights["b"] == -math.inf
+    assert weights["a"] == pytest.approx(math.log(1 / 0.25))  # b 0 and k 1/2, equally frequent
+    assert ledger.notes == ("without smoothing, a count of zero rules out: b",)
+    alone = likely.learn({"c": ["u", "u", "v", "v"], "y": ["a", "a", "b", "b"]}, "y", plain=True, smoothing=0)
+    assert alone.explain({"c": "u"}).weights()["c"] == {"a": math.inf, "b": -math.inf}
+
+
+def test_a_class_that_the_prior_excludes_is_compared_and_counts_for_nothing() -> None:
+    model = likely.learn(DATA, "y", plain=True, smoothing=0, class_prior={"a": 0.5, "b": 0.5, "k": 0})
+    weights = model.explain({"c": "u"}).weights()["c"]
+    assert weights["a"] == pytest.approx(math.log(3))
+    certain = likely.learn(DATA, "y", plain=True, smoothing=0, class_prior={"a": 1, "b": 0, "k": 0})
+    assert certain.explain({"c": "u"}).weights()["c"]["a"] == 0.0  # nothing to compare with
+
+
+def test_the_columns_of_a_ledger_are_the_terms_of_the_log_joint() -> None:
+    model = likely.learn(DATA, "y", plain=True, smoothing=0)
+    ledger, row = model.explain({"c": "u"}), model.posterior({"c": ["u"]})
+    assert np.add(ledger.log_prior, ledger.entries[0].evidence) == pytest.approx(row.log_joint[0])
+    assert ledger.entries[0].evidence == pytest.approx([math.log(SHARE[label]) for label in model.classes])

@@ -1,0 +1,52 @@
+"""The second stage on tables whose answer is known."""
+
+import numpy as np
+import pytest
+
+import likely
+from likely.latent import semi_supervised
+from strategies import quietly
+
+
+def informative(rows: int = 400) -> dict[str, list]:
+    """A column that shows the class in nine rows of ten, one that shows nothing, and a number."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, rows)
+    shown = np.where(rng.random(rows) < 0.9, y, 1 - y)
+    return {
+        "c": np.array(["u", "v"])[shown].tolist(), "noise": np.array(["s", "t"])[rng.integers(0, 2, rows)].tolist(),
+        "n": rng.normal(y, 1.0).tolist(), "y": np.array(["a", "b"])[y].tolist(),
+    }  # fmt: skip
+
+
+def test_a_column_with_a_given_pseudocount_has_its_weight_too() -> None:
+    data = informative()
+    own = quietly(likely.learn, data, "y", smoothing={"c": 1.0})
+    chosen = quietly(likely.learn, data, "y")
+    assert own.calibration is not None
+    assert chosen.calibration is not None
+    assert own.calibration.weights["c"] == pytest.approx(chosen.calibration.weights["c"], abs=0.05)
+    assert own.calibration.weights["c"] > 0.5 > own.calibration.weights["noise"]
+    rows = {name: column for name, column in data.items() if name != "y"}
+    assert own.predict_proba(rows) == pytest.approx(chosen.predict_proba(rows), abs=0.02)
+
+
+@pytest.mark.parametrize(("labelled", "folds"), [(8, 4), (12, 5), (240, 3)])
+def test_folds_of_the_choice_by_held_out_labels_never_outnumber_the_labels_of_a_class(labelled, folds, monkeypatch) -> None:
+    used = set()
+
+    class Recorded(semi_supervised._HeldOut):
+        def __init__(self, *given) -> None:
+            super().__init__(*given)
+            used.add(self.folds)
+
+    monkeypatch.setattr(semi_supervised, "_HeldOut", Recorded)
+    data = informative(600)
+    order = np.argsort(data["y"], kind="stable")  # half of the labelled rows in each class
+    place = np.empty(600, int)
+    for label in ("a", "b"):
+        rows = [i for i in order if data["y"][i] == label]
+        place[rows] = np.arange(len(rows))
+    hidden = [label if place[i] < labelled // 2 else None for i, label in enumerate(data["y"])]
+    quietly(likely.learn, data | {"y": hidden}, "y", plain=True)
+    assert used == {folds}
