@@ -131,6 +131,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
         Spread as Spread,
     )
     from likely.report import pictures as pictures
+    from likely.report.document import Report as Report
+    from likely.report.document import report as report
     from likely.schema import Column as Column
     from likely.schema import Schema as Schema
     from likely.tally import Tally as Tally
@@ -166,6 +168,8 @@ _HOMES = {
     "PredictiveCheck": "evaluation.predictive_check",
     "Difference": "evaluation.comparison_table",
     "importance": "evaluation.feature_importance",
+    "report": "report.document",
+    "Report": "report.document",
     "estimate": "estimate",
     "Estimate": "estimate",
     "Hypotheses": "bayes",

@@ -124,6 +124,7 @@ EXTRAS = {
     "matplotlib": ("matplotlib", "plots"),
     "python_calamine": ("python-calamine", "excel"),
     "pyspark": ("pyspark", "spark"),
+    "cairosvg": ("cairosvg", "images"),
 }
 
 

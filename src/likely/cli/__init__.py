@@ -21,6 +21,7 @@ from likely.cli.learn_commands import forget, learn, merge, update
 from likely.cli.model_commands import check, compare_models, sample
 from likely.cli.network_commands import network
 from likely.cli.predict_commands import evaluate, explain, predict
+from likely.cli.report_command import report
 from likely.cli.sequences_command import sequences
 from likely.cli.strip_command import strip
 
@@ -42,6 +43,7 @@ for command in (
     predict,
     explain,
     evaluate,
+    report,
     check,
     compare,
     compare_models,

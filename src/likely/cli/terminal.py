@@ -127,12 +127,14 @@ class Terminal:
             yield
 
     @contextlib.contextmanager
-    def progress(self, doing: str, unit: str = "rows") -> Iterator[Callable[[int], None] | None]:
+    def progress(
+        self, doing: str, unit: str = "rows", total: int | None = None
+    ) -> Iterator[Callable[[int], None] | None]:
         """Progress in rows or other units, on standard error if that is a terminal, after a short delay."""
         if not is_terminal(sys.stderr):
             yield None
             return
-        meter = _Meter(doing, unit)
+        meter = _Meter(doing, unit, total)
         try:
             yield meter.advance
         finally:
@@ -142,8 +144,8 @@ class Terminal:
 class _Meter:
     """A progress line."""
 
-    def __init__(self, doing: str, unit: str) -> None:
-        self.doing, self.unit, self.rows, self.began = doing, unit, 0, time.monotonic()
+    def __init__(self, doing: str, unit: str, total: int | None = None) -> None:
+        self.doing, self.unit, self.rows, self.began, self.total = doing, unit, 0, time.monotonic(), total
         self.bar: Any = None
 
     def advance(self, rows: int) -> None:

@@ -269,12 +269,15 @@ class Model(ModelVerbs):
         source = open_source(row, self.read_as(how))
         for batch in self.batches(source, absent, None):
             if batch.start < number <= batch.start + batch.rows:
-                one = one_row(batch, number - batch.start - 1)
-                gaussian = any(isinstance(p.likelihood, GaussianTerm) for p in self.plain_parameters)
-                curves = self.plain_parameters if gaussian and (self.average or self.calibration) else ()
-                matters = self.arc_probability if self.average else {}
-                return account(self.scorer, one, curves, matters, generative=not self.no_evidence)
+                return self.explained(one_row(batch, number - batch.start - 1))
         raise DataError(f"{source.label} has no row {number}")
+
+    def explained(self, one: Batch) -> Ledger:
+        """Weights of evidence of a batch of one row that has every column already."""
+        gaussian = any(isinstance(p.likelihood, GaussianTerm) for p in self.plain_parameters)
+        curves = self.plain_parameters if gaussian and (self.average or self.calibration) else ()
+        matters = self.arc_probability if self.average else {}
+        return account(self.scorer, one, curves, matters, generative=not self.no_evidence)
 
     def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from likely.plots.charts import FONTS, STYLE, ticks
+from likely.plots.svg import Svg
 
 WIDTH = 720
 LEFT, RIGHT, BOTTOM = 76, 28, 56
@@ -83,15 +84,17 @@ def spread(low: float, high: float, room: float = 0.0) -> tuple[float, float]:
     return low - room * (high - low), high + room * (high - low)
 
 
-def legend_rows(names: Sequence[str]) -> list[list[tuple[int, float]]]:
+def legend_rows(
+    names: Sequence[str], right: float = WIDTH - RIGHT, left: float = LEFT
+) -> list[list[tuple[int, float]]]:
     """Number and place of each name, in rows that are no wider than the picture."""
     rows: list[list[tuple[int, float]]] = [[]]
-    x = float(LEFT)
+    x = float(left)
     for i, name in enumerate(names):
         wide = 44 + LETTER * len(name)
-        if rows[-1] and x + wide > WIDTH - RIGHT:
+        if rows[-1] and x + wide > right:
             rows.append([])
-            x = float(LEFT)
+            x = float(left)
         rows[-1].append((i, x))
         x += wide
     return rows
@@ -110,19 +113,22 @@ def runs(points: Sequence[tuple[float, float] | None]) -> str:
     return "".join(p + "h.1" if p in single else p for p in path)
 
 
-def document(title: str, described: str, height: float, style: str, parts: Sequence[str]) -> str:
+def document(
+    title: str, described: str, height: float, style: str, parts: Sequence[str], width: float = WIDTH
+) -> Svg:
     """A whole SVG picture, accessible by its title and description."""
     label = escape(printable(title), {'"': "&quot;"})
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}"',
+    return Svg("\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"',
+        f'width="{width:.0f}" height="{height:.0f}"',
         f'font-family="{FONTS}" role="img" aria-label="{label}">',
         f"<title>{escape(printable(title))}</title>",
         f"<desc>{escape(printable(described))}</desc>",
         f"<style>{STYLE}{style}</style>",
-        f'<rect class="lk-paper" width="{WIDTH}" height="{height:.0f}"/>',
+        f'<rect class="lk-paper" width="{width:.0f}" height="{height:.0f}"/>',
         *parts,
         "</svg>",
-    ]) + "\n"  # fmt: skip
+    ]) + "\n")  # fmt: skip
 
 
 def text(x: float, y: float, content: str, kind: str, more: str) -> str:

@@ -1,0 +1,58 @@
+"""SVG pictures as values: shown by notebooks, saved as SVG, PNG or PDF."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from likely.errors import UsageError, import_optional
+
+ENDINGS = (".svg", ".png", ".pdf")
+SCALE = 2.0  # pixels of a PNG for each unit of the picture
+
+
+class Svg(str):
+    """An SVG picture: text that a notebook shows as a picture, and that is saved as SVG, PNG or PDF."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A name that ends in .svg, .png or .pdf; the latter two need the extra `images`.
+        """
+        ending = Path(path).suffix.lower()
+        if ending not in ENDINGS:
+            raise UsageError(
+                f"a picture cannot be written as {ending or 'a file without ending'}: use {', '.join(ENDINGS)}"
+            )
+        Path(path).write_bytes(self.encode() if ending == ".svg" else self.converted(ending))
+
+    def converted(self, ending: str) -> bytes:
+        """The picture as PNG or PDF, in the light scheme.
+
+        Parameters
+        ----------
+        ending : str
+            ".png" or ".pdf".
+
+        Returns
+        -------
+        bytes
+            The content of the file.
+        """
+        convert = import_optional("cairosvg", f"a {ending} picture", ", or write .svg")
+        light = re.sub(r"@media \(prefers-color-scheme:dark\)\{(?:[^{}]*\{[^{}]*\})*\s*\}", "", self)
+        made = convert.svg2png(light.encode(), scale=SCALE) if ending == ".png" else convert.svg2pdf(light.encode())
+        return bytes(made)
+
+
+def bare(picture: str) -> str:
+    """The picture without its own style sheet, for a page whose sheet has the same rules."""
+    return re.sub(r"<style>.*?</style>", "", picture, flags=re.DOTALL)

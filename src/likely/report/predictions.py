@@ -1,0 +1,138 @@
+"""Single predictions of a report: a waterfall from prior to posterior, and the changes that would alter them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from likely.model.effects import Effect
+from likely.model.ledger import Entry, Ledger, marked, shown, word_weight
+from likely.model.model import Model
+from likely.report.scored_rows import ScoredRows
+from likely.sources import Batch
+from likely.sources.date_parts import part_of
+from likely.sources.row_access import cell
+
+MOST_EXAMPLES = 6
+MOST_STEPS = 12  # of a waterfall; the others are summed
+MOST_CHANGES = 5
+VALUES_TRIED = 14  # for each column
+MOST_TEXT = 1_500  # characters of a highlighted document
+
+
+def chosen_rows(scored: ScoredRows) -> list[tuple[int, str]]:
+    """Rows worth looking at: the surest, the least sure and the worst errors, each with the reason for its choice."""
+    p, known = scored.probabilities, scored.known
+    if not len(p):
+        return []
+    top = p.max(1)
+    found: dict[int, str] = {}
+    wrong = np.flatnonzero(known & (scored.predicted != scored.truth))
+    for c in np.argsort(-np.bincount(scored.predicted, minlength=p.shape[1]), kind="stable").tolist()[:3]:
+        mine = np.flatnonzero((scored.predicted == c) & (~known | (scored.predicted == scored.truth)))
+        if len(mine):
+            typical = mine[np.argsort(top[mine], kind="stable")[len(mine) // 2]]
+            found.setdefault(int(typical), f"typical of {scored.model.classes[c]}")
+    if len(wrong):
+        found.setdefault(int(wrong[top[wrong].argmax()]), "the most confident error")
+    found.setdefault(int(top.argmin()), "the least certain")
+    found.setdefault(int(top.argmax()), "the most certain")
+    return list(found.items())[:MOST_EXAMPLES]
+
+
+def prediction(
+    model: Model, number: int, why: str, one: Batch, truth: int | None, effects: Mapping[str, Effect]
+) -> dict[str, Any]:
+    """One row: its cells, the steps from prior to posterior, and what would change the prediction."""
+    ledger = model.explained(one)
+    order = sorted(range(len(model.classes)), key=lambda c: -ledger.probabilities[c])
+    best, second = order[0], order[1] if len(order) > 1 else order[0]
+    cells = {column.name: cell(one, column) for column in model.schema.columns}
+    steps = [_step(entry, best, second) for entry in ledger.entries]
+    ranked = sorted(steps, key=lambda step: -abs(step["weight"] or 0.0))
+    kept, rest = ranked[:MOST_STEPS], ranked[MOST_STEPS:]
+    if rest:
+        kept.append({"columns": [f"{len(rest)} more"], "value": "", "flags": [],
+                     "weight": math.fsum(step["weight"] or 0.0 for step in rest)})  # fmt: skip
+    return {
+        "row": number + 1, "why": why, "label": str(ledger.label),
+        "truth": None if truth is None else str(model.classes[truth]),
+        "probabilities": {str(label): p for label, p in ledger.posterior.items()},
+        "for": str(model.classes[best]), "against": str(model.classes[second]),
+        "prior": ledger.log_prior[best] - ledger.log_prior[second], "steps": kept,
+        "log_odds": ledger.log_joint[best] - ledger.log_joint[second],
+        "terms": {entry.name: list(entry.evidence) for entry in ledger.entries},
+        "values": {name: None if value is None else shown(value) for name, value in cells.items()},
+        "notes": list(ledger.notes), "changes": changes(model, cells, best, effects), "texts": _texts(ledger),
+    }  # fmt: skip
+
+
+def _step(entry: Entry, best: int, second: int) -> dict[str, Any]:
+    a, b = entry.evidence[best], entry.evidence[second]
+    weight = a - b if math.isfinite(a) and math.isfinite(b) else (30.0 if a > b else -30.0 if a < b else 0.0)
+    return {"columns": list(entry.columns), "value": shown(entry.value), "weight": weight, "flags": list(entry.flags)}
+
+
+def changes(model: Model, cells: Mapping[str, Any], best: int, effects: Mapping[str, Effect]) -> list[dict[str, Any]]:
+    """Changes of one cell that lower the probability of the predicted class most, one for each column."""
+    if any(part_of(column) for column in model.schema.columns):
+        return []  # a part of a date cannot be changed alone
+    tried: list[tuple[str, Any, str]] = []
+    for name, effect in effects.items():
+        step = max(1, len(effect.values) // VALUES_TRIED)
+        tried += [(name, effect.values[j], effect.labels[j]) for j in range(0, len(effect.values), step)]
+        tried.append((name, None, "missing"))
+    if not tried:
+        return []
+    table: dict[str, list[Any]] = {name: [value] * len(tried) for name, value in cells.items()}
+    for i, (name, value, _) in enumerate(tried):
+        table[name][i] = value
+    p = model.posterior(table).probabilities
+    found: dict[str, dict[str, Any]] = {}
+    for i in np.argsort(p[:, best], kind="stable").tolist():
+        name, _, label = tried[i]
+        if name not in found:
+            found[name] = {"column": name, "to": label, "label": str(model.classes[int(p[i].argmax())]),
+                           "probability": float(p[i, best])}  # fmt: skip
+    return list(found.values())[:MOST_CHANGES]
+
+
+def _texts(ledger: Ledger) -> list[dict[str, Any]]:
+    """The texts of a row, cut into pieces; each counted word has the class that it supports and the strength of it."""
+    found = []
+    for entry in ledger.entries:
+        if not entry.words:
+            continue
+        strongest = max((word_weight(word)[1] for word in entry.words), default=0.0) or 1.0
+        pieces: list[dict[str, Any]] = []
+        length = 0
+        for piece, word in marked(entry):
+            if length > MOST_TEXT:
+                break
+            length += len(piece)
+            best, weight = word_weight(word) if word else (-1, 0.0)
+            pieces.append({"text": piece[:MOST_TEXT]} if word is None else {
+                "text": piece, "class": best, "weight": weight, "strength": max(weight, 0.0) / strongest})  # fmt: skip
+        found.append({"column": entry.name, "pieces": pieces, "cut": length > MOST_TEXT})
+    return found
+
+
+def rows_behind(
+    scored: ScoredRows, cells: Mapping[tuple[int, int], Sequence[int]], rows: Mapping[int, Batch]
+) -> list[dict[str, Any]]:
+    """The rows behind the cells of the confusion matrix, with their values."""
+    model = scored.model
+    found = []
+    for (truth, predicted), numbers in cells.items():
+        shown_rows = [
+            {"row": n + 1, "probability": float(scored.probabilities[n].max()),
+             "values": {c.name: None if (v := cell(rows[n], c)) is None else shown(v) for c in model.schema.columns}}
+            for n in numbers if n in rows
+        ]  # fmt: skip
+        found.append(
+            {"truth": str(model.classes[truth]), "predicted": str(model.classes[predicted]), "rows": shown_rows}
+        )
+    return found
