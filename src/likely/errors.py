@@ -122,6 +122,7 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
 EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
+    "msgspec": ("msgspec", "serve"),
     "python_calamine": ("python-calamine", "excel"),
     "pyspark": ("pyspark", "spark"),
     "cairosvg": ("cairosvg", "images"),

@@ -23,6 +23,7 @@ from likely.cli.network_commands import network
 from likely.cli.predict_commands import evaluate, explain, predict
 from likely.cli.report_command import report
 from likely.cli.sequences_command import sequences
+from likely.cli.serve_command import serve
 from likely.cli.strip_command import strip
 
 __all__ = ["main"]
@@ -60,6 +61,7 @@ for command in (
     strip,
     sample,
     estimate,
+    serve,
     inspect,
     examples,
     completion,

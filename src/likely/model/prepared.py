@@ -94,13 +94,26 @@ class Predictor:
         x : dict
             Column → value; an absent column is a missing cell.
         """
+        return self.decide_one(x)[1]
+
+    def decide_one(self, x: Row) -> tuple[int, Array]:
+        """Place of the most probable class of one row, and the probability of every class.
+
+        Parameters
+        ----------
+        x : dict
+            Column → value; an absent column is a missing cell.
+        """
         joint = self.log_joint_one(x)
-        peak = joint.max()
-        if not np.isfinite(peak):
-            return share_out(joint[None], self._model.scorer.log_prior).reshape(-1)
-        shares: Array = np.exp(joint - peak)
+        best = int(joint.argmax())
+        peak = joint[best]
+        if not np.isfinite(peak):  # impossible in every class: the prior decides
+            log_prior = self._model.scorer.log_prior
+            shares = share_out(joint[None], log_prior).reshape(-1)
+            return (int(log_prior.argmax()) if np.isneginf(peak) else best), shares
+        shares = np.exp(joint - peak)
         shares /= shares.sum()
-        return shares
+        return best, shares
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
         """Probability of each class for one row.
@@ -127,9 +140,7 @@ class Predictor:
         """
         joint = self.log_joint_one(x)
         best = int(joint.argmax())
-        if not joint[best] > -np.inf:  # impossible in every class, or NaN
-            return self._model.posterior([x]).labels.tolist()[0]
-        return self._names[best]
+        return self._names[best if np.isfinite(joint[best]) else self.decide_one(x)[0]]
 
     def learn_one(self, x: Row, y: Any) -> None:
         """Learn one row; new values and new classes are welcome.

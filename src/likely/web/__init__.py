@@ -1,0 +1,10 @@
+"""HTTP service and page: each route is one verb of the library.
+
+Never: formulas; a path or an address taken from a request.
+"""
+
+from __future__ import annotations
+
+from likely.web.server import ServeOptions, serve
+
+__all__ = ["ServeOptions", "serve"]
