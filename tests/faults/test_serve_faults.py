@@ -1,0 +1,293 @@
+"""What a server survives: damaged files, bombs, large, slow and lying clients, odd JSON, paths, markup, other sites."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import likely
+from serving import Server, received, served
+from strategies import quietly
+
+pytest.importorskip("msgspec", reason="NOT TESTED: msgspec is not installed")
+DATA = Path(likely.__file__).parent / "data"
+NASTY = '"; DROP <script>alert(1)</script>{{7*7}}'
+TOKEN = "a-token-for-tests"
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = {
+        NASTY: ["=cmd()", "<b>", "=cmd()", "<b>"] * 5, "number": [1.0, 5.0, 2.0, 6.0] * 5,
+        "y": ["no", "<img src=x>", "no", "<img src=x>"] * 5,
+    }  # fmt: skip
+    path = tmp_path_factory.mktemp("served") / "m.likely"
+    quietly(likely.learn, table, "y", plain=True).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(model_file: Path) -> Iterator[Server]:
+    with served(str(model_file), "--timeout", "1.5", "--max-body", "2000000", "--quiet") as running:
+        yield running
+
+
+def alive(server: Server) -> None:
+    assert server.ask("/health")[0] == 200
+
+
+def head(path: str = "/api/predict", **headers: str) -> bytes:
+    sent = {"Host": "localhost", "Content-Type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    return (f"POST {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in sent.items()) + "\r\n").encode()
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def parquet(folder: Path) -> bytes:
+    path = folder / "t.parquet"
+    pq.write_table(pa.table({"number": [1.0, 2.0] * 50, NASTY: ["a", "b"] * 50}), path)
+    return path.read_bytes()
+
+
+# ---------------------------------------------------------------- 21 and 22: files
+
+def test_damaged_files_are_refused_and_the_server_lives(server: Server, tmp_path: Path) -> None:
+    good = parquet(tmp_path)
+    flipped = bytes(b ^ 0xFF if i % 97 == 5 else b for i, b in enumerate(good))
+    for name, body in (("t.parquet", good[:-20]), ("t.parquet", flipped), ("t.csv.gz", gzip.compress(b"number\n1\n")[:-9])):
+        found, document = server.ask(f"/api/score?name={name}", body=body)
+        assert found in (400, 413, 415, 422), document
+        assert "/tmp" not in json.dumps(document)
+    found, text = server.ask("/api/score?name=t.parquet", body=good)
+    assert found == 200
+    assert text.decode().count("\n") == 101
+    alive(server)
+
+
+def test_bombs_stop_at_the_limit(server: Server, tmp_path: Path) -> None:
+    bomb = gzip.compress(b"number\n" + b"1\n" * 150_000_000, 9)
+    assert server.ask("/api/score?name=bomb.csv.gz", body=bomb)[0] == 413
+    path = tmp_path / "many.parquet"
+    schema = pa.schema([("number", pa.float64())])
+    chunk = pa.table({"number": pa.array([1.0]).take(pa.array([0] * 1_000_000))}, schema)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for _ in range(100):
+            writer.write_table(chunk)
+    assert path.stat().st_size < 2_000_000
+    found, _ = server.ask("/api/score?name=many.parquet", body=path.read_bytes())
+    assert found in (413, 422)
+    alive(server)
+
+
+# ---------------------------------------------------------------- 23: sizes
+
+def test_a_body_that_is_too_long_is_refused_while_it_arrives(server: Server) -> None:
+    assert status(server.raw(head(Content_Length="3000000"))) == 413
+    chunks = [b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))] * 40
+    assert status(server.raw(head(Transfer_Encoding="chunked"), *chunks)) == 413
+    before = server.memory()
+    for _ in range(20):
+        server.raw(head(Content_Length="99999999999"), b" " * 100_000)
+        server.raw(head(Transfer_Encoding="chunked"), *chunks)
+    assert server.memory() - before < 64 << 20
+
+
+def test_a_million_records_are_refused(model_file: Path) -> None:
+    with served(str(model_file), "--quiet") as roomy:
+        body = b'{"rows":[' + b'{"number":1},' * 999_999 + b'{"number":1}]}'
+        found, document = roomy.ask("/api/predict", body=body)
+        assert found == 413
+        assert "500,000" in document["error"]["message"]
+        alive(roomy)
+
+
+def test_a_wrong_content_length_waits_in_vain_or_is_refused(server: Server) -> None:
+    body = b'{"rows":[{"number":1}]}'
+    assert status(server.raw(head(Content_Length=str(len(body) + 5)), body)) == 408
+    answer = server.raw(head(Content_Length=str(len(body) - 3)), body)  # the rest is no request
+    assert status(answer) == 400
+    both = head(Content_Length="5", Transfer_Encoding="chunked")
+    assert status(server.raw(both, b"0\r\n\r\n")) == 400
+    assert status(server.raw(head(Content_Length="+5"), body)) == 400
+    assert status(server.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: other\r\n\r\n")) == 400
+    assert status(server.raw(head(Transfer_Encoding="gzip"), b"")) == 501
+    assert status(server.raw(head(Transfer_Encoding="chunked"), b"zz\r\n")) == 400
+
+
+# ---------------------------------------------------------------- 24: time
+
+def test_slow_heads_and_bodies_are_cut_off_and_idle_connections_closed(server: Server) -> None:
+    assert status(server.raw(b"POST /api/predict HT")) == 408
+    assert status(server.raw(head(Content_Length="100"), b'{"rows"')) == 408
+    assert server.raw() == b""
+    with server.connected() as dripping:
+        dripping.sendall(b"GET / HTTP/1.1\r\n")
+        for _ in range(12):  # a header line now and then does not extend the time
+            time.sleep(0.25)
+            try:
+                dripping.sendall(b"X-A: b\r\n")
+            except OSError:
+                break
+        assert status(received(dripping)) in (0, 408)
+    alive(server)
+
+
+def test_a_thousand_open_sockets_do_not_stop_the_others(model_file: Path) -> None:
+    with served(str(model_file), "--quiet") as running:
+        clients = [socket.create_connection(("127.0.0.1", running.port), 30) for _ in range(900)]
+        try:
+            for client in clients[::3]:
+                client.sendall(b"POST /api/predict HTTP/1.1\r\n")
+            alive(running)
+            assert running.ask("/api/predict", {"rows": [{"number": 1}]})[0] == 200
+        finally:
+            for client in clients:
+                client.close()
+
+
+def test_beyond_the_cap_work_is_refused_with_503_and_retry_after(model_file: Path) -> None:
+    rows = [{"number": i, NASTY: "x"} for i in range(20_000)]
+    body = json.dumps({"rows": rows}).encode()
+    request = head(Content_Length=str(len(body)), Connection="close")
+    with served(str(model_file), "--quiet") as running:
+        with ThreadPoolExecutor(120) as pool:
+            answers = list(pool.map(lambda _: running.raw(request, body), range(120)))
+        codes = {status(answer) for answer in answers}
+        assert codes <= {200, 503}
+        assert 200 in codes
+        assert all(b"Retry-After: 1" in answer for answer in answers if status(answer) == 503)
+        alive(running)
+
+
+# ---------------------------------------------------------------- 25: JSON
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"rows":[{"number":NaN}]}', b'{"rows":[{"number":Infinity}]}', b'{"rows":[{"number":1e999}]}', b"[" * 100_000,
+        b'{"rows":' * 100_000, b'{"rows":[{"number":1,"number":2}]}', b'{"rows":[{"number":' + b"9" * 5000 + b"}]}",
+        b'{"rows":[{"number":"\xff\xfe"}]}', b'{"rows":[{"number":"\\ud800"}]}', b"", b"null", b'{"rows":[{"number":1}]} x',
+        b'{"columns":{"number":[1,2],"other":[1]}}', b'{"rows":"many"}', b'{"rows":[{"number":[1]}]}', b"\x00" * 100,
+        b'{"columns":{"number":[1],"number":[2]}}', '{"rows":[{"number":"１２"}]}'.encode(), b'{"rows":[{"number":-1e308}],"x":1}',
+    ],
+    ids=lambda body: repr(body[:30]),
+)  # fmt: skip
+def test_odd_json_is_refused_with_a_reason(server: Server, body: bytes) -> None:
+    found, document = server.ask("/api/predict", body=body)
+    assert found in (400, 413, 422), document
+    assert document["error"]["message"]
+
+
+def test_other_types_of_content_are_refused(server: Server) -> None:
+    body = b'{"rows":[{"number":1}]}'
+    assert server.ask("/api/predict", body=body, Content_Type="text/plain")[0] == 415
+    assert server.ask("/api/predict", body=body, Content_Type="application/x-www-form-urlencoded")[0] == 415
+    assert server.ask("/api/predict", body=body, Content_Type="application/json; charset=utf-8")[0] == 200
+
+
+# ---------------------------------------------------------------- 26: paths
+
+@pytest.mark.parametrize(
+    "name", ["../m", "..%2fm", "%2fetc%2fpasswd", "/etc/passwd", "http:%2f%2fevil.example%2fm", "s3:%2f%2fb%2fm", "%2fdev%2fzero"]
+)
+def test_names_from_a_request_are_looked_up_and_never_opened(server: Server, name: str) -> None:
+    assert server.ask(f"/api/models/{name}/predict", {"rows": [{"number": 1}]})[0] == 404
+    assert server.ask(f"/static/{name}")[0] == 404
+    assert server.ask(f"/api/score?name={name}", body=b"number\n1\n")[0] == 415
+    found, _ = server.ask(f"/api/score?name={name}.csv", body=b"number\n1\n")
+    assert found == 200  # only the ending of the name is used
+
+
+# ---------------------------------------------------------------- 27: markup and formulas
+
+def test_names_and_values_with_markup_come_back_as_data_and_pages_have_a_strict_policy(server: Server) -> None:
+    _, about = server.ask("/api/model")
+    assert about["columns"][0]["name"] == NASTY
+    found, document = server.ask("/api/predict", {"rows": [{NASTY: "=cmd()", "number": 1}]})
+    assert found == 200
+    assert document["predictions"][0]["label"] == "no"
+    with server.connected() as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        page = received(client).decode()
+    assert "script-src 'self'" in page
+    assert "unsafe" not in page.split("\r\n\r\n")[0]
+    assert NASTY not in page
+    found, text = server.ask("/api/score?name=x.csv", body=f'number,note\n1,"=cmd()"\n2,{NASTY[3:]}\n'.encode())
+    assert found == 200
+    assert "=cmd()" in text.decode()
+    _, refused = server.ask("/api/explain", {"rows": [{"number": "\x1b[31mred"}]})
+    assert "\x1b" not in refused["error"]["message"]
+
+
+# ---------------------------------------------------------------- 28: other sites
+
+def test_other_hosts_and_origins_are_refused(server: Server) -> None:
+    row = {"rows": [{"number": 1}]}
+    here = f"http://localhost:{server.port}"
+    assert server.ask("/api/model", Host="evil.example")[0] == 403
+    assert server.ask("/", Host=f"evil.example:{server.port}")[0] == 403
+    assert server.ask("/api/model", Host=f"127.0.0.1:{server.port}")[0] == 200
+    assert server.ask("/api/predict", row, Origin="https://evil.example")[0] == 403
+    assert server.ask("/api/predict", row, Origin="null")[0] == 403
+    assert server.ask("/api/predict", row, Origin=f"http://localhost:{server.port + 1}")[0] == 403
+    assert server.ask("/api/predict", row, Sec_Fetch_Site="cross-site")[0] == 403
+    assert server.ask("/api/predict", row, Origin=here)[0] == 200
+    assert status(server.raw(b"GET /health HTTP/1.1\r\n\r\n")) == 400
+
+
+# ---------------------------------------------------------------- 29: a model is replaced meanwhile
+
+def test_every_answer_comes_from_one_whole_model_while_models_are_replaced(tmp_path: Path) -> None:
+    """Two models give other probabilities; whatever the version of an answer is, its numbers are that version's."""
+    path = tmp_path / "m.likely"
+    tables = [{"a": ["u", "v"] * 20, "y": ["no", "yes"] * 20}, {"a": ["u", "v", "v"] * 20, "y": ["no", "yes", "no"] * 20}]
+    models = [quietly(likely.learn, table, "y", plain=True) for table in tables]
+    models[0].save(path)
+    found: list[tuple[str, float]] = []
+    with served(str(path), "--token", TOKEN, "--quiet") as running:
+        stop = threading.Event()
+
+        def ask(_: int) -> None:
+            for _ in range(15):
+                code, document = running.ask("/api/predict", {"rows": [{"a": "v"}]})
+                assert code == 200
+                found.append((document["model_version"], document["predictions"][0]["probabilities"]["yes"]))
+
+        def swap() -> None:
+            place = 0
+            while not stop.is_set():
+                place = 1 - place
+                models[place].save(path)
+                running.ask("/api/reload", {}, token=TOKEN)
+
+        swapping = threading.Thread(target=swap)
+        swapping.start()
+        with ThreadPoolExecutor(20) as pool:
+            list(pool.map(ask, range(20)))
+        stop.set()
+        swapping.join()
+    by_version: dict[str, set[float]] = {}
+    for version, share in found:
+        by_version.setdefault(version, set()).add(share)
+    assert len(found) == 300
+    assert all(len(shares) == 1 for shares in by_version.values())
+    assert len(by_version) == 2
+
+
+def test_faults_leave_no_server_errors_in_the_counters(server: Server) -> None:
+    _, text = server.ask("/metrics")
+    lines: list[Any] = [line for line in text.decode().splitlines() if 'status="500"' in line]
+    assert not lines
