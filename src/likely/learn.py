@@ -25,6 +25,7 @@ from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, p
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
+from likely.model.recalibration import recalibrated
 from likely.model.relearning import with_room
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
@@ -279,7 +280,8 @@ def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | s
     _refuse_one_class(model, source.label)
     if select is not False:
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
-    model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights).recalibrate()
+    model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights)
+    model = recalibrated(model)
     notes = [note for parameters in model.block_parameters for note in parameters.notes]
     more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
     for note in notes[:MOST_NOTES] + more:

@@ -160,6 +160,23 @@ def test_no_function_but_a_compiled_loop_has_more_than_forty_lines_besides_its_d
     assert long == []
 
 
+def test_no_function_but_a_compiled_loop_takes_more_than_five_arguments_by_position() -> None:
+    """A command of the shell gets its options by name from click."""
+    compiled = {"Kernel", "ReorderedKernel", "SimdKernel", "TreeKernel", "subroutine", "piece"}
+    wide = []
+    for path in SOURCE.rglob("*.py"):
+        if path.name in ("_block_operations.py", "_scalar.py", "_simd.py"):  # the operations that compiled loops call
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or any("click." in ast.unparse(d) for d in node.decorator_list):
+                continue
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+            count = len(names) - (names[:1] in (["self"], ["cls"]))
+            if count > 5 and not any(ast.unparse(d).split("(")[0] in compiled for d in node.decorator_list):
+                wide.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+    assert wide == []
+
+
 def test_no_cached_property_holds_a_lock() -> None:
     """Until Python 3.12 the one of functools locks for all instances: a forked process could wait for it for ever."""
     guilty = [

@@ -23,7 +23,7 @@ def accuracy_mosaic(dataset: Dataset, found: SearchlightMap, level: float = 0.05
     panel = MapPanel("accuracy around each voxel", dataset.volume(found.accuracy), marked)
     low, high = min(found.chance, float(found.accuracy.max())), max(float(found.accuracy.max()), found.chance + 1e-3)
     label = "accuracy, leaving one run out; the scale begins at chance"
-    return _mosaic(dataset, [panel], "Searchlight", subtitle, (low, high), "sequential", label)
+    return _mosaic(dataset, [panel], "Searchlight", subtitle, ends=(low, high), scale="sequential", label=label)
 
 
 def mean_mosaic(dataset: Dataset, maps: Mapping[Any, Array], unit: str = "") -> Mosaic:
@@ -34,7 +34,7 @@ def mean_mosaic(dataset: Dataset, maps: Mapping[Any, Array], unit: str = "") -> 
     panels = [MapPanel(str(name), dataset.volume(part)) for name, part in maps.items()]
     subtitle = "The means that define P(voxel | class), over all runs"
     ends = (centre - reach, centre + reach)
-    return _mosaic(dataset, panels, "Mean activation of each class", subtitle, ends, "diverging", unit)
+    return _mosaic(dataset, panels, "Mean activation of each class", subtitle, ends=ends, scale="diverging", label=unit)
 
 
 def evidence_mosaic(dataset: Dataset, maps: Mapping[Any, Array]) -> Mosaic:
@@ -42,11 +42,12 @@ def evidence_mosaic(dataset: Dataset, maps: Mapping[Any, Array]) -> Mosaic:
     high = float(np.quantile(np.stack(list(maps.values())), 0.995)) or 1.0
     panels = [MapPanel(str(name), dataset.volume(part)) for name, part in maps.items()]
     subtitle = "How far one volume of the class is expected to favour it over the others, voxel by voxel"
-    return _mosaic(dataset, panels, "Weight of evidence", subtitle, (0.0, high), "sequential", "nats per voxel")
+    ends, label = (0.0, high), "nats per voxel"
+    return _mosaic(dataset, panels, "Weight of evidence", subtitle, ends=ends, scale="sequential", label=label)
 
 
 def _mosaic(
-    dataset: Dataset, panels: list[MapPanel], title: str, subtitle: str, ends: tuple[float, float], scale: str, label: str
+    dataset: Dataset, panels: list[MapPanel], title: str, subtitle: str, *, ends: tuple[float, float], scale: str, label: str
 ) -> Mosaic:
     """Axes turned so that the right of the picture is the right of the person and up is the front, where the affine allows."""
     axes = dataset.affine[:3, :3]

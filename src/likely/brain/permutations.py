@@ -70,8 +70,8 @@ class PermutationTest:
 
 
 def permutation_test(
-    accuracy_of: Callable[[VoxelTally, Codes], Array], volumes: Volumes, observed: Array, permutations: int,
-    exchange: str, seed: int, progress: Callable[[int], None] | None = None,
+    accuracy_of: Callable[[VoxelTally, Codes], Array], volumes: Volumes, observed: Array, *,
+    permutations: int, exchange: str, seed: int, progress: Callable[[int], None] | None = None,
 ) -> PermutationTest:  # fmt: skip
     """Compare the observed map with those of permuted labels."""
     if permutations < 1:

@@ -143,11 +143,16 @@ def searchlight(
     """
     refuse_unknown(tie, class_prior)
     volumes = checked(X, y, groups, classes)
-    near = _neighbourhoods(X, coordinates, volumes.n_voxels, radius, sphere, affine)
-    found, scorer = _mapped(volumes, near, tie, class_prior == "uniform", permutations, progress)
+    near = _neighbourhoods(X, coordinates, volumes.n_voxels, radius=radius, sphere=sphere, affine=affine)
+    found, scorer = _mapped(
+        volumes, near, tie=tie, uniform=class_prior == "uniform", permutations=permutations, progress=progress
+    )
     if not permutations:
         return found
-    test = permutation_test(scorer.permuted, volumes, found.accuracy, permutations, exchange, seed, progress)
+    test = permutation_test(
+        scorer.permuted, volumes, found.accuracy,
+        permutations=permutations, exchange=exchange, seed=seed, progress=progress,
+    )  # fmt: skip
     return replace(found, test=test)
 
 
@@ -159,7 +164,7 @@ def refuse_unknown(tie: str | None, class_prior: str | None) -> None:
 
 
 def _neighbourhoods(
-    X: Any, coordinates: Any, voxels: int, radius: int, sphere: float | None, affine: Any
+    X: Any, coordinates: Any, voxels: int, *, radius: int, sphere: float | None, affine: Any
 ) -> Neighbourhoods:
     places = coordinates_of(X, coordinates, voxels)
     affine = X.affine if affine is None and isinstance(X, Dataset) else affine
@@ -167,7 +172,7 @@ def _neighbourhoods(
 
 
 def _mapped(
-    volumes: Volumes, near: Neighbourhoods, tie: str | None, uniform: bool, permutations: int, progress: Progress
+    volumes: Volumes, near: Neighbourhoods, *, tie: str | None, uniform: bool, permutations: int, progress: Progress
 ) -> tuple[SearchlightMap, SearchlightScorer]:
     """The map without p-values, and what made it."""
     work = len(volumes.rows) * len(near.neighbour) * len(volumes.classes) * (1 + max(permutations, 0))

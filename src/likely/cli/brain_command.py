@@ -77,7 +77,7 @@ def brain(terminal: Terminal, /, data: str, labels: str, mask: str | None, outpu
 
     _check_folder(output)
     dataset, prepared, unit = _loaded(data, labels, mask, given)
-    found = _report(terminal, dataset, Path(data).name, prepared, unit, given)
+    found = _report(terminal, dataset, name=Path(data).name, prepared=prepared, unit=unit, given=given)
     names = save(found, output)
     document = found.to_dict() | {"data": data, "output": output, "files": names}
     terminal.result(document, lambda: _show(terminal, found, output, names))
@@ -108,7 +108,7 @@ def _loaded(data: str, labels: str, mask: str | None, given: dict[str, Any]) -> 
     return full.without(rest), f"Within each run {done}." if done else "Values are those of the image.", unit
 
 
-def _report(terminal: Terminal, dataset: Dataset, name: str, prepared: str, unit: str, given: dict[str, Any]) -> Report:
+def _report(terminal: Terminal, dataset: Dataset, *, name: str, prepared: str, unit: str, given: dict[str, Any]) -> Report:
     from likely.brain import report
 
     classes = options.names(given["classes"]) if given["classes"] else None

@@ -237,6 +237,7 @@ def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metr
 
 def _change(
     terminal: Terminal,
+    *,
     model: str,
     data: str,
     output: str | None,

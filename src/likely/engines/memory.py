@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.category_codes import coded_columns
 from likely.engines.coded_rows import CodedRows
 from likely.engines.row_sampling import KeyLimit, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
@@ -26,7 +25,7 @@ from likely.families import Block, Encoded, groups
 from likely.families.statistics import Counts, Statistic, finite, totals
 from likely.families.value_tables import count_tables
 from likely.kernels import counting, kernel
-from likely.kernels.parallel import FEW_ROWS, in_parallel, slabs, workers
+from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs, workers
 from likely.kernels.thread_count import limited_to, own_limit, threads
 from likely.schema import CATEGORY, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
@@ -228,7 +227,7 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
     table = batch.whole_numbers(coded_names) if coded_names and family.reads_codes else None
     if table is not None and (whole := _count_whole_numbers(coded_rows, table, coded_names, found)):
         return whole
-    coded = coded_columns(batch, coded_names)
+    coded = side_by_side(batch.coded, coded_names, batch.rows)
     found.update(zip(coded_names, coded, strict=True))
     apart = _apart(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.category_codes import coded_columns
 from likely.errors import DataError
 from likely.families import Parameters
 from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LinearTerm, LookupTable, YesNoTable
 from likely.kernels import counting
-from likely.kernels.parallel import cached_property, in_parallel, slabs
+from likely.kernels.parallel import cached_property, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY, Column, Schema
 from likely.sources.batch import Batch, Coded
 from likely.tokenizer import Bags
@@ -178,7 +177,7 @@ class Scorer:
         """The categorical columns as codes, each with its map to positions in the schema."""
         alone = [i for i in blocks if not isinstance(self.parameters[i].likelihood, InteractionTable)]
         names = [n for i in alone for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
-        coded = coded_columns(batch, names)
+        coded = side_by_side(batch.coded, names, batch.rows)
         return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
 
     def _score_numbers(self, batch: Batch, part: tuple[int, int], out: Array) -> Iterator[tuple[Any, Array]]:

@@ -236,7 +236,7 @@ def refuse_without_rows(estimator: Any) -> None:
 
 
 def semi_supervised_fit(
-    batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any, max_iter: int, tol: float
+    batch: Batch, labels: Coded, sample_weight: Any, plan: Plan, prior: Any, *, max_iter: int, tol: float
 ) -> SemiSupervisedFit:
     """Semi-supervised fit of rows of which some have no label; warns if EM did not converge."""
     coded = sorted_labels(labels)

@@ -102,6 +102,7 @@ class HiddenMarkov(DensityMixin, TableEstimator):
     def __init__(
         self,
         n_components: int | str = 2,
+        *,
         families: Any = "auto",
         max_iter: int = em.MAX_ITER,
         tol: float = em.TOL,

@@ -105,6 +105,7 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
     def __init__(
         self,
         n_components: int | str = 2,
+        *,
         families: Any = "auto",
         fixed: Any = None,
         max_iter: int = em.MAX_ITER,

@@ -113,6 +113,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
     def __init__(
         self,
         families: Any = "auto",
+        *,
         smoothing: Any = "auto",
         class_prior: Any = None,
         joint: Any = (),
@@ -170,7 +171,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             if (labels.codes < labels.low).any():
                 plan = replace(self._plan(rows_of(self, X, reset=False)), blocks=tally.blocks)
                 found = semi_supervised_fit(
-                    rows_of(self, X, reset=False), labels, sample_weight, plan, prior, self.max_iter, self.tol
+                    rows_of(self, X, reset=False), labels, sample_weight, plan, prior, max_iter=self.max_iter, tol=self.tol
                 )
                 self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._set_model(found.model, dtype)

@@ -62,6 +62,7 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
     def __init__(
         self,
         structure: Any = "tan",
+        *,
         target: str = "class",
         k: int = 2,
         criterion: str = "qnml",

@@ -87,6 +87,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         kind: str = "auto",
+        *,
         smoothing: Any = 1.0,
         ngrams: tuple[int, int] = (1, 1),
         token_pattern: str | None = None,
@@ -134,8 +135,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
             if len(tally.schema.classes) < 2:
                 raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
             if (labels.codes < labels.low).any():
+                batch, prior = _batch(X), self._model(tally).prior
                 found = semi_supervised_fit(
-                    _batch(X), labels, sample_weight, self._plan(), self._model(tally).prior, self.max_iter, self.tol
+                    batch, labels, sample_weight, self._plan(), prior, max_iter=self.max_iter, tol=self.tol
                 )
                 self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._set_model(replace(found.model, missing=()))

@@ -81,7 +81,7 @@ class Gaussian(Family):
     ) -> list[Parameters]:
         """Mean and variance by column and class; the variance is the mean squared deviation over the cells that share it."""
         n, mean, spread = (np.array([getattr(m, part) for m in statistics]) for part in ("n", "mean", "spread"))
-        estimate = estimate_gaussian(n, mean, spread, priors, self.tie, self.unbiased)
+        estimate = estimate_gaussian(n, mean, spread, priors, self.tie, unbiased=self.unbiased)
         free = _free(len(classes), len(blocks), self.tie)
         if self.variance is not None:
             variance, borrowed = np.full_like(estimate.variance, self.variance), np.zeros_like(estimate.borrowed)
@@ -143,7 +143,7 @@ class Gaussian(Family):
         mean = np.where(alone, 0.0, moments.mean - apart * own / safe)
         spread = moments.spread - own * apart * apart * moments.n / safe
         spread = np.where(alone | (spread <= NOTHING * moments.spread), 0.0, spread)
-        mean, variance, _ = estimate_gaussian(n, mean, spread, [block.prior], self.tie, self.unbiased)
+        mean, variance, _ = estimate_gaussian(n, mean, spread, [block.prior], self.tie, unbiased=self.unbiased)
         out[known] = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
         return out
 
@@ -255,7 +255,7 @@ class GaussianEstimate(NamedTuple):
 
 
 def estimate_gaussian(
-    n: Array, mean: Array, spread: Array, priors: Sequence[BlockPrior], tie: str | None, unbiased: bool = False
+    n: Array, mean: Array, spread: Array, priors: Sequence[BlockPrior], tie: str | None, *, unbiased: bool = False
 ) -> GaussianEstimate:
     """Mean and variance of every cell of columns × classes, at the mode of the posterior."""
     posterior_mean, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in priors])

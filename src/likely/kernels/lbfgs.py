@@ -39,7 +39,7 @@ def minimise(
         step = np.where(fixed, 0.0, -_direction(free, history, fixed))
         if step @ free > -1e-12 * np.linalg.norm(step) * np.linalg.norm(free):
             step, history = -free, []
-        moved = _search(objective, x, value, gradient, step, lower, upper, first=not history)
+        moved = _search(objective, x, value, gradient, step, lower=lower, upper=upper, first=not history)
         if moved is None:
             if not history:
                 break
@@ -80,9 +80,9 @@ def _search(
     value: float,
     gradient: Array,
     step: Array,
+    *,
     lower: Array,
     upper: Array,
-    *,
     first: bool,
 ) -> tuple[Array, float, Array] | None:
     """Backtracking line search: the first point along the projected step with sufficient decrease (Armijo)."""

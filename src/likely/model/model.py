@@ -32,8 +32,8 @@ from likely.model.parameters import (
     ParameterCount,
     calibrated_parameters,
     count_parameters,
+    formats_and_parts,
     plain_parameters,
-    reading_of,
     strongest_words,
     why_not_generative,
 )
@@ -129,7 +129,13 @@ class Model(ModelVerbs):
     @property
     def reading(self) -> ReadOptions:
         """How rows are read for this model: as those that it was learned from."""
-        return reading_of(self.schema, self.missing, self.missing_labels)
+        formats, parts = self._formats
+        return ReadOptions(self.missing, missing_labels=self.missing_labels, formats=formats, parts=parts)
+
+    @cached_property
+    def _formats(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Formats of the numeric columns, and the columns derived from dates."""
+        return formats_and_parts(self.schema, self.missing)
 
     def read_as(self, how: Mapping[str, Any]) -> ReadOptions:
         """The same, changed by keywords: `missing`, `encoding` and the like."""

@@ -21,8 +21,8 @@ from likely.families.text_curve_fit import fit_text_calibration
 from likely.families.word_counts import Words
 from likely.priors import LeaveOneOut, Priors
 from likely.schema import CATEGORY, NUMBER, Schema
-from likely.sources import MissingTokens, ReadOptions
-from likely.sources.date_parts import parts_of
+from likely.sources import MissingTokens
+from likely.sources.date_parts import DatePart, parts_of
 from likely.sources.missing_tokens import tokens_by_column
 from likely.sources.number_formats import NumberFormat
 from likely.tally import Tally
@@ -39,7 +39,16 @@ def plain_parameters(
     """
     if not tally.schema.classes:
         raise DataError("the model has forgotten every row: there is nothing left to derive parameters from; update it first")
-    found = _derived(tally, prior, edges, copies)
+    schema = tally.schema
+    found: dict[Block, Parameters] = {}
+    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
+    for group in groups(tally.blocks):
+        columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
+        prior_of_block = [_of_copies(prior.of(block).for_classes(schema.classes), copies) for block in group]
+        tallied: list[Any] = [statistics[block] for block in group]
+        cut = [edges.get(block.columns[0]) for block in group]
+        derived = group[0].family.derive(columns, tallied, prior_of_block, schema.classes, cut)
+        found.update(zip(group, derived, strict=True))
     return tuple(found[block] for block in tally.blocks)
 
 
@@ -72,22 +81,6 @@ def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:
     """Whether the bins still are those of the calibration: they move when rows come or go."""
     steps = [(p.columns[0], p.likelihood) for p in plain if isinstance(p.likelihood, BinnedTable)]
     return all(name not in edges or np.array_equal(form.edges, edges[name]) for name, form in steps)
-
-
-def _derived(
-    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None
-) -> dict[Block, Parameters]:
-    schema = tally.schema
-    found: dict[Block, Parameters] = {}
-    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
-    for group in groups(tally.blocks):
-        columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
-        prior_of_block = [_of_copies(prior.of(block).for_classes(schema.classes), copies) for block in group]
-        tallied: list[Any] = [statistics[block] for block in group]
-        cut = [edges.get(block.columns[0]) for block in group]
-        derived = group[0].family.derive(columns, tallied, prior_of_block, schema.classes, cut)
-        found.update(zip(group, derived, strict=True))
-    return found
 
 
 @dataclass(frozen=True)
@@ -163,13 +156,13 @@ def with_taken(tally: Tally, gaps: MissingTokens) -> Tally:
     return replace(tally, schema=replace(schema, target=target, columns=tuple(columns)))
 
 
-def reading_of(schema: Schema, missing: tuple[str, ...], labels: tuple[str, ...] | None) -> ReadOptions:
-    """How rows are read for a model: as those that it was learned from."""
+def formats_and_parts(schema: Schema, missing: tuple[str, ...]) -> tuple[dict[str, NumberFormat], dict[str, DatePart]]:
+    """How rows are read for a model: formats of its numeric columns, and the columns that it derives from dates."""
     parts = parts_of(schema.columns)
     formats = {part.origin: NumberFormat(part.format_code) for part in parts.values()}
     for c in (c for c in schema.columns if c.kind == NUMBER and c.name not in parts):
         formats[c.name] = NumberFormat(c.form, tuple(token for token, _ in c.taken if token not in missing))
-    return ReadOptions(missing, missing_labels=labels, formats=formats, parts=parts)
+    return formats, parts
 
 
 def fit_stages(tally: Tally) -> dict[str, tuple[TextCalibration, LeftOutDocuments]]:

@@ -79,7 +79,8 @@ class ReadOptions:
             raise UsageError(f"on_bad_rows={self.on_bad_rows!r} is not known: choose 'error' or 'skip'")
         if self.encoding is not None:
             _check_encoding(self.encoding)
-        check_limit(self.memory_limit)
+        if self.memory_limit is not None:
+            check_limit(self.memory_limit)
         for name, known in (("decimal", (".", ",")), ("thousands", (",", ".", " ", "'")), ("dates", ORDERS)):
             if getattr(self, name) not in (None, *known):
                 raise UsageError(
@@ -102,9 +103,11 @@ class ReadOptions:
             given |= {"missing": as_tokens(missing), "missing_labels": None}
         made = replace(base or ReadOptions(), **given)
         numbers, times = made.decimal or made.thousands, made.dates
-        formats = {n: f for n, f in made.formats.items() if not (times if are_times(f.code) else numbers)}
+        if not (numbers or times):
+            return made
         # Explicit settings override the formats of a model.
-        return made if len(formats) == len(made.formats) else replace(made, formats=formats)
+        formats = {n: f for n, f in made.formats.items() if not (times if are_times(f.code) else numbers)}
+        return replace(made, formats=formats)
 
     def gaps(self, text: bool) -> MissingTokens:
         """Missing-value tokens of delimited text, or of a typed source."""

@@ -55,7 +55,8 @@ def _from_values(values: Sequence[Any]) -> Any:
         return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(there), pa.py_buffer(yes)])
     if kinds == {float}:
         numbers = np.array(values, np.float64)  # None becomes NaN
-        return pa.nulls(len(values)) if np.isnan(numbers).all() else _from_numbers(numbers)
+        known = ~np.isnan(numbers)
+        return _built(numbers, known) if known.any() else pa.nulls(len(values))
     if kinds == {int}:
         try:
             return _built(np.array([value or 0 for value in values], np.int64), there)
@@ -143,8 +144,10 @@ def _refuse_index(column: Any, name: str, start: int) -> None:
 
 
 def arrow_scalar(value: Any, kind: Any) -> Any:
-    """Arrow scalar of a type."""
-    return arrow_array([value], kind)[0]
+    """Arrow scalar of a numeric type; `pyarrow.scalar` would import pandas."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], kind.to_pandas_dtype()))])[0]
 
 
 def numpy_array(column: Any) -> NDArray[Any]:

@@ -14,9 +14,9 @@ BASE = 200 << 20  # the interpreter with its libraries and a model of typical si
 AT_ONCE = 40  # batches' worth of memory: several are processed at a time, each with codes and numbers
 
 
-def check_limit(limit: int | None) -> None:
-    """Raise UsageError unless the limit is None or a positive number of bytes."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
+def check_limit(limit: int) -> None:
+    """Raise UsageError unless the limit is a positive number of bytes."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0:
         raise UsageError(f"memory_limit={limit!r} is not valid: pass a number of bytes, such as 600_000_000")
 
 

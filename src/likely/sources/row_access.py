@@ -50,7 +50,7 @@ def complete(batch: Batch, columns: Sequence[Column], source: Source, absent: st
             f"{source.label} has no column {', '.join(map(repr, names_lacking[:10]))}",
             column=names_lacking[0], remedy="add it, or pass absent='missing' (--absent missing) to treat it as missing",
         )  # fmt: skip
-    _warn_of_slips([c.name for c in lacking if not part_of(c)], sorted(names - {c.name for c in columns}))
+    _warn_of_slips([c.name for c in lacking if "/" not in c.form], sorted(names - {c.name for c in columns}))
     empty = {column.name: _nothing(column, batch.rows) for column in lacking}
     if isinstance(batch, Matrix):
         present = {name: arrow_array(batch.array[:, j]) for j, name in enumerate(batch.columns)}

@@ -101,7 +101,7 @@ def _layout(header: Mapping[str, Any], groups: Mapping[str, Arrays]) -> Layout:
 
 
 def _array(
-    arrays: Arrays, name: str, where: str, kind: str, shape: tuple[int, ...] | None = None, axes: int = 1
+    arrays: Arrays, name: str, where: str, kind: str, shape: tuple[int, ...] | None = None, *, axes: int = 1
 ) -> Array:
     """One array of a part, of the wanted type and shape (or number of axes)."""
     found = arrays.get(name)

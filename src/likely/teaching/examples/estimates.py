@@ -38,7 +38,7 @@ def insurance(sheet: Sheet) -> None:
         "", "  (A slide adds up the ages of High to 87, so that μ = 21.75, and gets odds of 4.5 for a family car.)"
     )
     for car, pseudocount in (("Family", Fraction(0)), ("Truck", Fraction(0)), ("Truck", Fraction(1))):
-        _odds(sheet, model, seen, density, car, pseudocount)
+        _odds(sheet, model, seen, density, car=car, pseudocount=pseudocount)
 
 
 def insurance_picture() -> str:
@@ -52,6 +52,7 @@ def _odds(
     model: likely.Model,
     seen: Mapping[str, int],
     density: Mapping[str, float],
+    *,
     car: str,
     pseudocount: Fraction,
 ) -> None:

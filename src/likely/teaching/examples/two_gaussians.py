@@ -34,7 +34,7 @@ def em(sheet: Sheet) -> None:
             for j in (0, 1)
         ]
         if i < SHOWN:
-            _show_iteration(sheet, i, means, responsibilities, moved, trace[-1])
+            _show_iteration(sheet, i, means, responsibilities, moved, value=trace[-1])
             _check_iteration(sheet, i, means, responsibilities, moved)
         means = moved
     sheet.head(f"After {LAST} iterations")
@@ -55,6 +55,7 @@ def _show_iteration(
     means: Sequence[float],
     responsibilities: Sequence[Sequence[float]],
     moved: Sequence[float],
+    *,
     value: float,
 ) -> None:
     sheet.head(f"Iteration {i + 1}: μ₁ = {decimal(means[0])}, μ₂ = {decimal(means[1])}, log likelihood {value:.6f}")

@@ -188,7 +188,8 @@ def _picture(prefix: str, made: Lesson, drawn: drawing.Drawing, last: dict[str, 
     moved = f'<g class="lk-moving">{moving}</g>'
     on_top = few and len(made.columns) == 1  # dots on the axis, where every curve ends
     inside = f"{drawn.still}{moved}{rows}{names}" if on_top else f"{drawn.still}{rows}{moved}{names}"
-    return _svg(f"{prefix}-rows", drawing.WIDTH, drawing.HEIGHT, title, captions.described(made), inside)
+    shown = captions.described(made)
+    return _svg(f"{prefix}-rows", drawing.WIDTH, drawing.HEIGHT, title=title, description=shown, inside=inside)
 
 
 def _trace(prefix: str, objective: str, still: str, walked: Sequence[str]) -> str:
@@ -199,10 +200,11 @@ def _trace(prefix: str, objective: str, still: str, walked: Sequence[str]) -> st
         f'<circle class="lk-mark lk-dot" r="6" style="transform:translate({x}px,{y}px)"/>'
     )
     description = f"The {objective} of every step; it never decreases. A mark shows the present step."
-    return _svg(f"{prefix}-way", drawing.TRACE_WIDTH, drawing.TRACE_HEIGHT, "Progress of EM", description, inside)
+    size, title = (drawing.TRACE_WIDTH, drawing.TRACE_HEIGHT), "Progress of EM"
+    return _svg(f"{prefix}-way", *size, title=title, description=description, inside=inside)
 
 
-def _svg(name: str, width: int, height: int, title: str, description: str, inside: str) -> str:
+def _svg(name: str, width: int, height: int, *, title: str, description: str, inside: str) -> str:
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-labelledby="{name}-title {name}-desc">'
     titles = f'<title id="{name}-title">{_text(title)}</title><desc id="{name}-desc">{_text(description)}</desc>'
     return f'{head}{titles}<rect class="lk-paper" width="{width}" height="{height}"/>{inside}</svg>'
