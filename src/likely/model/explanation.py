@@ -51,7 +51,7 @@ def account(
     entries += [_entry(scorer, batch, i, curves, matters) for i in scorer.order]
     notes = []
     if np.isneginf(joint).all():
-        notes.append("every class has probability 0 for this row: the class prior is all that is left to say")
+        notes.append("every class has probability 0 for this row: only the class prior remains")
     zero = [str(c) for c, v in zip(classes, joint[0], strict=True) if v == -math.inf]
     if zero and len(zero) < len(classes):
         notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
