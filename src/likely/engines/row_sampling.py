@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likely.engines.coded_rows import CodedRows
 from likely.families.document_sample import document_keys
+from likely.kernels.hashing import mixed
 from likely.kernels.parallel import in_parallel, slabs
 from likely.row_sample import (
     OPEN,
@@ -19,7 +20,6 @@ from likely.row_sample import (
     hashes,
     lowest,
     missing_hash,
-    mixed,
     most_rows,
     number_hashes,
     seed,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from likely.families.copy_weights import left_together, mean_of_classes
 from likely.families.statistics import Array
+from likely.kernels.hashing import stirred
 from likely.sources.documents import TextChunk
 from likely.tokenizer import Bags
 
@@ -157,10 +158,7 @@ def document_keys(text: TextChunk) -> Ints:
     else:
         view = np.ascontiguousarray(text[0]).data
         sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
-    x = np.array(sums, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x >> np.uint64(2)).astype(np.int64)
+    return (stirred(np.array(sums, dtype=np.uint64)) >> np.uint64(2)).astype(np.int64)
 
 
 def _taken(indptr: NDArray[Any], ids: NDArray[Any], counts: NDArray[Any], rows: NDArray[Any]) -> tuple[Any, Any, Any]:
