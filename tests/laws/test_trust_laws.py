@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 import likely
 from likely.calibration import discriminant, interaction_cuts, interaction_search, interaction_tables, loops, terms
 from likely.families import smoothing_choice
+from likely.families.histogram import Histogram
 from likely.families.smoothing_choice import choose_smoothing, nested
 from likely.kernels import parallel
 
@@ -237,21 +238,32 @@ def made_counts(seed):
     return seen, np.sort(rng.normal(size=values)), seen * (1.0 - rng.dirichlet(np.ones(4)))[:, None, None]
 
 
+def near_best(sets, seen, centres):
+    """For each set the gain of the best shape and pseudocount, and all choices that are as good up to single precision."""
+    classes = sets.sum(1)
+    rest = (np.maximum(classes - 1, 0) + 0.5) / (np.maximum(classes.sum(1, keepdims=True) - 1, 0) + 0.5 * seen.shape[1])
+    alone = classes * np.log(rest)
+    scores = smoothing_choice._scores(sets, seen, centres, rest) - alone.sum(1)
+    for i in range(len(sets)):
+        near = 2e-6 * np.abs(alone[i]).sum()
+        yield scores[..., i].max(), near, list(zip(*np.nonzero(scores[..., i] >= scores[..., i].max() - 2 * near), strict=True))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_compiled_loops_choose_bandwidths_and_pseudocounts_like_arrays(seed):
     seen, centres, sets = made_counts(seed)
-    bins, turned = smoothing_choice.CompiledChoice.of(seen, centres), np.ascontiguousarray(sets.transpose(0, 2, 1))
-    for shape, *same in zip(smoothing_choice.shapes(sets, seen, centres), *bins._shapes(turned, 0, 10), strict=True):
-        for some, other in zip((shape.counts, shape.left_out), same[:2], strict=True):
-            np.testing.assert_allclose(other.transpose(0, 2, 1), some, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(same[2], shape.total_left, rtol=1e-9, atol=1e-12)
-    classes = sets.sum(1)
-    rest = (np.maximum(classes - 1, 0) + 0.5) / (np.maximum(classes.sum(1, keepdims=True) - 1, 0) + 0.5 * seen.shape[1])
-    scores = smoothing_choice._scores(sets, seen, centres, rest) - (classes * np.log(rest)).sum(1)
-    for i, (at, m, gain) in enumerate(bins.nested(turned)):
-        near = 2e-6 * np.abs(classes * np.log(rest)).sum()
-        assert gain == pytest.approx(scores[..., i].max(), abs=near)
-        assert scores[at, m, i] == pytest.approx(gain, abs=near)
+    # Not proportional to each other: a distance of exactly 3.5 bandwidths is inside or outside by rounding.
+    for each in (seen, *(sets * np.random.default_rng(seed).uniform(0.8, 1.25, sets.shape))):
+        found = choose_smoothing(each, centres, compiled=True)
+        ((gain, near, choices),) = near_best(each[None], each, centres)
+        assert found.gain == pytest.approx(gain, abs=near)
+        assert (found.shape.at, smoothing_choice.PSEUDOCOUNTS.index(found.pseudocount)) in choices
+        shape = smoothing_choice._shape(each, centres, found.shape.at)
+        expected = smoothing_choice._evidence(each, shape, found.pseudocount, 0.0)
+        for name in ("counts", "left_out", "total_left"):
+            np.testing.assert_allclose(getattr(found.shape, name), getattr(shape, name), rtol=1e-9, atol=1e-12)
+        for name in ("table", "left_out", "level", "totals"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -262,27 +274,50 @@ def test_compiled_loops_leave_rows_out_like_arrays(seed, folds):
     values, classes = seen.shape
     codes = rng.integers(0, values + 2, 200).astype(np.int32)
     labels, weights = rng.integers(0, classes, 200), rng.uniform(0.5, 2, 200)
-    whole = smoothing_choice.choose_smoothing(seen, centres, compiled=True)
-    rows = smoothing_choice.TableRows(codes, labels, weights, np.where(np.arange(200) % 3 == 0, 0.5, 1.0))
-    found, gains = rows.evidence(whole, folds, -50.0)
-    chosen = [whole]
+    whole = choose_smoothing(seen, centres, compiled=True)
+    left = np.where(np.arange(200) % 3 == 0, 0.5, 1.0)
+    found, gains = smoothing_choice.TableRows(codes, labels, weights, left).evidence(whole, folds, -50.0)
+    known, candidates = codes < values, [[whole]]
     if folds:
-        counts, known = np.zeros((folds, classes, values)), codes < values
-        np.add.at(counts, (np.arange(200)[known] % folds, labels[known], codes[known]), weights[known])
-        sets = np.maximum(seen.T - counts * (seen.sum() / counts.sum()), 0.0)
-        choices = smoothing_choice.CompiledChoice.of(seen, centres).nested(sets)
-        assert gains == pytest.approx([*(gain for _, _, gain in choices), whole.gain], rel=1e-6, abs=1e-6)
-        pseudocounts = smoothing_choice.PSEUDOCOUNTS
-        chosen = [
-            smoothing_choice._evidence(seen, smoothing_choice._shape(seen, centres, at), pseudocounts[m], 0.0)
-            for at, m, _ in choices
+        counts = np.zeros((folds, values, classes))
+        np.add.at(counts, (np.arange(200)[known] % folds, codes[known], labels[known]), weights[known])
+        sets = np.maximum(seen - counts * (seen.sum() / counts.sum()), 0.0)
+        best = list(near_best(sets, seen, centres))
+        for got, (gain, near, _) in zip(gains, best, strict=False):
+            assert got == pytest.approx(gain, abs=near)
+        assert gains[-1] == whole.gain
+        shapes, pseudocounts = smoothing_choice._shape, smoothing_choice.PSEUDOCOUNTS
+        candidates = [
+            [smoothing_choice._evidence(seen, shapes(seen, centres, at), pseudocounts[m], 0.0) for at, m in choices]
+            for _, _, choices in best
         ]
-    for r in range(200):
-        under, v, y = chosen[r % len(chosen)], codes[r], labels[r]
-        said = under.table[v].copy() if v < values else np.zeros(classes)
-        if v < values:
-            said[y] = under.without(codes[r : r + 1], labels[r : r + 1], rows.left[r : r + 1])[0]
-        np.testing.assert_allclose(found[r], said, rtol=1e-5, atol=1e-6)
+    for f, under in enumerate(candidates):
+        some = slice(f, None, len(candidates))
+        expected = [left_out_rows(each, codes[some], labels[some], left[some]) for each in under]
+        assert any(np.allclose(found[some], each, rtol=1e-5, atol=1e-6) for each in expected)
+
+
+def left_out_rows(evidence, codes, labels, left):
+    """Evidence of rows by the array version, each left out of its own value and class."""
+    known, out = np.flatnonzero(codes < len(evidence.table)), np.zeros((len(codes), evidence.table.shape[1]))
+    out[known] = evidence.table[codes[known]]
+    out[known, labels[known]] = evidence.without(codes[known], labels[known], left[known])
+    return out
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_compiled_loops_cut_histograms_like_arrays(seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, rng.choice([5, 60, 600, 6000])))
+    x = rng.normal(size=rows) * 10.0 ** rng.integers(-200, 200)
+    x = [x, np.round(rng.normal(size=rows), 1), 1e15 + np.round(5 * rng.normal(size=rows)), np.exp(50 * rng.normal(size=rows))][seed % 4]
+    histogram = Histogram.of(x, rng.integers(0, 3, rows), rng.uniform(0.1, 2, rows), 3)
+    bins = int(rng.choice([2, 16, 128]))
+    edges = histogram.edges(bins)
+    np.testing.assert_array_equal(histogram.edges(bins, compiled=True), edges)
+    for cut in (edges, edges[::2] + 1e-9):
+        for some, same in zip(histogram.binned(cut), histogram.binned(cut, compiled=True), strict=True):
+            np.testing.assert_array_equal(same, some)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -8,7 +8,7 @@ rows of a fold are scored by the statistics of all other folds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -91,9 +91,8 @@ def fit_discriminant(data: CalibrationData, terms: Sequence[Term], gains_alone: 
 
     `gains_alone` is the gain of each term alone: terms × 1, or terms × (folds + 1), without each fold and last with all rows.
     """
-    made = [each for term in terms if (each := make_features(term, data.sample.weights)) is not None]
-    gains = dict(zip((term.name for term in terms), gains_alone, strict=True))
-    features = _chosen(made, gains, -1)
+    candidates = _Candidates(terms, gains_alone, data.sample.weights)
+    features, complete = candidates.best(-1)
     if len(features) < 2 or len(data.sample) < 2 * FOLDS:
         return None
     width = sum(each.table.shape[1] for each in features)
@@ -105,31 +104,43 @@ def fit_discriminant(data: CalibrationData, terms: Sequence[Term], gains_alone: 
     coefficients, constant = whole.discriminant()
     evidence = np.empty((len(x), classes), np.float32)
     evidence[rows:] = x[rows:] @ coefficients + constant
-    if len(features) == len(made) or gains_alone.shape[1] == 1:
+    if complete or gains_alone.shape[1] == 1:
         for f, part in enumerate(parts):
             own, base = (whole - part).discriminant()
             evidence[f:rows:FOLDS] = x[f:rows:FOLDS] @ own + base
     else:
-        _choose_by_fold(made, gains, data, rows, evidence)
+        _choose_by_fold(candidates, data, rows, evidence)
     ends = np.cumsum([each.table.shape[1] for each in features])[:-1]
     found = {e.name: e.table[:-1] @ part for e, part in zip(features, np.split(coefficients, ends), strict=True)}
     return LinearDiscriminant(found, constant, evidence)
 
 
-def _chosen(made: Sequence[Features], gains: Mapping[str, Array], fold: int) -> list[Features]:
-    """Features of the columns with the largest gains alone, without a fold; -1: with all rows."""
-    features: list[Features] = []
-    width = 0
-    for each in sorted(made, key=lambda each: (-gains[each.name][fold], each.name)):
-        if width + each.table.shape[1] <= FEATURES:
-            features.append(each)
-            width += each.table.shape[1]
-    return features
+class _Candidates:
+    """Features of all terms, made when they are first needed: with thousands of columns few are."""
+
+    def __init__(self, terms: Sequence[Term], gains: Array, weights: Array) -> None:
+        self._terms, self._gains, self._weights = terms, gains, weights
+        self._made: dict[int, Features | None] = {}
+
+    def best(self, fold: int) -> tuple[list[Features], bool]:
+        """Features of the columns with the largest gains alone, without a fold (-1: with all rows); whether these are all."""
+        features: list[Features] = []
+        width, complete = 0, True
+        for i in sorted(range(len(self._terms)), key=lambda i: (-self._gains[i, fold], self._terms[i].name)):
+            if width == FEATURES:
+                return features, False
+            if i not in self._made:
+                self._made[i] = make_features(self._terms[i], self._weights)
+            each = self._made[i]
+            if each is not None and width + each.table.shape[1] <= FEATURES:
+                features.append(each)
+                width += each.table.shape[1]
+            elif each is not None:
+                complete = False
+        return features, complete
 
 
-def _choose_by_fold(
-    made: Sequence[Features], gains: Mapping[str, Array], data: CalibrationData, rows: int, evidence: Single
-) -> None:
+def _choose_by_fold(candidates: _Candidates, data: CalibrationData, rows: int, evidence: Single) -> None:
     """Fill in the evidence of each fold by a discriminant whose columns are also chosen without the fold.
 
     Chosen by all labels, the best of many columns of noise would predict the left-out labels.
@@ -137,7 +148,7 @@ def _choose_by_fold(
     labels, weights, classes = data.sample.labels, data.sample.weights, evidence.shape[1]
     fold = data.fold[:rows]
     for f in range(data.folds):
-        x = feature_matrix(_chosen(made, gains, f))[:rows]
+        x = feature_matrix(candidates.best(f)[0])[:rows]
         rest, own = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         coefficients, constant = _count(x[rest], labels[rest], weights[rest], classes).discriminant()
         evidence[own] = x[own] @ coefficients + constant

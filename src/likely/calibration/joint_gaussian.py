@@ -24,7 +24,8 @@ from likely.row_sample import Reservoir
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-COLUMNS = 100  # maximum number
+COLUMNS = 100  # maximum number of those that vary
+MOST_COLUMNS = 10 * COLUMNS  # with more, it is not even looked which of them vary
 OPERATIONS = 3e9  # rows times classes times squared columns: beyond, the term is not fitted
 SHRINKS = (1.0, 4.0, 16.0)  # pseudocounts of the pooled covariance, per column
 DIAGONAL = 0.05  # shrinkage of the pooled correlations
@@ -72,6 +73,8 @@ class _ClassMoments:
 def fit_joint_gaussian(data: CalibrationData, terms: Sequence[Term]) -> tuple[JointGaussian, Single] | None:
     """Joint Gaussian of a sample, and its evidence for every row, its fold left out; None with fewer than two numbers."""
     numeric = [term for term in terms if term.column is not None and term.column.numeric]
+    if len(numeric) > MOST_COLUMNS:
+        return None
     features = [each for term in numeric if (each := make_features(term, data.sample.weights)) is not None]
     classes, rows, width = len(data.tally.schema.classes), len(data.sample), len(features)
     if not 2 <= width <= COLUMNS or rows < 2 * FOLDS or rows * classes * width**2 > OPERATIONS:

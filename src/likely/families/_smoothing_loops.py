@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.kernels.kernel import Kernel
+from likely.kernels.kernel import piece
 
 HALF = np.int32(0x3F3504F3)  # the bits of sqrt(1/2): mantissas are taken from there up to sqrt(2)
 MANTISSA = np.int32(0x7FFFFF)
@@ -24,12 +24,14 @@ MINUS_HALF = np.float32(-0.5)
 # The series of exp(t) for t from -0.4 to 0; its 16th power is the kernel up to 3.5 bandwidths away.
 E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
 E8, E9, E10, E11, E12, E13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600, 1 / 6227020800
+# log 2 in two parts, the first with trailing zeros, and the number whose sum with a small one rounds that to an integer.
+LN2_HIGH, LN2_LOW, ROUNDING = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 6755399441055744.0
 OPEN = 32  # distinct counts whose cells are still being collected
 MANY = 1e7  # rows: beyond, the product of four factors could overflow single precision
 NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
 
 
-@Kernel
+@piece
 def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-untyped-def]
     """Mid-ranks of the bins, and the numbers that represent them with mean 0 and variance 1.
 
@@ -65,7 +67,7 @@ def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-unty
     return True
 
 
-@Kernel
+@piece
 def smooth(sets, ranks, bandwidths, reach, often, own, whole):  # type: ignore[no-untyped-def]
     """Counts smoothed along the ranks by a Gaussian kernel of each bandwidth; a bandwidth of zero keeps them.
 
@@ -114,7 +116,24 @@ def smooth(sets, ranks, bandwidths, reach, often, own, whole):  # type: ignore[n
                 whole[b, k, v] = max(whole[b, k, v], 0.0)
 
 
-@Kernel
+@piece
+def exponential(exponent, bits, out):  # type: ignore[no-untyped-def]
+    """exp of exponents <= 0, which are modified, up to the last digits; 0 below -700. `bits` is scratch memory."""
+    whole = bits.view(np.int64)
+    for v in range(len(exponent)):
+        t = max(exponent[v], -700.0)
+        bits[v] = t * (1.0 / LN2_HIGH) + ROUNDING  # the nearest integer, in the low bits
+        k = bits[v] - ROUNDING
+        t = (t - k * LN2_HIGH) - k * LN2_LOW
+        y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
+        out[v] = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
+    for v in range(len(exponent)):
+        whole[v] = (whole[v] + 1023) << 52  # 2 to that power; the sign and all higher bits are shifted out
+    for v in range(len(exponent)):
+        out[v] = out[v] * bits[v] if exponent[v] >= -700.0 else 0.0
+
+
+@piece
 def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-def]
     """Gaussian densities by class as counts, with all rows and with one row of that value and class left out.
 
@@ -123,6 +142,7 @@ def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-de
     """
     sizes, classes, values = sets.shape
     n, mean, spread = np.zeros(classes), np.zeros(classes), np.zeros(classes)
+    exponent, less, bits = np.empty(values), np.empty(values), np.empty(values)
     for s in range(sizes):
         total, spreads = 0.0, 0.0
         for c in range(classes):
@@ -143,14 +163,23 @@ def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-de
             rest = n[c] - 1.0
             squares, rows = (spreads, total) if pooled else (spread[c], n[c])
             variance = max(squares / rows, NARROWEST**2)
+            bend = -0.5 / variance
+            for v in range(values):
+                exponent[v] = bend * (x[v] - mean[c]) * (x[v] - mean[c])
+            exponential(exponent, bits, often[s, c])
+            height = n[c] / np.sqrt(variance)
+            for v in range(values):
+                often[s, c, v] *= height
+            if rest <= 0.0:
+                continue
+            away = 1.0 + 1.0 / rest  # of the mean of the other rows, relative to that of all
             for v in range(values):
                 apart = x[v] - mean[c]
-                often[s, c, v] = np.exp(-0.5 * apart * apart / variance) / np.sqrt(variance) * n[c]
-                if rest > 0.0:
-                    gone = apart * apart * n[c] / rest
-                    less = max((squares - gone) / max(rows - 1.0, 1e-300), NARROWEST**2)
-                    away = apart + apart / rest
-                    own[s, c, v] = np.exp(-0.5 * away * away / less) / np.sqrt(less) * rest
+                less[v] = max((squares - apart * apart * n[c] / rest) / max(rows - 1.0, 1e-300), NARROWEST**2)
+                exponent[v] = -0.5 * (apart * away) * (apart * away) / less[v]
+            exponential(exponent, bits, own[s, c])
+            for v in range(values):
+                own[s, c, v] *= rest / np.sqrt(less[v])
         for v in range(values):
             summed, lost = 0.0, 0.0
             for c in range(classes):
@@ -163,16 +192,17 @@ def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-de
                 own[s, c, v] *= scale
 
 
-@Kernel
+@piece
 def pack(sets, places, counts, shares, alone):  # type: ignore[no-untyped-def]
-    """The logarithms that the leave-one-out likelihood of each set is a sum of, four factors to a logarithm.
+    """The logarithms that the leave-one-out likelihood of each of the first sets is a sum of, four factors to a logarithm.
 
     Cells of equal count have one logarithm of their product. `places` are those of the factors, sets × logarithms × 4, among
     classes × values and then values (of all classes), -1 for none (as all are at first; the other arrays are zeros); `shares`
     are their parts of a pseudocount. Returns the greatest number of logarithms of a set; `alone` gets the log likelihood of
     the class frequencies.
     """
-    sizes, classes, values = sets.shape
+    sizes = len(alone)
+    _, classes, values = sets.shape
     open_count, open_at, open_used = np.empty(OPEN), np.empty(OPEN, np.int64), np.empty(OPEN, np.int64)
     rows_of, mass, most = np.empty(classes), np.empty(values), 0
     for s in range(sizes):
@@ -211,13 +241,15 @@ def pack(sets, places, counts, shares, alone):  # type: ignore[no-untyped-def]
     return most
 
 
-@Kernel
+@piece
 def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gains):  # type: ignore[no-untyped-def]
-    """Shape and pseudocount of the maximum leave-one-out likelihood of each set, and its gain over the class frequencies.
+    """Shape and pseudocount of the maximum leave-one-out likelihood of each of the first sets, and its gain.
 
     `best` is the index among shapes × pseudocounts; the other arguments are those of `pack`.
     """
-    shapes, sizes, classes, values = own.shape
+    sizes = len(best)
+    shapes, _, classes, values = own.shape
+    cells = classes * values
     base, share = np.empty((4, n), np.float32), np.empty((4, n), np.float32)
     x, exponent = np.empty(n, np.float32), np.empty(n, np.int32)
     bits, count = x.view(np.int32), np.empty(n, np.float32)
@@ -228,13 +260,15 @@ def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gai
             for k in range(4):
                 share[k, j] = shares[s, j, k]
         for shape in range(shapes):
+            by_class, of_all = own[shape, s].reshape(cells), whole[shape, s]
             for j in range(n):
                 for k in range(4):
                     at = places[s, j, k]
                     base[k, j] = 1.0
-                    if at >= 0:
-                        c, v = at // values, at % values
-                        base[k, j] = own[shape, s, c, v] if c < classes else whole[shape, s, v]
+                    if at >= cells:
+                        base[k, j] = of_all[at - cells]
+                    elif at >= 0:
+                        base[k, j] = by_class[at]
             for p in range(len(pseudocounts)):
                 pseudo = np.float32(pseudocounts[p])
                 for j in range(n):
@@ -262,7 +296,7 @@ def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gai
                     best[s], gains[s] = shape * len(pseudocounts) + p, score
 
 
-@Kernel
+@piece
 def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore[no-untyped-def]
     """Weight of evidence from counts, classes × values: values × classes, with all rows and leave-one-out, and its level."""
     classes, values = often.shape
@@ -281,7 +315,7 @@ def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore
             left_out[v, c] = np.log(left_out[v, c]) - level[v]
 
 
-@Kernel
+@piece
 def without_folds(codes, labels, weights, seen, sets):  # type: ignore[no-untyped-def]
     """Counts without each fold of the rows (`sets` are zeros at first); rows are scaled to the counts, values × classes."""
     folds, classes, values = sets.shape
@@ -300,7 +334,7 @@ def without_folds(codes, labels, weights, seen, sets):  # type: ignore[no-untype
                 sets[f, c, v] = max(seen[v, c] - sets[f, c, v] * scale, 0.0)
 
 
-@Kernel
+@piece
 def fill_rows(codes, labels, left, folds, often, own, totals, mass, table, left_out, level, lowest, out):  # type: ignore[no-untyped-def]
     """Evidence of a table for some of the rows, each left out of its own value and class.
 

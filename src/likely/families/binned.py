@@ -14,10 +14,10 @@ from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readab
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.histogram import MOST, Histogram
 from likely.families.likelihoods import BinnedTable
-from likely.families.smoothing_choice import COMPILED, choose_smoothing
+from likely.families.smoothing_choice import COMPILED, SmoothedEvidence, choose_smoothing
 from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import dependence, draw_places, shares_of, weighted_logs
-from likely.kernels.parallel import in_parallel
+from likely.kernels.parallel import cached_property, in_parallel
 from likely.schema import Column
 
 FEW_BINS = 16  # of a column of numbers, to test whether it depends on the class
@@ -54,9 +54,9 @@ class Binned(Family):
         columns = range(rows.numbers.shape[1])
         return [Histogram.of(rows.numbers[:, j], labels, weights, classes) for j in columns]
 
-    def edges(self, histogram: Histogram) -> Array:
+    def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
         """Edges of the bins."""
-        return histogram.edges(self.bins) if self.cut == "quantiles" else mdl_edges(histogram, self.bins)
+        return histogram.edges(self.bins, compiled) if self.cut == "quantiles" else mdl_edges(histogram, self.bins)
 
     def derive(
         self,
@@ -68,7 +68,8 @@ class Binned(Family):
     ) -> list[Parameters]:
         """Smoothed evidence or log probability of each bin; `edges` may be given."""
         given = edges or [None] * len(blocks)
-        cuts = [self.edges(each) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
+        most = sum(min(len(each.keys), self.bins) for each in statistics) * len(classes) >= COMPILED
+        cuts = [self.edges(each, most) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
         compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
 
         def work(i: int) -> Parameters:
@@ -80,17 +81,17 @@ class Binned(Family):
     def _parameters(
         self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], edges: Array, *, compiled: bool
     ) -> Parameters:
-        seen, centres = histogram.binned(edges)
+        seen, centres = histogram.binned(edges, compiled)
         if prior.chosen:
             rows_once = seen if prior.copies is None else seen / prior.copies
             evidence = choose_smoothing(rows_once, centres if self.cut == "quantiles" else None, compiled)
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
-            shares, how = evidence.probabilities(), evidence.how
+            logs, how = None, evidence.how
         else:
             bins = range(len(seen))
             logs = log_probabilities(seen.T, pseudocounts_of(prior, bins, seen.T), prior.unseen(len(seen)))
-            table, evidence, shares, how = np.ascontiguousarray(logs.T), None, np.exp(logs[:, :-2]), ""
-        rows = ReadableBins(name, tuple(classes), (-np.inf, *edges.tolist(), np.inf), seen, shares)
+            table, evidence, how = np.ascontiguousarray(logs.T), None, ""
+        rows = ReadableBins(name, tuple(classes), edges, seen, evidence, logs)
         entries = len(classes) * len(seen)
         low, high = histogram.range()
         likelihood = BinnedTable(table, edges, low, high)
@@ -158,9 +159,24 @@ class ReadableBins(Readable):
 
     column: str
     classes: tuple[Any, ...]
-    ends: tuple[float, ...]
+    edges: Array
     seen: Array  # bins × classes
-    shares: Array  # classes × bins
+    evidence: SmoothedEvidence | None
+    logs: Array | None  # log probabilities without evidence, classes × bins, and of unseen and missing cells
+
+    @cached_property
+    def shares(self) -> Array:
+        """Relative frequency of each bin in each class, classes × bins."""
+        if self.evidence is not None:
+            return self.evidence.probabilities()
+        assert self.logs is not None
+        shares: Array = np.exp(self.logs[:, :-2])
+        return shares
+
+    @cached_property
+    def ends(self) -> tuple[float, ...]:
+        """Lower end of every bin, and the upper end of the last."""
+        return (-np.inf, *self.edges.tolist(), np.inf)
 
     def __len__(self) -> int:
         return len(self.classes) * len(self.seen)

@@ -7,6 +7,7 @@ so histograms add exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
@@ -133,8 +135,11 @@ class Histogram:
         held = self if there.all() else Histogram(self.seen[:, there], self.keys[there], self.level)
         return held._at(held.level + _needed(held.keys)) if len(held.keys) > MOST else held
 
-    def edges(self, bins: int) -> Array:
+    def edges(self, bins: int, compiled: bool = False) -> Array:
         """Edges of at most so many bins of about equal weight; few distinct numbers get a bin each."""
+        if compiled:
+            edges = np.empty(max(min(bins, len(self.keys)) - 1, 0))
+            return edges[: _histogram_loops.quantile_edges.fast(self.seen, self.keys, self.level, bins, edges)]
         mass = self.seen.sum(0)
         first = np.arange(1, len(mass))
         if len(mass) > bins:
@@ -168,11 +173,16 @@ class Histogram:
         """Mean of the numbers in each bin; the midpoint of an empty one."""
         return self.binned(edges)[1]
 
-    def binned(self, edges: Array) -> tuple[Array, Array]:
+    def binned(self, edges: Array, compiled: bool = False) -> tuple[Array, Array]:
         """Weight of each bin, bins × classes, and the mean of its numbers; the midpoint of an empty one.
 
         The numbers are rounded as in a model without rows, so that both give the same parameters.
         """
+        if compiled:
+            out, means = np.zeros((len(edges) + 1, len(self.seen))), np.empty(len(edges) + 1)
+            coarse = _coarse_level(edges)
+            _histogram_loops.bin_cells.fast(self.seen, self.keys, self.level, coarse, edges, out, means)
+            return out, means
         middles, mass = self.middles(), self.seen.sum(0)
         place, level = np.searchsorted(edges, middles, side="right"), max(self.level, _coarse_level(edges))
         x = middles if level == self.level else Histogram(self.seen, self.keys >> (level - self.level), level).middles()
@@ -209,10 +219,9 @@ def _coarse_level(edges: Array) -> int:
     """Level at which cells are about 1/4,096 of the range of the bins; 0 without a range."""
     if len(edges) < 2:
         return 0
-    with np.errstate(over="ignore"):
-        span, widest = edges[-1] / 2 - edges[0] / 2, np.spacing(np.abs(edges).max())
-        cells = 2 * span / COARSE / widest
-    return int(np.clip(np.floor(np.log2(cells)), 0, 51)) if cells > 1 else 0
+    low, high = float(edges[0]), float(edges[-1])
+    cells = 2 * (high / 2 - low / 2) / COARSE / math.ulp(max(abs(low), abs(high)))
+    return min(math.frexp(cells)[1] - 1, 51) if cells > 1 else 0
 
 
 def to_keys(x: Array) -> Keys:

@@ -2,36 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import numpy as np
 
-from likely.kernels.kernel import Kernel
-
-_PIECES: list[Any] = []
-
-
-def piece(function: Any) -> Any:
-    """A function that compiled loops call: compiled with them, and plain Python where they are."""
-    _PIECES.append(function)
-    return function
-
-
-@functools.cache
-def _register() -> None:
-    from numba.extending import register_jitable
-
-    for function in _PIECES:
-        register_jitable(function)
-
-
-class TreeKernel(Kernel):
-    """A compiled loop over the rows of a table and the cliques of a junction tree."""
-
-    def _compile(self) -> Any:
-        _register()
-        return super()._compile()
+from likely.kernels.kernel import piece
 
 
 @piece

@@ -15,6 +15,7 @@ Compiled code is kept in Numba's cache folder (see `compiling.py`), so each kern
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -88,3 +89,29 @@ class ReorderedKernel(Kernel):
     """A kernel whose sums may be reordered: several numbers at a time, products and sums fused."""
 
     reordered = True
+
+
+_PIECES: list[Callable[..., Any]] = []
+
+
+def piece(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that composed kernels call: compiled together with them, plain Python where they are interpreted."""
+    _PIECES.append(function)
+    _register_pieces.cache_clear()
+    return function
+
+
+@functools.cache
+def _register_pieces() -> None:
+    from numba.extending import register_jitable
+
+    while _PIECES:
+        register_jitable(_PIECES.pop())
+
+
+class ComposedKernel(Kernel):
+    """A kernel that calls pieces; they stand in its own file, or in one beside it whose name begins with `_`."""
+
+    def _compile(self) -> Callable[..., Any]:
+        _register_pieces()
+        return super()._compile()

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.kernels._clique_passes import TreeKernel, collect_row, distribute, enter, look, move, scratch
+from likely.kernels._clique_passes import collect_row, distribute, enter, look, move, scratch
+from likely.kernels.kernel import ComposedKernel
 
 
-@TreeKernel
+@ComposedKernel
 def collect(rows, soft, tree, phi, target, out, evidence):  # type: ignore[no-untyped-def]
     """Log evidence of every row, and the distribution of a variable of the root clique.
 
@@ -54,7 +55,7 @@ def collect(rows, soft, tree, phi, target, out, evidence):  # type: ignore[no-un
             at, _x = move(count, own, first[c], starts[3, c], at, 0)
 
 
-@TreeKernel
+@ComposedKernel
 def expect(rows, w, soft, tree, phi, counts, evidence):  # type: ignore[no-untyped-def]
     """Add to the cells of all cliques their expected counts, by collecting and distributing; log evidence of each row."""
     room = scratch(tree)
@@ -82,7 +83,7 @@ def expect(rows, w, soft, tree, phi, counts, evidence):  # type: ignore[no-untyp
                 at, mat = move(count, own, first[c], starts[3, c], at, mat)
 
 
-@TreeKernel
+@ComposedKernel
 def assign(rows, soft, tree, phi, draws, evidence):  # type: ignore[no-untyped-def]
     """Fill in the missing cells of every row, in place: the most probable completion, or one drawn from the posterior.
 
