@@ -310,7 +310,8 @@ def test_compiled_loops_cut_histograms_like_arrays(seed):
     rng = np.random.default_rng(seed)
     rows = int(rng.integers(1, rng.choice([5, 60, 600, 6000])))
     x = rng.normal(size=rows) * 10.0 ** rng.integers(-200, 200)
-    x = [x, np.round(rng.normal(size=rows), 1), 1e15 + np.round(5 * rng.normal(size=rows)), np.exp(50 * rng.normal(size=rows))][seed % 4]
+    z = rng.normal(size=rows)
+    x = [x, np.round(z, 1), 1e15 + np.round(5 * z), np.exp(50 * z)][seed % 4]
     histogram = Histogram.of(x, rng.integers(0, 3, rows), rng.uniform(0.1, 2, rows), 3)
     bins = int(rng.choice([2, 16, 128]))
     edges = histogram.edges(bins)

@@ -57,7 +57,7 @@ SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of th
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 NEGLIGIBLE = 1e-3  # a weight
 # Rows times classes times tables from which compiled loops are worth their import: of gains, and of cuts.
-COMPILED, CUT_COMPILED = 300_000, 1_500_000
+COMPILED, CUT_COMPILED = 300_000, 500_000
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
