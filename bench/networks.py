@@ -21,6 +21,11 @@ def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, found
 
 
+def best(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
+    """The least processor time of a few runs: short ones suffer most from a busy machine."""
+    return min((cpu(work) for _ in range(times)), key=lambda run: run[0])
+
+
 def network(name: str) -> Any:
     """A published network; where it is not there, random tables over a grid of as many nodes."""
     import likely
@@ -84,31 +89,36 @@ def queries(net: Any, size: int, row: Any) -> None:
         asked.append((names[0], {n: seen[n][i] for n in names[1:]}))
     for target, evidence in asked[:20]:
         net.query(target, evidence)
-    mine, found = cpu(lambda: [net.query(target, evidence) for target, evidence in asked])
+    mine, found = best(lambda: [net.query(target, evidence) for target, evidence in asked])
     engine = VariableElimination(rival(net))
     some = asked[: max(size // 5, 1)]
-    theirs, other = cpu(lambda: [engine.query([t], e, show_progress=False) for t, e in some])
+    theirs, other = best(lambda: [engine.query([t], e, show_progress=False) for t, e in some])
     apart = max(abs(p - o.get_value(**{t: v})) for f, o, (t, _) in zip(found, other, some, strict=False) for v, p in f.items())
     assert apart < 1e-9, apart
     row("networks", f"{size:,} queries of alarm, three nodes observed", mine, theirs * size / len(some), ">= 20x")
 
 
-def structure(name: str, size: int, row: Any, plain: Any) -> None:
+def structure(name: str, size: int, samples: int, row: Any, plain: Any) -> None:
+    """Times and distances to the true equivalence class, summed over some samples: in a single one a weak arc is luck."""
     from pgmpy.estimators import HillClimbSearch
 
     import likely
     from likely.networks.sampling import sample_rows
 
     net = network(name)
-    rows = sample_rows(net, size, seed=4)
-    table = frame(rows)
-    likely.Network.learn_structure(rows)
-    mine, found = cpu(lambda: likely.Network.learn_structure(table))
-    theirs, other = cpu(lambda: HillClimbSearch(table).estimate(scoring_method="bic-d", show_progress=False))
-    row("networks", f"structure of {name} from {size:,} rows, against hill climbing", mine, theirs, ">= 20x")
-    rivals = likely.Network(list(other.edges()), nodes=net.nodes)
-    plain("networks", f"SHD of {name} ({rivals.graph.distance(net.graph)} pgmpy's)", found.graph.distance(net.graph), "arcs",
-          "<= pgmpy's")  # fmt: skip
+    spent, apart = [0.0, 0.0], [0, 0]
+    for sample in range(samples):
+        table = frame(sample_rows(net, size, seed=4 + sample))
+        if not sample:
+            likely.Network.learn_structure(table)
+        mine, found = cpu(lambda table=table: likely.Network.learn_structure(table))
+        theirs, other = cpu(lambda table=table: HillClimbSearch(table).estimate(scoring_method="bic-d", show_progress=False))
+        rivals = likely.Network(list(other.edges()), nodes=net.nodes)
+        for i, (seconds, graph) in enumerate(((mine, found.graph), (theirs, rivals.graph))):
+            spent[i] += seconds
+            apart[i] += graph.distance(net.graph, equivalence=True)
+    row("networks", f"structure of {name}, {samples} x {size:,} rows, against hill climbing", *spent, ">= 20x")
+    plain("networks", f"SHD of {name}, summed ({apart[1]} pgmpy's)", apart[0], "arcs", "<= pgmpy's")
 
 
 def one_round(net: Any, table: Any) -> float:
@@ -179,5 +189,5 @@ def compare(small: bool, row: Any, plain: Any) -> None:
         parameters(net, 100_000 if small else 1_000_000, row)
         queries(net, 200 if small else 1_000, row)
         for name in ("asia", "child") if small else ("asia", "sachs", "child", "alarm"):
-            structure(name, 10_000, row, plain)
+            structure(name, 10_000, 5 if name in ("asia", "sachs") else 1, row, plain)
         em(2_000 if small else 10_000, row, plain)

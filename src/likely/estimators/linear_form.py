@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from likely.estimators._base import column_names
 
 Array = NDArray[np.float64]
-WHY = 'all columns must be Gaussian with a variance that the classes share, as families="gaussian:class", without calibration'
+WHY = (
+    'all columns must be Gaussian with a variance or covariance that the classes share (families="gaussian:class" or '
+    '"joint:class"), yes/no, or counts, without a probability of zero and without calibration'
+)
 
 
 def linear_form(estimator: Any) -> tuple[Array, Array]:
@@ -26,7 +29,7 @@ def linear_form(estimator: Any) -> tuple[Array, Array]:
         if linear is None:
             raise AttributeError(f"this model has no coef_ and intercept_: {WHY}")
         slope, level = linear
-        coef[:, names.index(parameters.columns[0])] = slope
+        coef[:, [names.index(name) for name in parameters.columns]] = slope.T
         intercept = intercept + level
     if len(intercept) == 2:
         return coef[1:] - coef[:1], intercept[1:] - intercept[:1]

@@ -291,8 +291,9 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
     def coef_(self) -> Array:
         """The weights of a linear model, as scikit-learn has them: (1, columns) for two classes, else (classes, columns).
 
-        There is none unless all columns are Gaussian with a variance that the classes share ("gaussian:class" or
-        "gaussian:both"), in a model without calibration.
+        There is none unless the log odds of a model without calibration are linear: Gaussian columns whose variance the
+        classes share ("gaussian:class", "gaussian:both"), a joint Gaussian whose covariance they share ("joint:class": linear
+        discriminant analysis), yes/no columns of 0 and 1 ("bernoulli"), and counts ("poisson", "multinomial").
         """
         return linear_form(self)[0]
 

@@ -61,6 +61,11 @@ class YesNoTable(LookupTable):
         """Row of the table for every number."""
         return yes_or_no(numbers)
 
+    def linear(self) -> tuple[Array, Array] | None:
+        """Slopes (1 × classes) and intercept by class for a cell of 0 or 1; None where a probability is zero."""
+        no, yes = self.table[:2]
+        return ((yes - no)[None], no) if np.isfinite(self.table[:2]).all() else None
+
 
 def yes_or_no(numbers: Array) -> Codes:
     """0 for no, 1 for yes, 3 for missing: the rows of a table of two values."""
@@ -115,10 +120,10 @@ class GaussianTerm:
         out += term
 
     def linear(self) -> tuple[Array, Array] | None:
-        """Slope and intercept by class where the variance is the same in all, so that x² cancels; None elsewhere."""
+        """Slopes (1 × classes) and intercept by class where all share a variance, so that x² cancels; None elsewhere."""
         if (self.curve != self.curve[0]).any():
             return None
-        return -2.0 * self.curve * self.mean, self.peak + self.curve * self.mean**2
+        return (-2.0 * self.curve * self.mean)[None], self.peak + self.curve * self.mean**2
 
     def of(self, x: Array) -> Array:
         """Log density of every number and class, also where the square overflows."""
@@ -148,6 +153,11 @@ class LinearTerm:
         """Add this block's term for every row and class."""
         x, base = self.prepare(numbers)
         counting.score_line(x, base, self.slope, self.level, np.array([0, x.shape[1]]), out)
+
+    def linear(self) -> tuple[Array, Array] | None:
+        """Slopes (columns × classes) and intercept by class; None of a binomial variable, or where a probability is zero."""
+        known = self.base in {"none", "poisson"} and np.isfinite(self.slope).all()
+        return (self.slope, self.level.sum(0)) if known else None
 
     def prepare(self, numbers: Array) -> tuple[Array, Array]:
         """Numbers that the term is linear in, and the part that is the same for all classes."""
@@ -202,6 +212,14 @@ class JointGaussianTerm:
         inverse = np.linalg.solve(root, np.broadcast_to(np.eye(width), root.shape))
         peak = -0.5 * width * np.log(2 * np.pi) - np.log(np.einsum("kii->ki", root)).sum(1)
         return np.ascontiguousarray(self.mean[:, 0].T), np.ascontiguousarray(inverse.transpose(1, 2, 0)), peak
+
+    def linear(self) -> tuple[Array, Array] | None:
+        """Slopes Σ⁻¹μ (numbers × classes) and intercept by class where all classes share a covariance; None elsewhere."""
+        if self.lines or (self.covariance != self.covariance[0]).any():
+            return None
+        mean, (_, _, peak) = self.mean[:, 0].T, self._roots
+        slope: Array = np.linalg.solve(self.covariance[0, 0], mean)
+        return slope, peak - 0.5 * (mean * slope).sum(0)
 
     def _by_pattern(self, codes: Codes, numbers: Array, classes: int) -> Array:
         """Log densities, computed together for rows with the same missing cells."""
