@@ -30,7 +30,7 @@ SECTIONS = {
     "Learn and load": ("learn", "load", "inspect", "Model"),
     "Results": ("Posterior", "Ledger", "ParameterCount", "Calibration", "Schema", "Column", "Tally"),
     "Evaluate": ("evaluate", "Evaluation", "curve", "LearningCurve", "compare", "compare_baselines", "Comparison",
-                 "Difference", "importance", "compare_models", "ModelComparison", "Curves", "DecisionFigures",
+                 "Difference", "importance", "Importance", "compare_models", "ModelComparison", "Curves", "DecisionFigures",
                  "predictive_check", "PredictiveCheck"),
     "Hidden labels and sequences": ("cluster", "Clusters", "sequences", "HiddenMarkovModel", "lesson"),
     "Families": ("Categorical", "Binned", "Gaussian", "Poisson", "Bernoulli", "Binomial", "Multinomial", "Joint", "Text"),

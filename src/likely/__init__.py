@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.evaluation.cross_validation import evaluate as evaluate
     from likely.evaluation.decision_figures import Curves as Curves
     from likely.evaluation.decision_figures import DecisionFigures as DecisionFigures
+    from likely.evaluation.feature_importance import Importance as Importance
     from likely.evaluation.feature_importance import importance as importance
     from likely.evaluation.learning_curve import LearningCurve as LearningCurve
     from likely.evaluation.learning_curve import curve as curve
@@ -168,6 +169,7 @@ _HOMES = {
     "PredictiveCheck": "evaluation.predictive_check",
     "Difference": "evaluation.comparison_table",
     "importance": "evaluation.feature_importance",
+    "Importance": "evaluation.feature_importance",
     "report": "report.document",
     "Report": "report.document",
     "estimate": "estimate",

@@ -126,6 +126,7 @@ EXTRAS = {
     "python_calamine": ("python-calamine", "excel"),
     "pyspark": ("pyspark", "spark"),
     "cairosvg": ("cairosvg", "images"),
+    "pandas": ("pandas", "pandas"),
 }
 
 

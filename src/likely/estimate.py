@@ -17,6 +17,8 @@ from likely.bayes.conjugate import ParameterPosterior
 from likely.errors import DataError, UsageError
 from likely.families import Encoded, Family, FittedBlock
 from likely.families import family as family_of
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 from likely.priors import Prior, Pseudocount
 from likely.priors import prior as prior_of
 from likely.schema import CATEGORY, NUMBER, Column, ordered
@@ -27,7 +29,7 @@ ParameterValues = dict[Any, float]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Shown):
     """Estimated parameters of one distribution; from `estimate`.
 
     Attributes
@@ -194,6 +196,44 @@ class Estimate:
         except UsageError as error:
             return {"posterior": None, "no_posterior": str(error)}
         return {"posterior": found, "predictive": _as_dict(posterior.predictive)}
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Each parameter: maximum likelihood, MAP, and where there is a posterior its mean and 95 % interval."""
+        posterior = self.to_dict()["posterior"] or {"parameters": []}
+        known = {each["parameter"]: each for each in posterior["parameters"]}
+        rows = []
+        for name in self.ml:
+            row: dict[str, Any] = {"parameter": str(name), "ML": self.ml[name], "MAP": self.map.get(name)}
+            if more := known.get(str(name)):
+                row |= {"posterior mean": more["mean"], "95 % from": more["interval"][0], "to": more["interval"][1]}
+            rows.append(row)
+        return [ShownTable(f"{self.family}, {self.n:g} values, log-likelihood {self.log_likelihood:.4f}", rows)]
+
+    def plot(self, parameter: Any = None) -> Svg:
+        """Likelihood of one parameter, relative to its maximum.
+
+        Parameters
+        ----------
+        parameter : object or None, default=None
+            Name of the parameter; the first one by default.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        from likely.plots.figure import Figure, Trace, figure_svg
+
+        name = next(iter(self.ml)) if parameter is None else parameter
+        best = self.log_likelihood
+        points = sorted([*self.curve(name), (self.ml[name], best)])
+        line = Trace("", [x for x, _ in points], [math.exp(min(y - best, 0.0)) for _, y in points])
+        subtitle = f"{self.family}, {self.n:g} values; maximum at {self.ml[name]:.4g}"
+        return figure_svg(Figure(f"Likelihood of {name}", subtitle, str(name), "relative likelihood", [line], y=(0.0, 1.05)))
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} {value:.4g}" for name, value in list(self.map.items())[:4])
+        return f"<Estimate: {self.family}, {self.n:g} values, MAP {found}>"
 
     def __str__(self) -> str:
         width = max(len(str(k)) for k in self.ml)

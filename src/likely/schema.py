@@ -14,6 +14,7 @@ from typing import Any
 
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
+from likely.plots.shown import Shown, ShownTable
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
 BINS = "bins"  # the form of a target whose classes are bins of a column of numbers
@@ -115,7 +116,7 @@ def _summed(one: Iterable[tuple[str, int]], other: Iterable[tuple[str, int]]) ->
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Shown):
     """The target with its classes, the columns that are used, and those left out.
 
     Attributes
@@ -158,6 +159,30 @@ class Schema:
             raise DataError(f"the targets differ: {self.target.name!r} and {other.target.name!r}")
         columns = tuple(column.union(other.by_name[column.name]) for column in self.columns)
         return replace(self, target=self.target.union(other.target), columns=columns)
+
+    def shown_tables(self) -> list[ShownTable]:
+        """The columns: name, kind, number of values, why it was read so, and what was taken as missing."""
+        rows = [
+            {"column": c.name, "kind": c.kind, "values": len(c.values) if c.kind == CATEGORY else None, "read as": c.reason,
+             "taken as missing": in_words(dict(c.taken)) if c.taken else None}
+            for c in self.columns
+        ]  # fmt: skip
+        left = [{"column": name, "left out because": reason} for name, reason in self.ignored]
+        return [ShownTable(repr(self), rows), *([ShownTable("Left out", left)] if left else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Target, columns and columns left out as plain data."""
+        return {
+            "target": {"name": self.target.name, "classes": [str(label) for label in self.classes]},
+            "columns": [
+                {"name": c.name, "kind": c.kind, "reason": c.reason, "values": [str(value) for value in c.values]}
+                for c in self.columns
+            ],
+            "ignored": [{"name": name, "reason": reason} for name, reason in self.ignored],
+        }
+
+    def __repr__(self) -> str:
+        return f"<Schema of {self.target.name!r}: {len(self.classes)} classes, {len(self.columns)} columns>"
 
     def __str__(self) -> str:
         lines = [f"target {self.target.name!r}: {len(self.classes)} classes{_taken(self.target)}"]

@@ -19,6 +19,8 @@ from likely.bayes.space import Space
 from likely.bayes.supervised import SupervisedHypotheses
 from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
+from likely.plots.shown import frame
+from likely.plots.svg import Svg
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -293,6 +295,30 @@ class Hypotheses(Space):
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         rows = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
         return "\n".join(row.rstrip() for row in [*rows, *sentences])
+
+    def to_pandas(self) -> Any:
+        """Prior, likelihood of the data and posterior of each hypothesis, as a pandas data frame; needs the extra `pandas`."""
+        (head, *rows), _ = self._lines()
+        return frame([dict(zip(head, row, strict=True)) for row in rows])
+
+    def plot(self, observations: Any = None) -> Svg:
+        """Prior and posterior of each hypothesis; with observations, the posterior after each of them.
+
+        Parameters
+        ----------
+        observations : iterable or None, default=None
+            Observations in order, after those seen already.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        from likely.bayes.pictures import prior_and_posterior, step_by_step
+
+        if observations is None:
+            return prior_and_posterior(self.prior, self.posterior, repr(self))
+        return step_by_step(list(self.prior), [step.posterior for step in self.trace(observations)])
 
     def _repr_html_(self) -> str:
         (head, *rows), sentences = self._lines()

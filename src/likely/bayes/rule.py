@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.decisions import Costs, by_threshold
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, UsageError, import_optional
 from likely.kernels.parallel import cached_property
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 
 Floats = NDArray[np.float64]
 
 LONGEST_LABEL = 64  # a NumPy string array gives every cell the room of its longest label
 CLASSES_SHOWN = 10
+ROWS_SHOWN = 20  # in a notebook
+CLASSES_DRAWN = 20
 
 
 def normalise(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
@@ -103,7 +107,7 @@ def least_cost(probabilities: Floats, classes: Sequence[Any] | NDArray[Any], cos
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(Shown):
     """Posterior of the classes for every row, derived from the joint log scores.
 
     Attributes
@@ -206,6 +210,48 @@ class Posterior:
         names = labels_array(self.classes).tolist()
         few = "classes " + ", ".join(map(repr, names)) if len(names) <= CLASSES_SHOWN else f"{len(names)} classes"
         return f"Posterior({len(self)} row{'' if len(self) == 1 else 's'}, {few})"
+
+    def shown_tables(self) -> list[ShownTable]:
+        """One line a row: its most probable label, and the probability of each class."""
+        names = [str(name) for name in labels_array(self.classes).tolist()]
+        few = Posterior(self.classes, self.log_joint[:ROWS_SHOWN], self.log_prior)
+        lines = zip(few.labels.tolist(), few.probabilities.tolist(), strict=True)
+        rows = [{"row": i, "label": label} | dict(zip(names, p, strict=True)) for i, (label, p) in enumerate(lines, 1)]
+        return [ShownTable(repr(self) + (f", the first {ROWS_SHOWN}" if len(self) > ROWS_SHOWN else ""), rows)]
+
+    def to_pandas(self) -> Any:
+        """One line a row, as a pandas data frame: its label, and the probability of each class."""
+        names = labels_array(self.classes).tolist()
+        probabilities = {f"p_{name}": self.probabilities[:, c] for c, name in enumerate(names)}
+        return import_optional("pandas", "to_pandas()").DataFrame({"label": self.labels} | probabilities)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Classes, labels and probabilities as plain data."""
+        names = labels_array(self.classes).tolist()
+        return {"classes": names, "labels": self.labels.tolist(), "probabilities": self.probabilities.tolist()}
+
+    def plot(self, row: int = 1) -> Svg:
+        """Bar chart of the posterior of one row.
+
+        Parameters
+        ----------
+        row : int, default=1
+            Which row, from 1.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        from likely.plots.bars import Bar, BarChart, bars_svg
+
+        if not 1 <= row <= len(self):
+            raise UsageError(f"there is no row {row}: choose one from 1 to {len(self)}")
+        pairs = zip(labels_array(self.classes).tolist(), self.probabilities[row - 1].tolist(), strict=True)
+        ranked = sorted(pairs, key=lambda pair: -pair[1])[:CLASSES_DRAWN]
+        bars = [(str(name), [Bar(p, value=f"{100 * p:.1f} %")]) for name, p in ranked]
+        title, more = f"Posterior of row {row}", f"the {len(ranked)} most probable of {len(self.classes)} classes"
+        return bars_svg(BarChart(title, more, "probability", bars, percent=True, x=(0.0, 1.0)))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per row: its label and the probability of each class."""

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedGaussian, InteractionTable, LookupTable, ScaledTerm
 from likely.families.text_calibration import CalibratedTextTerm
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 from likely.schema import Schema
 
 Array = NDArray[np.float64]
@@ -45,6 +47,7 @@ class Interaction:
         return InteractionTable(tuple(maps), self.weight * self.table)
 
 
+MOST_DRAWN = 40  # columns of a picture
 LOWEST = -50.0  # log density of a joint Gaussian, relative to the best class
 UNKNOWN = -(1 << 40)  # any sum with it is negative: the cell contributes nothing
 
@@ -66,7 +69,7 @@ class JointGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Shown):
     """Fitted weights of the columns, interactions, and a bias for each class.
 
     Attributes
@@ -159,6 +162,31 @@ class Calibration:
         then = {value: i for i, value in enumerate(self.values[name]) if value is not None}
         known = len(self.values[name])
         return np.array([*(then.get(value, known) for value in today), known, known + 1])
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Weights of the columns, and the interactions."""
+        weights = [{"column": name, "weight": w, "log-loss rise": self.gains.get(name)} for name, w in self.weights.items()]
+        pairs = [{"columns": i.name, "weight": i.weight, "gain": i.gain, "standard error": i.error} for i in self.interactions]
+        return [ShownTable(repr(self), weights), *([ShownTable("Interactions", pairs)] if pairs else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Weights, gains, bias and interactions as plain data."""
+        weights, interactions = self.shown_tables()[0].rows, self.interactions
+        return {
+            "weights": [dict(row) for row in weights], "bias": self.bias.tolist(), "temperature": self.temperature,
+            "interactions": [{"columns": list(i.columns), "weight": i.weight, "gain": i.gain} for i in interactions],
+        }  # fmt: skip
+
+    def plot(self) -> Svg:
+        """Bar chart of the column weights, which `.save("x.svg")` writes; also .png and .pdf."""
+        from likely.plots.bars import Bar, BarChart, bars_svg
+
+        ranked = sorted(self.weights.items(), key=lambda pair: -pair[1])[:MOST_DRAWN]
+        rows = [(name, [Bar(w, value=f"{w:.2f}", tip=f"{name}: {w:.4f}")]) for name, w in ranked]
+        return bars_svg(BarChart("Weights of the columns", "1: the evidence counts in full", "weight", rows))
+
+    def __repr__(self) -> str:
+        return f"<Calibration: weights of {len(self.weights)} columns, {len(self.interactions)} interactions>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):

@@ -16,6 +16,8 @@ from likely.errors import UsageError
 from likely.evaluation.metrics import Metrics, finite
 from likely.kernels.parallel import cached_property
 from likely.plots import charts
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 
 Array = NDArray[np.float64]
 METRICS = ("accuracy", "log_loss", "brier", "calibration_error")
@@ -68,7 +70,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Results of all classifiers on the same folds, from `compare`; prints as a table, and draws itself as SVG.
 
     Attributes
@@ -219,8 +221,24 @@ class Comparison:
             panels.append(charts.Dots(label, points, percent=metric == "accuracy"))
         return charts.dots_svg(title or f"Learners compared on {self.target}", self.how, panels)
 
+    def __repr__(self) -> str:
+        return f"<Comparison on {self.target!r}: {len(self.results)} classifiers, {self.how}>"
+
+    def shown_tables(self) -> list[ShownTable]:
+        """The table that is printed."""
+        head, lines = self.table()
+        rows = [dict(zip(head, line, strict=True)) for line in lines]
+        return [ShownTable(f"Comparison on {self.target!r}: {self.how}", rows)]
+
+    def plot(self) -> Svg:
+        """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
+        return Svg(self.svg())
+
     def _repr_svg_(self) -> str:
         return self.svg()
+
+    def _repr_html_(self) -> str:
+        return self.svg() + super()._repr_html_()
 
     def drawn(self, ending: str, title: str | None = None) -> bytes:
         """Content of a file with this ending.

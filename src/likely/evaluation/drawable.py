@@ -1,12 +1,15 @@
-"""Results that can be written as a picture or as figures."""
+"""Results that can be written as a picture or as figures, and the picture of a confusion matrix."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from likely.errors import UsageError
+from likely.plots.heat_map import HeatMap, heat_map_svg
+from likely.plots.svg import Svg
 
 
 class Drawable:
@@ -22,6 +25,10 @@ class Drawable:
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+    def plot(self) -> Svg:
+        """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
+        return Svg(self.svg())
 
     def drawn(self, ending: str) -> bytes:
         """The bytes of a file.
@@ -56,3 +63,16 @@ def check_ending(ending: str) -> None:
     """It can be written so: checked before the work, not after it."""
     if ending not in (".svg", ".json"):
         raise UsageError(f"it cannot be written as {ending or 'a file without ending'}: use .svg or .json")
+
+
+def confusion_svg(matrix: Any, names: Sequence[str], subtitle: str) -> Svg:
+    """A confusion matrix as a heat map, shaded by the share of the true class."""
+    shares = [[float(v) / max(float(sum(row)), 1e-300) for v in row] for row in matrix]
+    shown = [[f"{v:,.0f}" for v in row] for row in matrix]
+    tips = [
+        [f"{names[i]} predicted as {names[j]}: {shown[i][j]} ({100 * shares[i][j]:.1f} %)" for j in range(len(names))]
+        for i in range(len(names))
+    ]
+    return heat_map_svg(
+        HeatMap("Confusion matrix", subtitle, "true class", "predicted class", names, names, shares, shown, tips, 1.0)
+    )

@@ -25,6 +25,8 @@ from likely.evaluation.metrics import Metrics, finite
 from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.kernels.parallel import cached_property
 from likely.plots import charts
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 from likely.sources.row_access import take
 from likely.tally import Tally
 
@@ -86,7 +88,7 @@ def curve(
 
 
 @dataclass(frozen=True, eq=False)
-class LearningCurve:
+class LearningCurve(Shown):
     """Metrics of every seed at every size, from `curve`; prints as a table, and draws itself as SVG.
 
     Attributes
@@ -215,8 +217,29 @@ class LearningCurve:
         """
         return charts.svg(self.line(metric, title))
 
+    def __repr__(self) -> str:
+        return f"<LearningCurve of {self.target!r}: {len(self.sizes)} sizes up to {self.sizes[-1]:,} rows>"
+
+    def shown_tables(self) -> list[ShownTable]:
+        """The table that is printed."""
+        rows = []
+        for i, size in enumerate(self.sizes):
+            point: dict[str, Any] = {"rows": size}
+            for metric in METRICS:
+                mean, low, high = (float(part[i]) for part in self.band(metric))
+                point |= {metric: mean, f"{metric} from": low, f"{metric} to": high}
+            rows.append(point)
+        return [ShownTable(f"Learning curve of {self.target!r}: {self._how}", rows)]
+
+    def plot(self) -> Svg:
+        """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
+        return Svg(self.svg())
+
     def _repr_svg_(self) -> str:
         return self.svg()
+
+    def _repr_html_(self) -> str:
+        return self.svg() + super()._repr_html_()
 
     def drawn(self, ending: str, metric: str = "accuracy", title: str | None = None) -> bytes:
         """Content of a file with this ending.

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 from likely.bayes import Posterior
 from likely.errors import UsageError
 from likely.evaluation.decision_figures import Curves, DecisionFigures, Scores, curves_of, decided
+from likely.evaluation.pictures import confusion_svg
 from likely.kernels.parallel import cached_property
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 
 Array = NDArray[np.float64]
 BINS = 15
+MAIN = ("accuracy", "log_loss", "brier", "calibration_error", "auc")
 MOST_SCORES = 20_000_000  # rows × classes that are kept for the area under the ROC curve
 
 
@@ -172,7 +176,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """Metrics on rows that were not learned from, in all and of every fold; from `evaluate`.
 
     Attributes
@@ -195,9 +199,8 @@ class Evaluation:
     parts: tuple[Metrics, ...]
     how: str
     overlap: Overlap | None = None  # of the evaluated rows with those that a finished model was learned from
-    costs: Any = None  # of each decision in each true class
-    threshold: Any = None  # from which a class is predicted
-
+    costs: Any = None
+    threshold: Any = None
     accuracy = property(lambda self: self.total.accuracy)
     log_loss = property(lambda self: self.total.log_loss)
     brier = property(lambda self: self.total.brier)
@@ -234,15 +237,14 @@ class Evaluation:
         float
             The area, averaged over folds; NaN where it is not defined.
         """
-        areas = [part.class_auc.get(label, math.nan) for part in self.parts or (self.total,)]
-        found = [area for area in areas if not math.isnan(area)]
+        parts = self.parts or (self.total,)
+        found = [area for part in parts if not math.isnan(area := part.class_auc.get(label, math.nan))]
         return math.fsum(found) / len(found) if found else math.nan
 
     @property
     def _scores(self) -> Scores:
         if not self.total.scores:
-            why = f"there were more than {MOST_SCORES:,}, or folds of other classes"
-            raise UsageError(f"the probabilities of the rows were not kept: {why}")
+            raise UsageError(f"probabilities of rows were not kept: more than {MOST_SCORES:,}, or folds of other classes")
         p, true, weights = (np.concatenate(parts) for parts in zip(*self.total.scores, strict=True))
         return p, true, weights
 
@@ -332,6 +334,34 @@ class Evaluation:
             "fold_accuracy": [finite(part.accuracy) for part in self.parts],
             "fold_log_loss": [finite(part.log_loss) for part in self.parts],
         } | self._decisions_dict()  # fmt: skip
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Metrics of the classes, metrics of all rows, and the confusion matrix."""
+        metrics = [{"metric": name.replace("_", " "), "value": getattr(self, name)} for name in MAIN]
+        names = [str(label) for label in self.classes]
+        rows = [{"true": a} | dict(zip(names, n, strict=True)) for a, n in zip(names, self.confusion.tolist(), strict=True)]
+        tables = (("Each class", self.per_class), (self.title, metrics), ("Confusion matrix: true classes in the rows", rows))
+        return [ShownTable(*table) for table in tables]
+
+    def plot(self, label: Any = None) -> Svg:
+        """ROC, precision–recall and cost curve of a class; of more than two classes and no label, the confusion matrix.
+
+        Parameters
+        ----------
+        label : class or None, default=None
+            The class of the curves.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        if label is not None or len(self.classes) == 2:
+            return self.curves(label).plot()
+        return confusion_svg(self.confusion, [str(name) for name in self.classes], self.title)
+
+    def __repr__(self) -> str:
+        return f"<Evaluation: {self.title}, accuracy {self.accuracy:.4f}, log loss {self.log_loss:.4f}>"
 
     def _decisions_dict(self) -> dict[str, Any]:
         """What was asked for of decisions; of two classes, the threshold that would have cost least."""

@@ -22,6 +22,8 @@ from likely.model.model import Model
 from likely.model.parameter_tables import ParameterTable
 from likely.model.parameters import ParameterCount
 from likely.model.serialization.latent_part import MIXTURE
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 from likely.priors import Priors
 from likely.schema import NUMBER, Schema
 from likely.sources import Batch, ReadOptions, open_source
@@ -36,7 +38,7 @@ UNKNOWN = (
 
 
 @dataclass(frozen=True)
-class Clusters:
+class Clusters(Shown):
     """A finite mixture, from `cluster`: it has a model, whose classes are the components, and what EM reported.
 
     Whatever changes the counts (`+`, `update`, `forget`, `relearn`) gives a clustering without a summary: its trace is
@@ -316,6 +318,29 @@ class Clusters:
         """
         part = {"kind": MIXTURE, "summary": self.summary, "tried": self.tried}
         return save_latent(path, self.model, part, {}, replacing=replacing)
+
+    def shown_tables(self) -> list[ShownTable]:
+        """The components with their shares, then the columns."""
+        named = zip(self.classes, self.model.class_prior, self.tally.classes, strict=True)
+        rows = [{"component": str(label), "share": float(p), "rows": float(n)} for label, p, n in named]
+        tried = [{"k": k, "criterion": value} for k, value in self.tried.items()]
+        columns = [{"column": b.name, "family": b.family.name} for b in self.blocks]
+        tables = [ShownTable(repr(self), rows), ShownTable("Columns", columns)]
+        return [*tables, *([ShownTable("Number of components", tried)] if tried else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Components, and what EM reported, as plain data."""
+        return {
+            "components": [dict(row) for row in self.shown_tables()[0].rows], "trace": list(self.trace),
+            "converged": self.converged, "log_likelihood": self.summary.log_likelihood if self.summary else None,
+            "tried": {str(k): value for k, value in self.tried.items()},
+        }  # fmt: skip
+
+    def plot(self) -> Svg:
+        """Progress of EM, or the shares of the components where it is not known; `.save("x.svg")` writes the picture."""
+        from likely.latent.pictures import em_trace, shares
+
+        return em_trace(self.trace) if len(self.trace) > 1 else shares(self.classes, self.model.class_prior)
 
     def __repr__(self) -> str:
         known = f"log-likelihood {self.summary.log_likelihood:,.2f}" if self.summary else "log-likelihood not known"

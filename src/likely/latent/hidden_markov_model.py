@@ -20,6 +20,8 @@ from likely.latent.latent_file import save_latent
 from likely.model.model import Model
 from likely.model.row_drawing import sample_classes
 from likely.model.serialization.latent_part import HIDDEN_MARKOV
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 from likely.sources import ReadOptions, open_source
 
 Array = NDArray[np.float64]
@@ -27,7 +29,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class HiddenMarkovModel:
+class HiddenMarkovModel(Shown):
     """A hidden Markov model, from `sequences`: counts of initial states and transitions, and a model of the emissions.
 
     Attributes
@@ -208,6 +210,22 @@ class HiddenMarkovModel:
             "kind": HIDDEN_MARKOV, "summary": self.summary, "tried": self.tried, "pseudocount": float(self.pseudocount)
         }  # fmt: skip
         return save_latent(path, self.emission, part, {"starts": self.starts, "moves": self.moves}, replacing=replacing)
+
+    def shown_tables(self) -> list[ShownTable]:
+        """Transitions, then initial states."""
+        found = self.tables
+        return [ShownTable(f"{self!r}: transitions", found["transition"]), ShownTable("Initial states", found["start"])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """States, initial and transition probabilities as plain data."""
+        names = [str(state) for state in self.states]
+        return {"states": names, "start": self.start.tolist(), "transition": self.transition.tolist()}
+
+    def plot(self) -> Svg:
+        """Transition probabilities as a heat map, which `.save("x.svg")` writes; also .png and .pdf."""
+        from likely.latent.pictures import transitions
+
+        return transitions(self.states, self.transition)
 
     def __repr__(self) -> str:
         known = f"log-likelihood {self.summary.log_likelihood:,.2f}" if self.summary else "not fitted by EM"

@@ -16,6 +16,8 @@ from likely.errors import UsageError
 from likely.families import FittedBlock
 from likely.families.value_tables import log_polya
 from likely.model.model import Model
+from likely.plots.shown import Shown, ShownTable
+from likely.plots.svg import Svg
 
 # Jeffreys' words for a Bayes factor of at least so much, in logs.
 FACTORS = ((math.log(100), "decisive"), (math.log(10), "strong"), (math.log(3), "substantial"), (0.0, "barely any"))
@@ -60,7 +62,7 @@ def _log_labels(model: Model) -> float:
 
 
 @dataclass(frozen=True)
-class ModelComparison:
+class ModelComparison(Shown):
     """Models of the same rows ranked by marginal likelihood, with equal prior probabilities; from `compare_models`.
 
     Attributes
@@ -115,6 +117,21 @@ class ModelComparison:
         first, second = self.to_dict()["models"][:2]
         word = next(word for least, word in FACTORS if -second["log_bayes_factor"] >= least)
         return f"evidence for {first['model']!r} over {second['model']!r}: {word}"
+
+    def __repr__(self) -> str:
+        return f"<ModelComparison: {self.verdict if len(self.names) > 1 else self.names[0]}>"
+
+    def shown_tables(self) -> list[ShownTable]:
+        """The models, the best first."""
+        return [ShownTable(self.verdict if len(self.names) > 1 else "One model", self.to_dict()["models"])]
+
+    def plot(self) -> Svg:
+        """Bar chart of the posterior probabilities, which `.save("x.svg")` writes; also .png and .pdf."""
+        from likely.plots.bars import Bar, BarChart, bars_svg
+
+        rows = [(name, [Bar(p, value=f"{100 * p:.1f} %")]) for name, p in self.probabilities.items()]
+        chart = BarChart("Models compared", "equal priors", "posterior probability", rows, percent=True, x=(0.0, 1.0))
+        return bars_svg(chart)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data, the best model first."""

@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from likely.plots.shown import frame
+from likely.plots.svg import Svg
+
 UNSEEN, MISSING, FAR, ZERO, UNUSED = "unseen", "missing", "out of range", "zero", "unused"
 
 FLAGS = {
@@ -158,6 +161,10 @@ class Ledger:
         rows.append(["probability", "", *(f"{p:.4f}" for p in self.probabilities), ""])
         return rows
 
+    def __repr__(self) -> str:
+        found = f"{shown(self.label)!r} with probability {self.posterior[self.label]:.4f}"
+        return f"<Ledger of {shown(self.target)!r}: {found}, {len(self.entries)} entries>"
+
     def __str__(self) -> str:
         head = self.head()
         table = [head, *self.lines()]
@@ -173,6 +180,31 @@ class Ledger:
         text.insert(1, "-" * max(map(len, text)))
         words = [line for e in self.entries if e.words for line in word_lines(e, self.classes)]
         return "\n".join([*text, *words, *(f"note: {note}" for note in self.notes)])
+
+    def to_pandas(self) -> Any:
+        """One line a column or block, with its contribution to each class, as a pandas data frame; needs the extra `pandas`."""
+        first: dict[str, Any] = {"column": "prior", "value": None}
+        named = [(first, self.log_prior), *(({"column": e.name, "value": _plain(e.value)}, e.evidence) for e in self.entries)]
+        return frame([row | dict(zip(map(str, self.classes), terms, strict=True)) for row, terms in named])
+
+    def plot(self, label: Any = None, top: int = 12) -> Svg:
+        """Waterfall from the prior to the posterior log-odds of a class against the most probable other one.
+
+        Parameters
+        ----------
+        label : class or None, default=None
+            The class; the most probable one by default.
+        top : int, default=12
+            Number of the strongest entries to show; the others are summed.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        from likely.model.ledger_picture import waterfall
+
+        return waterfall(self, label, top)
 
     def page(self, title: str) -> str:
         """The explanation as a self-contained HTML page; the words of a text are shaded in it.

@@ -14,6 +14,7 @@ from likely.bayes.continuous import Distribution
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import UsageError, did_you_mean
 from likely.families.base import Readable
+from likely.plots.shown import frame
 
 if TYPE_CHECKING:
     from likely.model.model import Model
@@ -88,6 +89,14 @@ class ParameterTable(Readable):
         return "\n".join([self.name, *lines, *([self._more] if self._more else [])])
 
     __repr__ = __str__
+
+    def to_pandas(self) -> Any:
+        """The lines as a pandas data frame; needs the extra `pandas`."""
+        return frame([self.line(i) for i in range(len(self))])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and lines as plain data."""
+        return {"name": self.name, "rows": [dict(self.line(i)) for i in range(len(self))]}
 
     def _repr_html_(self) -> str:
         """The table for a notebook."""

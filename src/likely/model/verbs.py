@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 from numpy.typing import NDArray
 
 from likely.engines.engine import is_spark_frame
+from likely.plots.shown import ShownTable, frame, html_tables
+from likely.plots.svg import Svg
 
 if TYPE_CHECKING:
     from likely.bayes.conjugate import ParameterPosterior
@@ -90,6 +92,40 @@ class ModelVerbs:
             Probabilities, rows × classes, in the order of `classes`.
         """
         return cast("Model", self).posterior(rows, **options).probabilities
+
+    def plot(self, label: Any = None, top: int = 10) -> Svg:
+        """Nomogram of a class: for each column the weights of evidence of its values.
+
+        Parameters
+        ----------
+        label : class or None, default=None
+            The class; of two classes the second, else the first by default.
+        top : int, default=10
+            Number of columns, those with the most evidence.
+
+        Returns
+        -------
+        Svg
+            A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
+        """
+        from likely.model.model_picture import nomogram
+
+        return nomogram(cast("Model", self), label, top)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the model is, as plain data: target, classes with counts and prior, columns with family and evidence."""
+        from likely.model.model_picture import described
+
+        return described(cast("Model", self))
+
+    def to_pandas(self) -> Any:
+        """The columns of the model as a pandas data frame; needs the extra `pandas`."""
+        return frame(self.to_dict()["columns"])
+
+    def _repr_html_(self) -> str:
+        found = self.to_dict()
+        tables = [ShownTable(repr(self), found["columns"]), ShownTable("Classes", found["classes"])]
+        return html_tables(tables)
 
     def sample(self, n: int, seed: Any = None, *, label: Any = None) -> dict[str, list[Any]]:
         """Draw rows from the model: a class, then every column from its class-conditional distribution.

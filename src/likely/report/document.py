@@ -159,9 +159,9 @@ def report(
     if data is not None:
         step("scoring")
         scored = score_rows(inner, data, target, None, how)
-        if scored.labelled and scored.known.any() and not isinstance(model, Clusters):
-            step("evaluation")
-            evaluation = evaluate(data, target=target, model=inner, costs=costs, **how)
+    if scored is not None and scored.labelled and scored.known.any() and not isinstance(model, Clusters):
+        step("evaluation")
+        evaluation = evaluate(data, target=target, model=inner, costs=costs, **how)
     document = _document(inner, found, scored, evaluation, step)
     document |= {"title": title or f"Report of {inner.schema.target.name}", "positive": str(inner.classes[first])}
     if scored is not None and evaluation is not None:
@@ -170,10 +170,8 @@ def report(
         step("single predictions")
         _add_rows(document, scored, found)
     step("structure")
-    document["surface"] = structure.surface(inner, found, scored, surface)
+    document |= {"surface": structure.surface(inner, found, scored, surface), "em": _em(model)}
     document["pairs"] = structure.dependent_pairs(inner, found, scored)
-    if isinstance(model, Clusters):
-        document["em"] = _em(model)
     if curve and data is not None:
         step("learning curve")
         document["learning_curve"] = _learning_curve(inner, data, target, how)
@@ -266,8 +264,10 @@ def _add_rows(document: dict[str, Any], scored: ScoredRows, found: Mapping[str, 
     document["confusion_rows"] = rows_behind(scored, cells, picked)
 
 
-def _em(clusters: Clusters) -> dict[str, Any]:
-    """What EM reported, and the components."""
+def _em(clusters: Any) -> dict[str, Any] | None:
+    """What EM reported of a clustering; None for a model."""
+    if not isinstance(clusters, Clusters):
+        return None
     known = clusters.summary is not None
     return {
         "trace": list(clusters.trace), "converged": clusters.converged,

@@ -106,7 +106,7 @@ def nomogram_section(document: Document) -> str:
         select("nomogram-top", "columns", [(5, "5"), (10, "10"), (20, "20"), (100_000, "all")], 10),
         select("nomogram-row", "mark the values of", rows),
     ])  # fmt: skip
-    picture = wide(nomogram_picture(document), "Nomogram").replace(
+    picture = wide(nomogram_picture(document), "Scales of the nomogram").replace(
         'class="wide"', 'class="wide" id="nomogram-picture"', 1
     )
     body = f'<div class="controls hidden">{controls}</div><p id="nomogram-sum" role="status"></p>{picture}'
