@@ -3,7 +3,7 @@
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
 Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust,
-boosting, scaling (all if none is named).
+boosting, scaling, rows, serve (all if none is named).
 """
 
 from __future__ import annotations
@@ -355,11 +355,23 @@ def networks(small: bool) -> None:
     beside.compare(small, row, plain)
 
 
+def rows(small: bool) -> None:
+    import serving
+
+    serving.rows_section(small, plain, row)
+
+
+def serve(small: bool) -> None:
+    import serving
+
+    serving.serve_section(small, plain, row)
+
+
 SECTIONS = {
     f.__name__: f
     for f in (
         start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust, boosting,
-        scaling,
+        scaling, rows, serve,
     )
 }  # fmt: skip
 

@@ -78,17 +78,17 @@ def test_damaged_files_are_refused_and_the_server_lives(server: Server, tmp_path
 
 
 def test_bombs_stop_at_the_limit(server: Server, tmp_path: Path) -> None:
-    bomb = gzip.compress(b"number\n" + b"1\n" * 150_000_000, 9)
+    bomb = gzip.compress(b"number\n") + gzip.compress(b"1\n" * 1_000_000, 9) * 150  # members, one after the other
     assert server.ask("/api/score?name=bomb.csv.gz", body=bomb)[0] == 413
     path = tmp_path / "many.parquet"
     schema = pa.schema([("number", pa.float64())])
     chunk = pa.table({"number": pa.array([1.0]).take(pa.array([0] * 1_000_000))}, schema)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for _ in range(100):
+        for _ in range(12):
             writer.write_table(chunk)
     assert path.stat().st_size < 2_000_000
     found, _ = server.ask("/api/score?name=many.parquet", body=path.read_bytes())
-    assert found in (413, 422)
+    assert found == 413
     alive(server)
 
 
@@ -159,7 +159,7 @@ def test_a_thousand_open_sockets_do_not_stop_the_others(model_file: Path) -> Non
 
 
 def test_beyond_the_cap_work_is_refused_with_503_and_retry_after(model_file: Path) -> None:
-    rows = [{"number": i, NASTY: "x"} for i in range(20_000)]
+    rows = [{"number": i, NASTY: "x"} for i in range(6_000)]
     body = json.dumps({"rows": rows}).encode()
     request = head(Content_Length=str(len(body)), Connection="close")
     with served(str(model_file), "--quiet") as running:
@@ -181,7 +181,8 @@ def test_beyond_the_cap_work_is_refused_with_503_and_retry_after(model_file: Pat
         b'{"rows":' * 100_000, b'{"rows":[{"number":1,"number":2}]}', b'{"rows":[{"number":' + b"9" * 5000 + b"}]}",
         b'{"rows":[{"number":"\xff\xfe"}]}', b'{"rows":[{"number":"\\ud800"}]}', b"", b"null", b'{"rows":[{"number":1}]} x',
         b'{"columns":{"number":[1,2],"other":[1]}}', b'{"rows":"many"}', b'{"rows":[{"number":[1]}]}', b"\x00" * 100,
-        b'{"columns":{"number":[1],"number":[2]}}', '{"rows":[{"number":"１２"}]}'.encode(), b'{"rows":[{"number":-1e308}],"x":1}',
+        b'{"columns":{"number":[1],"number":[2]}}', '{"rows":[{"number":"１２"}]}'.encode(),
+        b'{"rows":[{"number":-1e308}],"x":1}',
     ],
     ids=lambda body: repr(body[:30]),
 )  # fmt: skip
@@ -201,7 +202,8 @@ def test_other_types_of_content_are_refused(server: Server) -> None:
 # ---------------------------------------------------------------- 26: paths
 
 @pytest.mark.parametrize(
-    "name", ["../m", "..%2fm", "%2fetc%2fpasswd", "/etc/passwd", "http:%2f%2fevil.example%2fm", "s3:%2f%2fb%2fm", "%2fdev%2fzero"]
+    "name",
+    ["../m", "..%2fm", "%2fetc%2fpasswd", "/etc/passwd", "http:%2f%2fevil.example%2fm", "s3:%2f%2fb%2fm", "%2fdev%2fzero"],
 )
 def test_names_from_a_request_are_looked_up_and_never_opened(server: Server, name: str) -> None:
     assert server.ask(f"/api/models/{name}/predict", {"rows": [{"number": 1}]})[0] == 404

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-LARGEST_FILE = 1 << 30
+LARGEST_FILE = 96 << 20
 
 
 def main() -> None:

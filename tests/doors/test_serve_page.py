@@ -1,0 +1,168 @@
+"""The page in a real browser: forms, evidence, uploads, learning and the lab, with the mouse and with keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import browser
+import likely
+from serving import Server, served
+from strategies import quietly
+
+pytest.importorskip("msgspec", reason="NOT TESTED: msgspec is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="NOT TESTED: playwright is not installed")
+if not browser.found():
+    pytest.skip("NOT TESTED: there is no Chromium on this machine", allow_module_level=True)
+
+DATA = Path(likely.__file__).parent / "data"
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=browser.found(), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def loans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("page")
+    quietly(likely.learn, str(DATA / "loans.csv"), "outcome").save(folder / "loans.likely")
+    table = {NASTY: [NASTY, "b", "c", "b"] * 5, "y": ["<b>no</b>", "yes"] * 10}
+    quietly(likely.learn, table, "y", plain=True).save(folder / "odd.likely")
+    with served(str(folder / "loans.likely"), str(folder / "odd.likely"), "--quiet") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Server]:
+    with served("--quiet") as running:
+        yield running
+
+
+@contextmanager
+def opened(chromium: Any, address: str, **settings: Any) -> Iterator[Any]:
+    """A page; at the end nothing may have been written to its console."""
+    context = chromium.new_context(accept_downloads=True, **settings)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+    page.goto(address)
+    yield page
+    assert complaints == []
+    context.close()
+
+
+def test_the_form_changes_posterior_and_evidence_by_mouse_and_by_keys(chromium: Any, loans: Server) -> None:
+    with opened(chromium, loans.address, color_scheme="dark") as page:
+        page.wait_for_selector("#label")
+        before = page.inner_text(".bars"), page.inner_text(".evidence")
+        page.get_by_label("late_payments", exact=True).fill("4")
+        page.wait_for_function("old => document.querySelector('.bars').innerText !== old", arg=before[0])
+        assert page.inner_text(".evidence") != before[1]
+        after = page.inner_text(".bars")
+        page.get_by_label("late_payments, slider").focus()
+        for _ in range(4):
+            page.keyboard.press("ArrowLeft")
+        page.wait_for_function("old => document.querySelector('.bars').innerText !== old", arg=after)
+        page.get_by_label("employment").select_option("unemployed")
+        page.get_by_role("button", name="Clear all").press("Enter")
+        page.wait_for_function("() => document.querySelector('.evidence').innerText.includes('missing')")
+
+
+def test_names_and_values_with_markup_are_shown_as_text(chromium: Any, loans: Server) -> None:
+    with opened(chromium, loans.address) as page:
+        page.select_option("#model-select", "odd")
+        page.wait_for_function("() => document.querySelector('h1').innerText === 'What is y?'")
+        assert page.locator(f"label:text-is('{NASTY}')").count() == 1
+        assert page.locator("main img").count() == 0
+        assert "<b>no</b>" in page.inner_text(".bars")
+
+
+def test_pasted_csv_comes_back_scored(chromium: Any, loans: Server) -> None:
+    with opened(chromium, loans.address + "#score") as page:
+        page.fill("#csv", f"employment,amount,note\nstudent,4000,{NASTY}\nemployed,900,b\n")
+        page.click("#score")
+        page.wait_for_selector("#save")
+        assert page.locator("main tbody tr").count() == 2
+        assert NASTY in page.inner_text("main tbody")
+        with page.expect_download() as download:
+            page.click("#save")
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        assert text.splitlines()[0] == "employment,amount,note,label,p_default,p_repaid"
+
+
+def test_a_table_is_uploaded_learned_and_downloaded_by_keys_alone(chromium: Any, bench: Server, tmp_path: Path) -> None:
+    with opened(chromium, bench.address) as page:
+        page.wait_for_selector("#use-example")
+        page.locator("input[type=file]").set_input_files(str(DATA / "tennis.csv"))  # what a file dialog does
+        page.wait_for_selector("#learn")
+        focus(page, "target")
+        page.keyboard.type("PlayTennis")
+        focus(page, "plain")
+        page.keyboard.press("Space")
+        focus(page, "learn")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#download")
+        assert page.locator(".figures strong").count() == 4
+        with page.expect_download() as download:
+            focus(page, "download")
+            page.keyboard.press("Enter")
+        model = likely.load(download.value.path())
+        assert model.classes == ("No", "Yes")
+        assert model.tally.rows == 14
+        if page.locator("#report").count():
+            assert page.frame_locator("#report").locator("h1").count() >= 1
+        focus(page, "try")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#label")
+        assert page.inner_text("h1") == "What is PlayTennis?"
+
+
+def focus(page: Any, name: str) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(60):
+        if page.evaluate("document.activeElement.id") == name:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{name} cannot be reached with Tab")
+
+
+def test_the_lab_answers_to_draws_points_cells_and_evidence(chromium: Any, bench: Server) -> None:
+    with opened(chromium, bench.address + "#lab", viewport={"width": 390, "height": 800}) as page:
+        page.wait_for_selector("#draw-lime")
+        for _ in range(3):
+            page.get_by_role("button", name="Draw a lime").press("Enter")
+        page.wait_for_function("() => document.querySelector('#drawn').innerText === 'Drawn: lime, lime, lime'")
+        assert page.inner_text("#next-lime") == "79.7 %"
+        page.click("[data-name=em]")
+        page.wait_for_selector(".ellipse")
+        points = page.locator(".point").count()
+        page.locator(".board").click(position={"x": 30, "y": 30})
+        page.wait_for_function("n => document.querySelectorAll('.point').length === n", arg=points + 1)
+        page.click("[data-name=surface]")
+        page.wait_for_selector(".board rect:nth-child(100)", state="attached")
+        old = page.locator(".point").first.get_attribute("cx")
+        page.locator(".point").first.focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".point").first.get_attribute("cx") != old
+        page.click("[data-name=tennis]")
+        page.wait_for_selector(".table-edit")
+        before = page.inner_text(".bars")
+        page.get_by_label("New day, Outlook").select_option("Rain")
+        page.wait_for_function("old => document.querySelector('.bars').innerText !== old", arg=before)
+        page.click("[data-name=network]")
+        page.select_option("#node-Wet", "yes")
+        page.wait_for_function("() => document.querySelector('main').innerText.includes('43.0 %')")
+        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert overflow == 0
