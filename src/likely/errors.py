@@ -127,6 +127,9 @@ EXTRAS = {
     "pyspark": ("pyspark", "spark"),
     "cairosvg": ("cairosvg", "images"),
     "pandas": ("pandas", "pandas"),
+    "sqlglot": ("sqlglot", "sql"),
+    "onnx": ("onnx", "onnx"),
+    "adbc_driver_postgresql": ("adbc-driver-postgresql", "postgres"),
 }
 
 

@@ -53,9 +53,9 @@ Array = NDArray[np.float64]
 # What `dir(model)` shows; the other attributes serve the rest of the package.
 USER_NAMES = (
     "arc_probability", "average", "calibration", "class_prior", "classes", "dependence", "draw_parameters", "engine",
-    "explain", "forget", "log_marginal_likelihood", "parameter_count", "parameter_posterior", "parameters", "plot",
-    "posterior", "predict", "predict_proba", "prepare", "prior", "recalibrate", "relearn", "sample", "save", "schema",
-    "stale", "tally", "to_dict", "to_pandas", "top_words", "update", "without_rows",
+    "explain", "forget", "log_marginal_likelihood", "onnx", "parameter_count", "parameter_posterior", "parameters",
+    "plot", "posterior", "predict", "predict_proba", "prepare", "prior", "recalibrate", "relearn", "sample", "save",
+    "schema", "sql", "stale", "tally", "to_dict", "to_pandas", "top_words", "update", "without_rows", "word_weights",
 )  # fmt: skip
 
 

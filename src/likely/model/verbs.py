@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
@@ -232,6 +233,67 @@ class ModelVerbs:
         from likely.model.prepared import Predictor
 
         return Predictor(cast("Model", self), refresh_every)
+
+    def sql(
+        self, table: str = "data", dialect: str = "duckdb", *, columns: Sequence[str] | None = None, prefix: str = "",
+        parameters: str = "likely_words", pretty: bool = False,
+    ) -> str:  # fmt: skip
+        """The model as one SQL statement that scores a table where its rows live.
+
+        Parameters
+        ----------
+        table : str, default="data"
+            The table, as `table`, `schema.table` or `"quoted.name"`.
+        dialect : str, default="duckdb"
+            "duckdb", "postgres", "sqlite", "spark", "bigquery", "snowflake" or "mysql".
+        columns : sequence of str or None, default=None
+            Columns of the table that are returned; None: all. A view in SQLite needs them, since it has no rowid.
+        prefix : str, default=""
+            Prefix of the names of the added columns.
+        parameters : str, default="likely_words"
+            Table of the weights of words, for models of text: see `word_weights`.
+        pretty : bool, default=False
+            Whether to write it over several lines.
+
+        Returns
+        -------
+        str
+            A SELECT of the table's columns, `label`, and `p_<class>` for each class, equal to `posterior`. Needs
+            `likely[sql]`.
+        """
+        from likely.export import to_sql
+
+        return to_sql(
+            self, table=table, dialect=dialect, columns=columns, prefix=prefix, parameters=parameters, pretty=pretty
+        )
+
+    def word_weights(self) -> Any:
+        """Table of the weights of words that the SQL of a model of text is joined with.
+
+        Returns
+        -------
+        pyarrow.Table
+            `text_column`, `word`, `known` (1 where a document has it), and one weight `w0`, `w1`, … a class.
+        """
+        from likely.export.terms import exported
+        from likely.export.words import word_table
+
+        return word_table(exported(self))
+
+    def onnx(self) -> Any:
+        """The model as an ONNX graph, for tables of categories and numbers.
+
+        Its inputs are named as the columns: double tensors of shape (rows, 1) with NaN where missing, and string tensors
+        with "" where missing. Its outputs are `label` and `probabilities`. Needs `likely[onnx]`.
+
+        Returns
+        -------
+        onnx.ModelProto
+            The graph; `SerializeToString()` are the bytes of its file.
+        """
+        from likely.export import to_onnx
+
+        return to_onnx(self)
 
     def parameter_posterior(self, name: str, label: Any = None) -> ParameterPosterior:
         """Posterior of the parameters of one column in one class of a plain model.

@@ -1,0 +1,96 @@
+"""What the SQL of each database can say: arrays, stars without columns, lateral subqueries, clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from likely.errors import UsageError, did_you_mean, import_optional
+
+Expression = Any  # a node of sqlglot, which is an optional dependency
+
+
+def load_sqlglot() -> Any:
+    """The module of SQL expressions; MissingDependencyError names the extra."""
+    return import_optional("sqlglot.expressions", "writing SQL", library="sqlglot")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one database writes what the databases write differently.
+
+    `attach` is how the answers come beside the columns of the table: "star" (all columns but the helper ones), "row" (the
+    row as one value), "lateral" (a subquery for each row) or "rowid" (a join). `arrays` is whether a table of numbers is
+    written as an array. `fence` is what keeps the optimiser from repeating an expression at each of its uses.
+    """
+
+    name: str
+    attach: str = "star"
+    arrays: bool = False
+    fence: str = ""
+    nan: str = "equal"  # "equal": NaN = NaN; "function": IS_NAN; "none": stored as null
+    folds_case: bool = True  # whether names that differ only by case are one name
+    binary: str = ""  # collation that compares text byte by byte
+    loose: bool = False  # whether a column of numbers may hold text
+    split: str = ""  # how a text is split into words; empty: not at all
+
+
+DIALECTS = {
+    each.name: each
+    for each in (
+        Dialect("duckdb", arrays=True, split="duckdb"),
+        Dialect("postgres", attach="row", arrays=True, fence="offset", folds_case=False, split="postgres"),
+        Dialect("sqlite", attach="rowid", fence="materialized", nan="none", binary="BINARY", loose=True),
+        Dialect("spark", arrays=True, split="spark"),
+        Dialect("bigquery", nan="function"),
+        Dialect("snowflake", folds_case=False),
+        Dialect("mysql", attach="lateral", fence="limit", nan="none", binary="utf8mb4_bin"),
+    )
+}
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of this name; UsageError names the known ones."""
+    if name not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise UsageError(f"dialect={name!r} is not known{did_you_mean(name, DIALECTS)}: choose one of {known}")
+    return DIALECTS[name]
+
+
+def array_of(dialect: Dialect, numbers: list[str]) -> Expression:
+    """An array of numbers that are written already; one node, since a table may have a hundred thousand of them."""
+    e = load_sqlglot()
+    inside = ", ".join(numbers)
+    if dialect.name == "postgres":
+        return e.cast(e.Literal.string("{" + inside + "}"), "double[]")
+    return e.Array(expressions=[e.Var(this=inside)])
+
+
+def element(dialect: Dialect, array: Expression, place: Expression) -> Expression:
+    """The number at a place of an array, from 1."""
+    e = load_sqlglot()
+    if dialect.name == "postgres":
+        return e.Bracket(this=e.Paren(this=array), expressions=[place], offset=1)
+    name = {"duckdb": "LIST_EXTRACT", "spark": "ELEMENT_AT"}[dialect.name]
+    return e.Anonymous(this=name, expressions=[array, place])
+
+
+def epoch(dialect: Dialect, column: Expression, name: str) -> Expression:
+    """Seconds since 1970 of a column of dates or times stamps."""
+    e = load_sqlglot()
+    clocks: dict[str, Callable[[Any], Any]] = {
+        "duckdb": lambda t: e.Anonymous(this="EPOCH", expressions=[t]),
+        "postgres": lambda t: e.cast(e.Extract(this=e.Var(this="EPOCH"), expression=t), "double"),
+        "spark": lambda t: e.Div(
+            this=e.cast(e.Anonymous(this="UNIX_MICROS", expressions=[t]), "double"),
+            expression=e.Literal(this="1e6", is_string=False),
+        ),
+    }
+    if dialect.name not in clocks:
+        raise UsageError(
+            f"column {name!r} holds dates, which are not written in the SQL of {dialect.name}: choose one of "
+            f"{', '.join(clocks)}, or learn with the date as a number",
+            column=name,
+        )
+    return clocks[dialect.name](e.cast(column, "timestamp"))

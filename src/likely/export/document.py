@@ -1,0 +1,102 @@
+"""A model as a document of plain values: enough to score rows by hand, in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from likely.export.terms import (
+    CellTerm,
+    Code,
+    ExportedModel,
+    GaussianPattern,
+    JointTerm,
+    LinearTerms,
+    RelativeGaussian,
+    SquareTerm,
+    TableTerm,
+    TextTerm,
+    exported,
+)
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """Inputs, codes, terms and classes of a model.
+
+    The score of a class is its constant plus its entry of every term; probabilities are the exponentials of the scores,
+    normalised. The number -1e305 stands for the logarithm of zero.
+    """
+    scored = exported(model)
+    place = {code: i for i, code in enumerate(scored.codes)}
+    return {
+        "format": "likely/terms/1",
+        "target": scored.target,
+        "classes": list(scored.classes),
+        "log_prior": scored.log_prior.tolist(),
+        "constant": scored.constant.tolist(),
+        "missing": list(scored.missing),
+        "columns": [{"name": c.name, "kind": c.kind, "values": list(c.values)} for c in scored.columns],
+        "codes": [_code(code) for code in scored.codes],
+        "terms": [WRITTEN[type(term)](term, place, scored) for term in scored.terms],
+    }
+
+
+def _code(code: Code) -> dict[str, Any]:
+    lines = {"unseen": code.size - 2, "missing": code.size - 1}
+    return {"column": code.column, "kind": code.kind, **({"edges": list(code.edges)} if code.edges else {}), **lines}
+
+
+def _table(term: TableTerm, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
+    codes = [place[code] for code in term.codes]
+    return {"form": "table", "codes": codes, "strides": term.strides, "table": term.table.tolist()}
+
+
+def _cell(term: CellTerm, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
+    maps = [np.maximum(own, -1).tolist() for own in term.maps]
+    codes = [place[code] for code in term.codes]
+    return {"form": "cells", "codes": codes, "offsets": maps, "unknown": -1, "table": term.table.tolist()}
+
+
+def _square(term: SquareTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
+    numbers = {name: getattr(term, name).tolist() for name in ("mean", "curve", "peak")}
+    return {"form": "square", "column": term.column, **numbers}
+
+
+def _linear(term: LinearTerms, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
+    numbers = {"slope": term.slope.tolist(), "level": term.level.tolist()}
+    return {"form": "linear", "columns": list(term.columns), "trials": term.trials, **numbers}
+
+
+def _gaussian(pattern: GaussianPattern) -> dict[str, Any]:
+    numbers = {name: getattr(pattern, name).tolist() for name in ("mean", "root", "constant")}
+    return {"seen": list(pattern.seen), **numbers}
+
+
+def _joint(term: JointTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
+    patterns = [_gaussian(pattern) for pattern in term.patterns]
+    return {"form": "joint", "columns": list(term.columns), "patterns": patterns, "weight": term.weight}
+
+
+def _relative(term: RelativeGaussian, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
+    codes, centres = [place[code] for code in term.codes], [each.tolist() for each in term.centres]
+    own = {"gaussian": _gaussian(term.pattern), "lowest": term.lowest, "weight": term.weight}
+    return {"form": "relative", "codes": codes, "centres": centres, **own}
+
+
+def _text(term: TextTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
+    from likely.export.words import weights_of
+
+    return {"form": "words", "column": term.column, **weights_of(term.likelihood)}
+
+
+WRITTEN: dict[type, Callable[..., dict[str, Any]]] = {
+    TableTerm: _table,
+    CellTerm: _cell,
+    SquareTerm: _square,
+    LinearTerms: _linear,
+    JointTerm: _joint,
+    RelativeGaussian: _relative,
+    TextTerm: _text,
+}

@@ -1,0 +1,319 @@
+"""A model as an ONNX graph: one input for each column, the label and the probabilities of the classes.
+
+Numbers are double tensors of shape (rows, 1) with NaN where missing; categories are string tensors, "" where missing, or
+double tensors where all categories are numbers or truth values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from likely.errors import UsageError, import_optional
+from likely.export.terms import (
+    IMPOSSIBLE,
+    RULED_OUT,
+    CellTerm,
+    Code,
+    ExportedModel,
+    GaussianPattern,
+    JointTerm,
+    LinearTerms,
+    RelativeGaussian,
+    SquareTerm,
+    TableTerm,
+    TextTerm,
+    category_columns,
+    exported,
+    number_columns,
+)
+from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
+from likely.schema import Column
+from likely.sources.cell_values import missing_numbers
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+LARGE = 1e100  # numbers of a joint Gaussian are bounded, so that no square overflows
+
+
+def write_onnx(model: Any) -> Any:
+    """The graph; see `Model.onnx`."""
+    scored = exported(model)
+    texts = scored.of(TextTerm)
+    if texts:
+        raise UsageError(
+            f"column {texts[0].column!r} is text, which is not exported to ONNX",
+            column=texts[0].column,
+            remedy="leave it out with ignore=[...], or export the model as SQL",
+        )
+    return _Graph(scored).model()
+
+
+class _Graph:
+    """The nodes of a graph, and the constants that they use."""
+
+    def __init__(self, scored: ExportedModel) -> None:
+        self.scored = scored
+        self.onnx = import_optional("onnx", "writing ONNX")
+        self.helper = self.onnx.helper
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.cells: dict[str, str] = {}  # columns as they are read
+        self.codes: dict[Code, str] = {}
+
+    def constant(self, value: Any) -> str:
+        """Name of a constant."""
+        name = f"likely__k{len(self.constants)}"
+        array = np.asarray(value)
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, kind: str, *inputs: str, domain: str = "", output: str | None = None, **attributes: Any) -> str:
+        """Name of the output of a new node."""
+        made = output or f"likely__n{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(kind, list(inputs), [made], domain=domain, **attributes))
+        return made
+
+    def model(self) -> Any:
+        """The finished model."""
+        helper, types = self.helper, self.onnx.TensorProto
+        self._read()
+        score = self._scores()
+        outputs = self._answers(score)
+        label = helper.make_tensor_value_info("label", self._label_type(), ["rows"])
+        shares = helper.make_tensor_value_info("probabilities", types.DOUBLE, ["rows", len(self.scored.classes)])
+        assert outputs == ("label", "probabilities")
+        graph = helper.make_graph(self.nodes, "likely", self.inputs, [label, shares], self.constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        made = helper.make_model(graph, opset_imports=opsets, producer_name="likely", ir_version=IR_VERSION)
+        self.onnx.checker.check_model(made)
+        return made
+
+    def _read(self) -> None:
+        """Inputs, and what is missing in them as NaN or the code of a missing cell."""
+        numbers = {*number_columns(self.scored)}
+        used = {*category_columns(self.scored)} | numbers
+        for column in self.scored.columns:
+            if column.name not in used:
+                continue
+            kind = self.onnx.TensorProto.DOUBLE if _as_number(column, numbers) else self.onnx.TensorProto.STRING
+            self.inputs.append(self.helper.make_tensor_value_info(column.name, kind, ["rows", 1]))
+            cell = column.name
+            if _as_number(column, numbers):
+                for number in missing_numbers(self.scored.missing):
+                    same = self.node("Equal", cell, self.constant(float(number)))
+                    cell = self.node("Where", same, self.constant(np.nan), cell)
+            self.cells[column.name] = cell
+        self.infinite = [self.node("IsInf", cell) for name, cell in self.cells.items() if name in numbers]
+
+    def _flat(self, x: str) -> str:
+        return self.node("Squeeze", x, self.constant(np.array([1])))
+
+    def code(self, code: Code) -> str:
+        """Line of a table for each row, from 0."""
+        if code not in self.codes:
+            make = {"category": self._category, "bins": self._bins, "yes": self._yes}[code.kind]
+            self.codes[code] = make(code)
+        return self.codes[code]
+
+    def _missing_or(self, code: Code, found: str) -> str:
+        gone = self._flat(self.node("IsNaN", self.cells[code.column]))
+        return self.node("Where", gone, self.constant(np.int64(code.size - 1)), found)
+
+    def _bins(self, code: Code) -> str:
+        above = self.node("GreaterOrEqual", self.cells[code.column], self.constant(np.array([code.edges], float)))
+        counted = self.node("Cast", above, to=self.onnx.TensorProto.INT64)
+        found = self.node("ReduceSum", counted, self.constant(np.array([1])), keepdims=0)
+        return self._missing_or(code, found)
+
+    def _yes(self, code: Code) -> str:
+        yes = self._flat(self.node("Greater", self.cells[code.column], self.constant(0.0)))
+        return self._missing_or(code, self.node("Cast", yes, to=self.onnx.TensorProto.INT64))
+
+    def _category(self, code: Code) -> str:
+        column = self.scored.by_name[code.column]
+        if _as_number(column, set()):
+            values = np.array([[float(value) for value in column.values]])
+            same = self.node("Cast", self.node("Equal", self.cells[column.name], self.constant(values)), to=6)
+            place = self.node("ArgMax", same, axis=1, keepdims=0)
+            some = self.node("ReduceMax", same, axes=[1], keepdims=0)
+            known = self.node("Cast", some, to=self.onnx.TensorProto.BOOL)
+            return self._missing_or(code, self.node("Where", known, place, self.constant(np.int64(code.size - 2))))
+        keys: dict[str, int] = {}
+        for i, value in enumerate(column.values):
+            for text in _spelled(value):
+                keys.setdefault(text, i)
+        for token in ("", *self.scored.missing):
+            keys.setdefault(token, code.size - 1)
+        lines = self.node(
+            "LabelEncoder", self.cells[column.name], domain="ai.onnx.ml",
+            keys_strings=list(keys), values_int64s=list(keys.values()), default_int64=code.size - 2,
+        )  # fmt: skip
+        return self._flat(lines)
+
+    def _scores(self) -> str:
+        """Scores of all classes, rows × classes."""
+        parts = [EXPORTED[type(term)](self, term) for term in self.scored.terms]
+        total = self.constant(self.scored.constant[None])
+        if not parts:
+            raise UsageError("the model uses no column: there is nothing to export")
+        for part in parts:
+            total = self.node("Add", total, part)
+        return total
+
+    def table(self, term: TableTerm) -> str:
+        """Line of a table."""
+        line = self.code(term.codes[0])
+        for code in term.codes[1:]:
+            line = self.node("Mul", line, self.constant(np.int64(code.size)))
+            line = self.node("Add", line, self.code(code))
+        return self.node("Gather", self.constant(term.table), line)
+
+    def cell(self, term: CellTerm) -> str:
+        """Cell of an interaction; nothing where it is unknown."""
+        offsets = [self.node("Gather", self.constant(m), self.code(c)) for c, m in zip(term.codes, term.maps, strict=True)]
+        line = offsets[0]
+        for more in offsets[1:]:
+            line = self.node("Add", line, more)
+        known = self.node("GreaterOrEqual", line, self.constant(np.int64(0)))
+        found = self.node("Gather", self.constant(term.table), self.node("Where", known, line, self.constant(np.int64(0))))
+        column = self.node("Unsqueeze", known, self.constant(np.array([1])))
+        return self.node("Where", column, found, self.constant(0.0))
+
+    def _bounded(self, name: str, reach: float) -> str:
+        return self.node("Clip", self.cells[name], self.constant(-reach), self.constant(reach))
+
+    def _or_nothing(self, term: str, missing: str) -> str:
+        return self.node("Where", missing, self.constant(0.0), term)
+
+    def square(self, term: SquareTerm) -> str:
+        """Gaussian log density of one number; nothing where it is missing."""
+        x = self.cells[term.column]
+        away = self.node("Sub", x, self.constant(term.mean[None]))
+        square = self.node("Mul", self.constant(-term.curve[None]), self.node("Mul", away, away))
+        twice = self.node("Mul", self.constant(2.0), self.node("Log", self.node("Abs", away)))
+        size = self.node("Add", twice, self.constant(np.log(-term.curve)[None] + 1.0 - np.log(FARTHEST)))
+        far = self.node("Mul", self.constant(FARTHEST), size)
+        square = self.node("Where", self.node("Greater", square, self.constant(FARTHEST)), far, square)
+        found = self.node("Sub", self.constant(term.peak[None]), square)
+        return self._or_nothing(found, self.node("IsNaN", x))
+
+    def linear(self, term: LinearTerms) -> str:
+        """Terms that grow with counts."""
+        x = [self.cells[name] for name in term.columns]
+        if term.trials is not None:
+            trials = self.cells[term.trials] if isinstance(term.trials, str) else self.constant(float(term.trials))
+            left = self.node("Sub", trials, x[0])
+            gone = self.node("IsNaN", left)
+            x = [self.node("Where", gone, self.constant(np.nan), each) for each in (x[0], left)]
+        parts = [self._count(each, term, j) for j, each in enumerate(x)]
+        found = parts[0]
+        for more in parts[1:]:
+            found = self.node("Add", found, more)
+        return found
+
+    def _count(self, x: str, term: LinearTerms, j: int) -> str:
+        slope = term.slope[j]
+        zero = self.node("Equal", x, self.constant(0.0))
+        grown = self.node("Mul", x, self.constant(np.where(slope > IMPOSSIBLE, slope, 0.0)[None]))
+        ruled_out = self.constant(np.where(slope > IMPOSSIBLE, 0.0, IMPOSSIBLE)[None])
+        grown = self.node("Where", zero, self.constant(0.0), self.node("Add", grown, ruled_out))
+        found = self.node("Add", grown, self.constant(term.level[j][None]))
+        outside = self.node("Or", self.node("Less", x, self.constant(0.0)),
+                            self.node("Greater", x, self.constant(LARGEST_COUNT)))  # fmt: skip
+        found = self.node("Where", outside, self.constant(IMPOSSIBLE), found)
+        return self._or_nothing(found, self.node("IsNaN", x))
+
+    def _log_density(self, x: str, pattern: GaussianPattern) -> str:
+        """constant - |root (x - mean)|² / 2 of all classes; x is rows × numbers."""
+        classes, width = pattern.mean.shape
+        root = pattern.root.reshape(classes * width, width)
+        moved = np.einsum("kij,kj->ki", pattern.root, pattern.mean).reshape(1, -1)
+        z = self.node("Sub", self.node("MatMul", x, self.constant(np.ascontiguousarray(root.T))), self.constant(moved))
+        squares = self.node("Reshape", self.node("Mul", z, z), self.constant(np.array([-1, classes, width])))
+        total = self.node("ReduceSum", squares, self.constant(np.array([2])), keepdims=0)
+        half = self.node("Mul", self.constant(0.5), total)
+        return self.node("Sub", self.constant(pattern.constant[None]), half)
+
+    def joint(self, term: JointTerm) -> str:
+        """Joint Gaussian of the numbers that are present."""
+        gone = [self.node("IsNaN", self.cells[name]) for name in term.columns]
+        zero = self.constant(0.0)
+        filled = [
+            self.node("Where", g, zero, self._bounded(n, LARGE)) for g, n in zip(gone, term.columns, strict=True)
+        ]
+        found = self.constant(np.zeros((1, len(self.scored.classes))))
+        for pattern in reversed(term.patterns):  # a larger complete pattern replaces a smaller one
+            x = self.node("Concat", *(filled[j] for j in pattern.seen), axis=1)
+            density = self.node("Mul", self.constant(term.weight), self._log_density(x, pattern))
+            lacking = gone[pattern.seen[0]]
+            for j in pattern.seen[1:]:
+                lacking = self.node("Or", lacking, gone[j])
+            found = self.node("Where", lacking, found, density)
+        return found
+
+    def relative(self, term: RelativeGaussian) -> str:
+        """Joint Gaussian relative to the best class."""
+        column = self.constant(np.array([1]))
+        numbers = [
+            self.node("Unsqueeze", self.node("Gather", self.constant(centres), self.code(code)), column)
+            for code, centres in zip(term.codes, term.centres, strict=True)
+        ]
+        density = self._log_density(self.node("Concat", *numbers, axis=1), term.pattern)
+        below = self.node("Sub", density, self.node("ReduceMax", density, axes=[1], keepdims=1))
+        return self.node("Mul", self.constant(term.weight), self.node("Max", below, self.constant(term.lowest)))
+
+    def _answers(self, score: str) -> tuple[str, str]:
+        """Label and probabilities; a row that every class rules out has those of the prior, an infinite number has NaN."""
+        best = self.node("ReduceMax", score, axes=[1], keepdims=1)
+        impossible = self.node("Less", best, self.constant(RULED_OUT))
+        score = self.node("Where", impossible, self.constant(self.scored.log_prior[None]), score)
+        best = self.node("ReduceMax", score, axes=[1], keepdims=1)
+        power = self.node("Exp", self.node("Sub", score, best))
+        total = self.node("ReduceSum", power, self.constant(np.array([1])), keepdims=1)
+        shares = self.node("Div", power, total)
+        for infinite in self.infinite:
+            shares = self.node("Where", infinite, self.constant(np.nan), shares)
+        names = self.node("Identity", shares, output="probabilities")
+        place = self.node("ArgMax", score, axis=1, keepdims=0)
+        return self.node("Gather", self._classes(), place, output="label"), names
+
+    def _label_type(self) -> int:
+        types = self.onnx.TensorProto
+        kinds = {type(label) for label in self.scored.classes}
+        known = {int: types.INT64, float: types.DOUBLE, bool: types.BOOL}
+        return int(known.get(next(iter(kinds)), types.STRING) if len(kinds) == 1 else types.STRING)
+
+    def _classes(self) -> str:
+        kind = self._label_type()
+        name = "likely__classes"
+        labels = list(self.scored.classes)
+        if kind == self.onnx.TensorProto.STRING:
+            labels = [str(label).encode() for label in labels]
+        self.constants.append(self.helper.make_tensor(name, kind, [len(labels)], labels))
+        return name
+
+
+def _as_number(column: Column, numbers: set[str]) -> bool:
+    """Whether a column is a tensor of numbers: a number, or a category all of whose values are numbers or truth values."""
+    return column.name in numbers or (bool(column.values) and not any(isinstance(v, str) for v in column.values))
+
+
+def _spelled(value: Any) -> list[str]:
+    """Texts that a category has as a cell."""
+    if isinstance(value, str):
+        return [value]
+    whole = not isinstance(value, bool) and float(value).is_integer()
+    return [str(int(value)), f"{int(value)}.0"] if whole else [str(value)]
+
+
+EXPORTED: dict[type, Callable[..., str]] = {
+    TableTerm: _Graph.table,
+    CellTerm: _Graph.cell,
+    SquareTerm: _Graph.square,
+    LinearTerms: _Graph.linear,
+    JointTerm: _Graph.joint,
+    RelativeGaussian: _Graph.relative,
+}

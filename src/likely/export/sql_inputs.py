@@ -1,0 +1,192 @@
+"""Cells of a table as SQL expressions: numbers and texts, null where missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likely.errors import UsageError
+from likely.export.dialects import Dialect, Expression, epoch
+from likely.export.expressions import Writer
+from likely.export.terms import Code, ExportedModel, TextTerm, category_columns, number_columns
+from likely.schema import Column
+from likely.sources.cell_values import BLANKS, missing_numbers
+from likely.sources.date_parts import DAY, DatePart, part_of
+from likely.sources.missing_tokens import MISSING
+from likely.sources.number_formats import are_times
+
+LARGEST = 1.7976931348623157e308
+EXACT = 2**53
+FEW = 64  # values that are compared one by one
+NUMBERS, TRUTHS, TEXTS, PARTS = "numbers", "truths", "texts", "parts"
+
+
+class InputWriter:
+    """Expressions of the first stage: one helper column for each column of the model."""
+
+    def __init__(self, scored: ExportedModel, spoken: Dialect, write: Writer) -> None:
+        self.scored, self.spoken, self.write, self.e = scored, spoken, write, write.e
+        self.numbers = {name: f"likely__x{i}" for i, name in enumerate(number_columns(scored))}
+        self.categories = {name: f"likely__v{i}" for i, name in enumerate(category_columns(scored))}
+        self.texts = {term.column: f"likely__w{i}" for i, term in enumerate(scored.of(TextTerm))}
+
+    def stage(self) -> dict[str, Any]:
+        """The helper columns and their expressions."""
+        by_name = self.scored.by_name
+        found = {helper: self._number(by_name[name]) for name, helper in self.numbers.items()}
+        found |= {helper: self._category(by_name[name]) for name, helper in self.categories.items()}
+        return found | {helper: self._text(name) for name, helper in self.texts.items()}
+
+    def x(self, name: str) -> Expression:
+        """The number of a column, in later stages."""
+        return self.write.column(self.numbers[name])
+
+    def refused(self) -> Expression:
+        """1 where a number is infinite, which has no answer; else 0."""
+        sizes = [self.e.Abs(this=self.x(name)) for name in self.numbers]
+        too_large = [self.write.compare("GT", size, self.write.number(LARGEST)) for size in sizes]
+        return self.write.case([(self.write.any_of(too_large), self.write.whole(1))], self.write.whole(0))
+
+    def _number(self, column: Column) -> Expression:
+        part = part_of(column)
+        if part is not None:
+            raise UsageError(f"column {column.name!r} is a part of a date as a number, which is not written in SQL")
+        if are_times(column.form):
+            return epoch(self.spoken, self.write.column(column.name), column.name)
+        x: Any = self.e.cast(self.write.column(column.name), "double")
+        if self.spoken.loose:
+            x = self._checked(column.name)
+        return self._without_missing(x)
+
+    def _without_missing(self, x: Any) -> Expression:
+        """Null for NaN and for numbers that stand for a missing cell."""
+        if self.spoken.nan == "equal":
+            x = self.e.Nullif(this=x, expression=self.e.cast(self.write.text("NaN"), "double"))
+        elif self.spoken.nan == "function":
+            x = self.write.case([(self.e.Not(this=self.e.Anonymous(this="IS_NAN", expressions=[x])), x.copy())])
+        for number in missing_numbers(self.scored.missing):
+            x = self.e.Nullif(this=x, expression=self.write.number(number))
+        return x
+
+    def _checked(self, name: str) -> Expression:
+        """A number of SQLite, whose columns may hold anything: other text is infinite, so that it has no answer."""
+        kind = self.e.Anonymous(this="TYPEOF", expressions=[self.write.column(name)])
+        typed = self.e.In(this=kind, expressions=[self.write.text("integer"), self.write.text("real")])
+        gone = (*MISSING, *self.scored.missing)
+        token = self.e.In(this=self._stripped(name), expressions=[self.write.text(t) for t in dict.fromkeys(gone)])
+        digits = self.e.Glob(this=self._stripped(name), expression=self.write.text("*[^0-9.eE+-]*"))
+        as_number = self.e.cast(self.write.column(name), "double")
+        nothing = self.write.is_null(self.write.column(name))
+        branches = [(typed, as_number), (self.write.any_of([nothing, token]), self.e.Null())]
+        branches.append((self.e.Not(this=self.e.Paren(this=digits)), as_number.copy()))
+        return self.write.case(branches, self.e.Literal(this="9e999", is_string=False))
+
+    def _stripped(self, name: str) -> Expression:
+        text = self.e.cast(self.write.column(name), "text")
+        if self.spoken.name == "mysql":
+            return self.e.Trim(this=text)
+        return self.e.Trim(this=text, expression=self.write.text(BLANKS))
+
+    def _text(self, name: str) -> Expression:
+        text: Any = self.e.cast(self.write.column(name), "text")
+        if not self.scored.missing:
+            return text
+        gone = self.e.In(this=self._stripped(name), expressions=[self.write.text(t) for t in self.scored.missing])
+        return self.write.case([(self.e.Not(this=gone), text)])
+
+    def _category(self, column: Column) -> Expression:
+        how = _compared(column)
+        if how == PARTS:
+            return self._date_part(part_of(column))
+        if how == NUMBERS:
+            return self._without_missing(self.e.cast(self.write.column(column.name), "double"))
+        text = self._text(column.name)
+        return self.e.Lower(this=text) if how == TRUTHS else text
+
+    def _date_part(self, part: DatePart | None) -> Expression:
+        """Position of the weekday, month or hour of a date, from 0."""
+        assert part is not None
+        write, e = self.write, self.e
+        if part.part == "month":
+            month = e.Extract(this=e.Var(this="MONTH"), expression=e.cast(write.column(part.origin), "timestamp"))
+            return write.minus(e.cast(month, "int"), write.whole(1))
+        seconds = epoch(self.spoken, write.column(part.origin), part.origin)
+        period, unit, shift = (24, 3600.0, 0) if part.part == "hour" else (7, DAY, 3)
+        units = e.cast(e.Floor(this=e.Div(this=seconds, expression=write.number(unit), typed=True)), "bigint")
+        moved = e.Paren(this=e.Add(this=units, expression=write.whole(shift + 700_000 * period)))  # years before 1970 too
+        return e.Mod(this=moved, expression=write.whole(period))
+
+    def code(self, code: Code) -> Expression:
+        """Line of a table for the cell of a column, from 1."""
+        write = self.write
+        missing = write.whole(code.size)
+        if code.kind == "category":
+            return self._category_code(self.scored.by_name[code.column], code.size)
+        there = [(write.is_null(self.x(code.column)), missing)]
+        if code.kind == "yes":
+            yes = write.compare("GT", self.x(code.column), write.number(0.0))
+            return write.case([*there, (yes, write.whole(2))], write.whole(1))
+        leaves = [write.whole(i + 1) for i in range(len(code.edges) + 1)]
+        return write.case(there, write.stairs(lambda: self.x(code.column), code.edges, leaves))
+
+    def _category_code(self, column: Column, size: int) -> Expression:
+        write, helper = self.write, self.categories[column.name]
+        missing = (write.is_null(write.column(helper)), write.whole(size))
+        how = _compared(column)
+        if how == TEXTS and len(column.values) > FEW and self.spoken.arrays and all(map(_is_text, column.values)):
+            return write.case([missing], self._place(helper, column))
+        branches = [missing]
+        for i, value in enumerate(column.values):
+            branches.append((self._equals(helper, value, how, column), write.whole(i + 1)))
+        return write.case(branches, write.whole(size - 1))
+
+    def _place(self, helper: str, column: Column) -> Expression:
+        """Position of a text among very many values, found by the database's own function."""
+        e, write = self.e, self.write
+        values = e.Array(expressions=[write.text(value) for value in column.values])
+        name = "LIST_POSITION" if self.spoken.name == "duckdb" else "ARRAY_POSITION"
+        place = e.Anonymous(this=name, expressions=[values, write.column(helper)])
+        found = e.Nullif(this=place, expression=write.whole(0)) if self.spoken.name == "spark" else place
+        return e.cast(e.Coalesce(this=found, expressions=[write.whole(len(column.values) + 1)]), "int")
+
+    def _equals(self, helper: str, value: Any, how: str, column: Column) -> Expression:
+        write, cell = self.write, self.write.column(helper)
+        if how == PARTS:
+            part = part_of(column)
+            assert part is not None
+            place = part.values.index(value) if value in part.values else -1
+            return write.compare("EQ", cell, write.whole(place))
+        if how == NUMBERS:
+            return write.compare("EQ", cell, write.number(float(value)))
+        if how == TRUTHS:
+            known = ("true", "t", "1", "1.0") if value else ("false", "f", "0", "0.0")
+            return self.e.In(this=cell, expressions=[write.text(text) for text in known])
+        if self.spoken.binary:
+            cell = self.e.Collate(this=cell, expression=self.e.Var(this=self.spoken.binary))
+        if isinstance(value, str):
+            return write.compare("EQ", cell, write.text(value))
+        whole = float(value).is_integer() if not isinstance(value, bool) else False
+        spelled = (str(int(value)), f"{int(value)}.0") if whole else (str(value), str(value).lower())
+        return self.e.In(this=cell, expressions=[write.text(text) for text in dict.fromkeys(spelled)])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _compared(column: Column) -> str:
+    """How the values of a category are compared: as texts, numbers, truth values, or parts of a date."""
+    if part_of(column) is not None:
+        return PARTS
+    for value in column.values:
+        if not isinstance(value, (str, bool, int, float)):
+            raise UsageError(
+                f"column {column.name!r} has the category {value!r}, which has no literal in SQL",
+                column=column.name,
+                remedy="learn it as text or as a number",
+            )
+    kinds = {type(value) for value in column.values}
+    if kinds == {bool}:
+        return TRUTHS
+    if kinds and kinds <= {int, float} and all(abs(value) <= EXACT for value in column.values):
+        return NUMBERS
+    return TEXTS

@@ -1,0 +1,155 @@
+"""Texts: the table of word weights, and the SQL that splits texts into words and joins them with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likely.errors import UsageError
+from likely.export.dialects import Dialect, Expression
+from likely.export.expressions import Writer
+from likely.export.terms import Array, ExportedModel, TextTerm, bounded
+
+# Two or more letters, digits or underscores; in PostgreSQL what its locale takes for letters.
+PATTERNS = {
+    "duckdb": "UNNEST(REGEXP_EXTRACT_ALL({text}, '[\\p{{L}}\\p{{N}}_]{{2,}}'))",
+    "postgres": "(REGEXP_MATCHES({text}, '([[:alnum:]_]{{2,}})', 'g'))[1]",
+    "spark": "EXPLODE(REGEXP_EXTRACT_ALL({text}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}', 0))",
+}
+VALUES = {"raw": "CAST(n AS DOUBLE PRECISION)", "log": "LN(1 + CAST(n AS DOUBLE PRECISION))", "once": "1e0"}
+
+
+def weights_of(likelihood: Any) -> dict[str, Any]:
+    """The words of a text column with their weights, and how a document is scored by them."""
+    table, known = _weights(likelihood)
+    return {
+        "words": likelihood.words.vocabulary.words(),
+        "weights": table.tolist(),
+        "known": known.tolist(),
+        "adds": likelihood.family.adds,
+        "length": likelihood.family.length,
+        "document": {name: np.asarray(value).tolist() for name, value in _document(likelihood).items()},
+    }
+
+
+def word_table(scored: ExportedModel) -> Any:
+    """The table of words that the SQL of a model with texts is joined with, as Arrow."""
+    import pyarrow as pa
+
+    parts = []
+    for term in scored.of(TextTerm):
+        table, known = _weights(term.likelihood)
+        words = term.likelihood.words.vocabulary.words()
+        columns: dict[str, Any] = {"text_column": [term.column] * len(words), "word": words, "known": known}
+        columns |= {f"w{c}": table[:, c].copy() for c in range(len(scored.classes))}
+        parts.append(pa.table(columns))
+    if not parts:
+        raise UsageError("the model has no column of text: its SQL needs no table of words")
+    return pa.concat_tables(parts)
+
+
+def _weights(likelihood: Any) -> tuple[Array, Array]:
+    """Weight of each word for each class, and 1 for the words that some document has."""
+    table = likelihood.table
+    if getattr(likelihood, "idf", None) is not None:
+        table = table * likelihood.idf[:, None]
+    known = np.asarray(likelihood.words.table[: len(table)].any(1), dtype=np.float64)
+    return bounded(table), known
+
+
+def _document(likelihood: Any) -> dict[str, Any]:
+    """What a document adds beside its words: exponent of its length, weight and constants of a calibrated term."""
+    if not hasattr(likelihood, "curve"):
+        return {"exponent": 0.0, "weight": 1.0, "constant": bounded(likelihood.constant)}
+    curve = likelihood.curve
+    fitted = curve.bias + (0.0 if curve.copies is None else np.log(curve.copies))
+    constant = fitted - np.maximum(likelihood.log_prior, -1e6)
+    return {"exponent": curve.exponent, "weight": likelihood.weight, "constant": constant}
+
+
+class WordWriter:
+    """SQL of the terms of texts: one common table expression for each column, joined by the text itself."""
+
+    def __init__(self, scored: ExportedModel, spoken: Dialect, write: Writer, parameters: str) -> None:
+        self.scored, self.spoken, self.write, self.parameters = scored, spoken, write, parameters
+        self.terms = scored.of(TextTerm)
+        for term in self.terms:
+            self._check(term)
+
+    def _check(self, term: TextTerm) -> None:
+        family = term.likelihood.family
+        if not self.spoken.split:
+            known = ", ".join(PATTERNS)
+            raise UsageError(
+                f"column {term.column!r} is text, and {self.spoken.name} cannot split it into words: choose one of {known}",
+                column=term.column,
+            )
+        if family.unit != "word" or family.ngrams != (1, 1) or family.pattern is not None:
+            raise UsageError(
+                f"column {term.column!r} is text with a pattern, n-grams or characters of its own, which has no SQL",
+                column=term.column,
+                remedy="learn it with Text() of single words",
+            )
+
+    def expressions(self, inputs: str) -> dict[str, Expression]:
+        """The common table expressions by name; `inputs` is the stage that has the texts."""
+        from sqlglot import parse_one
+
+        made = {f"likely__words{i}": self._select(term, f"likely__w{i}", inputs) for i, term in enumerate(self.terms)}
+        return {name: parse_one(text, dialect=self.spoken.name) for name, text in made.items()}
+
+    def _select(self, term: TextTerm, text: str, inputs: str) -> str:
+        family = term.likelihood.family
+        quote = self._quoted
+        shown = f"LOWER({text})" if family.lowercase else text
+        split = PATTERNS[self.spoken.name].format(text=shown)
+        distinct = f"SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL"
+        words = f"SELECT {text}, {split} AS likely__word FROM ({distinct}) AS likely__distinct"
+        counted = f"SELECT {text}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {text}, likely__word"
+        value = VALUES[family.adds]
+        sums = [f"SUM({value} * p.w{c}) AS likely__sum{c}" for c in range(len(self.scored.classes))]
+        sums += [f"SUM({value} * p.known) AS likely__length", f"SUM({value} * {value}) AS likely__square"]
+        column = self.write.text(term.column).sql(dialect=self.spoken.name)
+        joined = f"({counted}) AS likely__counted JOIN {quote(self.parameters)} AS p ON p.word = likely__word"
+        return f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
+
+    def _quoted(self, name: str) -> str:
+        return str(self.write.name(name).sql(dialect=self.spoken.name))
+
+    def joins(self, inputs: str) -> list[Expression]:
+        """Joins of the stage after the inputs with the sums of each text."""
+        e, write, found = self.write.e, self.write, []
+        for i in range(len(self.terms)):
+            name, text = f"likely__words{i}", f"likely__w{i}"
+            same = write.compare("EQ", write.column(text, name), write.column(text, inputs))
+            found.append(e.Join(this=e.Table(this=write.name(name)), on=same, side="LEFT"))
+        return found
+
+    def stage(self, inputs: str) -> dict[str, Any]:
+        """Term of each text and class, for the stage after the inputs."""
+        found: dict[str, Any] = {}
+        for i, term in enumerate(self.terms):
+            document = _document(term.likelihood)
+            for c in range(len(self.scored.classes)):
+                found[f"likely__text{i}_{c}"] = self._term(term, i, c, document, inputs)
+        return found
+
+    def _term(self, term: TextTerm, i: int, c: int, document: dict[str, Any], inputs: str) -> Expression:
+        e, write, name = self.write.e, self.write, f"likely__words{i}"
+        constant = write.number(float(document["constant"][c]))
+        added: Any = write.column(f"likely__sum{c}", name)
+        length: Any = write.column("likely__length", name)
+        if term.likelihood.family.length == "l2":
+            root = write.greatest([e.Sqrt(this=write.column("likely__square", name)), write.number(1e-300)])
+            added, length = (e.Paren(this=e.Div(this=each, expression=root.copy(), typed=True)) for each in (added, length))
+        missing = write.is_null(write.column(f"likely__w{i}", inputs))
+        if not hasattr(term.likelihood, "curve"):
+            total = write.total([e.Coalesce(this=added, expressions=[write.number(0.0)]), constant])
+            return write.case([(missing, write.number(0.0))], total)
+        scale = e.Pow(this=length.copy(), expression=write.number(-float(document["exponent"])))
+        whole = write.times(write.number(float(document["weight"])), write.total([write.times(added, scale), constant]))
+        return write.case([(write.compare("GT", length, write.number(0.0)), whole)], write.number(0.0))
+
+
+__all__ = ["WordWriter", "weights_of", "word_table"]

@@ -1,0 +1,27 @@
+"""The databases of these tests, each started when it is first asked for."""
+
+import pytest
+
+import databases
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with databases.postgres_server() as uri:
+        opened = databases.Postgres(uri)
+        yield opened
+        opened.connection.close()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    session = databases.spark_session()
+    yield databases.Spark(session)
+    session.stop()
+
+
+@pytest.fixture
+def database(request):
+    """A database by the name of its dialect."""
+    made = {"duckdb": databases.Duckdb, "sqlite": databases.Sqlite}
+    return made[request.param]() if request.param in made else request.getfixturevalue(request.param)
