@@ -15,6 +15,7 @@ from likely.cli.curve_command import curve
 from likely.cli.draw_command import draw
 from likely.cli.entry_point import MEANINGS, CommandGroup
 from likely.cli.estimate_command import estimate
+from likely.cli.export_commands import export, sql
 from likely.cli.independence_command import independence
 from likely.cli.inspect_commands import completion, examples, inspect
 from likely.cli.learn_commands import forget, learn, merge, update
@@ -59,6 +60,8 @@ for command in (
     forget,
     merge,
     strip,
+    export,
+    sql,
     sample,
     estimate,
     serve,

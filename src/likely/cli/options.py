@@ -155,6 +155,7 @@ def reading_options(command: Command) -> Command:
             "and at least 64MB.",
         ),
         click.option("--sheet", metavar="NAME|N", help="Sheet of a workbook (.xlsx, .ods), by name or number from 1."),
+        click.option("--query", metavar="SELECT", help="Query of a database, instead of a table."),
         click.option("--table", metavar="NAME", help="Table of a database, or member of a .zip file."),
         click.option(
             "--no-header", is_flag=True, help="The first line is a row; columns are named c1, c2, …"
@@ -189,6 +190,7 @@ def how_read(given: dict[str, Any]) -> dict[str, Any]:
         "encoding",
         "on_bad_rows",
         "table",
+        "query",
         "sheet",
         "max_unpacked",
         "memory_limit",

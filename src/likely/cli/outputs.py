@@ -39,6 +39,20 @@ def check(
         _check_no_input(option, path, [name for name in inputs if name is not None and name not in own])
 
 
+def check_table(output: str, table: str | None, inputs: Sequence[str | None]) -> None:
+    """Check an output that may be a database, which may also be read: a new table takes nothing from the others."""
+    from likely.sources.table_writing import is_database
+
+    if table is None and is_database(output):
+        raise UsageError(f"-o {output!r} is a database: name the table to make with --output-table")
+    if table is not None and not is_database(output):
+        raise UsageError(f"--output-table names a table of a database: -o {output!r} is none")
+    if table is None:
+        check({"-o": output}, inputs)
+    elif "://" not in output:
+        _check_file("-o", output)
+
+
 def check_model(option: str, path: str) -> None:
     """Refuse a path for a model that is another kind of file, or has the extension of one."""
     if path != "-" and os.path.isfile(path) and os.path.getsize(path) and not _is_model(path):

@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     type=FILE,
     default="-",
     metavar="OUT",
-    help="File to write the predictions to: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).",
+    help="File to write the predictions to: .csv, .tsv, .jsonl or .parquet, or with --output-table a database (.duckdb, "
+    ".sqlite, a postgresql:// URI); by default CSV on standard output (-).",
 )
+@click.option("--output-table", metavar="NAME", help="Table to make in the database of -o; it is complete or absent.")
+@click.option("--replace-table", is_flag=True, help="Replace the table of --output-table if there is one.")
 @click.option("--probabilities", is_flag=True, help="Add a column p_<class> with the posterior probability of each class.")
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the added columns.")
 @cost_option
@@ -54,6 +57,8 @@ def predict(
     model: str,
     data: str,
     output: str,
+    output_table: str | None,
+    replace_table: bool,
     probabilities: bool,
     prefix: str,
     excel_safe: bool,
@@ -71,7 +76,7 @@ def predict(
     from likely.load import load_model
 
     as_written = writers.format_of(output, excel_safe) in ("csv", "tsv")
-    outputs.check({"-o": output}, [model, data])
+    outputs.check_table(output, output_table, [model, data])
     with inputs.as_file(model, terminal) as model_path, inputs.as_file(data, terminal) as path:
         known = load_model(model_path)
         source, reading = inputs.opened(path, known.reading, options.how_read(given))
@@ -80,7 +85,11 @@ def predict(
         if output == "-" and terminal.json:
             labels = writers.print_json(answers, standard_output().write)
         else:
-            with writers.writer(output, excel_safe=excel_safe) as out:
+            with (
+                writers.table_writer(output, output_table, replace=replace_table)
+                if output_table
+                else writers.writer(output, excel_safe=excel_safe)
+            ) as out:
                 labels = writers.write_predictions(answers, out, prefix, probabilities)
         terminal.list_rejects(reading.rejects)
     possible = tuple(dict.fromkeys([*known.classes, *labels]))  # a reject option is no class

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,11 +38,14 @@ class Writer(Protocol):
 
 def format_of(path: str, excel_safe: bool = False) -> str:
     """Format by the extension of a path; CSV for standard output. `excel_safe` requires CSV or TSV."""
+    from likely.sources.table_writing import DATABASES, is_database
+
     if path == "-":
         return "csv"
-    kind = FORMATS.get(Path(path).suffix.lower())
+    kind = "database" if is_database(path) else FORMATS.get(Path(path).suffix.lower())
     if kind is None:
-        raise UsageError(f"-o {path!r} has an unknown extension: use one of {', '.join(FORMATS)}")
+        known = ", ".join((*FORMATS, *DATABASES))
+        raise UsageError(f"-o {path!r} has an unknown extension: use one of {known}")
     if excel_safe and kind not in ("csv", "tsv"):
         raise UsageError(f"--excel-safe is for .csv and .tsv: {path!r} cannot contain formulas, omit the option")
     return kind
@@ -91,6 +95,19 @@ def beside(columns: Columns, answers: Columns) -> Columns:
     if twice:
         raise UsageError(f"the data already have a column {twice[0]!r}: rename the new ones with --prefix TEXT")
     return columns | answers
+
+
+@contextlib.contextmanager
+def table_writer(path: str, table: str, *, replace: bool = False) -> Iterator[Writer]:
+    """Writer of a table of a database: rows are collected in a temporary file, and the table is complete or absent."""
+    from likely.sources.table_writing import write_table
+
+    with tempfile.TemporaryDirectory(prefix="likely-") as folder:
+        collected = str(Path(folder, "rows.parquet"))
+        made = ParquetWriter(collected)
+        yield made
+        made.close()
+        write_table(collected, path, table, replace=replace)
 
 
 @contextlib.contextmanager

@@ -49,9 +49,9 @@ class ReadOptions:
     """Options for reading a source: missing-value tokens, number and date formats, and options of the file format.
 
     With `header=False` the first line of a text file or sheet is a row, and the columns are named c1, c2, …
-    `table` names the table of a database or the member of a .zip file, `sheet` the sheet of a workbook (or its number
-    from 1), and `max_unpacked` is the maximum size in bytes of an unpacked file. `memory_limit` (in bytes) bounds the
-    size of batches; if the process exceeds it nevertheless, a ResourceError is raised.
+    `table` names the table of a database or the member of a .zip file, `query` is a SELECT in its place, `sheet` the sheet
+    of a workbook (or its number from 1), and `max_unpacked` is the maximum size in bytes of an unpacked file.
+    `memory_limit` (in bytes) bounds the size of batches; if the process exceeds it nevertheless, a ResourceError is raised.
     """
 
     missing: tuple[str, ...] | None = None  # None: the default tokens of the source, see docs/data.md
@@ -59,6 +59,7 @@ class ReadOptions:
     on_bad_rows: str = "error"
     header: bool = True
     table: str | None = None
+    query: str | None = None
     sheet: str | int | None = None
     max_unpacked: int | None = None
     memory_limit: int | None = None
@@ -86,6 +87,8 @@ class ReadOptions:
                 raise UsageError(
                     f"{name}={getattr(self, name)!r} is not known: choose from {', '.join(map(repr, known))}"
                 )
+        if self.table is not None and self.query is not None:
+            raise UsageError("table= (--table) and query= (--query) exclude each other: name the table in the query")
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"decimal={self.decimal!r} and thousands={self.thousands!r} are one sign: choose two")
 
@@ -137,7 +140,8 @@ class ReadOptions:
 
 # Options that may be given as keyword arguments.
 READ_KEYWORDS = (
-    "encoding", "on_bad_rows", "header", "table", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands", "dates",
+    "encoding", "on_bad_rows", "header", "table", "query", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands",
+    "dates",
 )  # fmt: skip
 
 
@@ -184,10 +188,23 @@ def open_source(data: Any, reading: ReadOptions | None = None) -> Source:
         opened: Source = data
         return opened
     if isinstance(data, (str, PathLike)):
+        if is_postgres(data):
+            from likely.sources.postgres import open_postgres
+
+            return with_parts(open_postgres(fspath(data), reading), reading.parts)
         from likely.sources.files import open_files
 
         return with_parts(open_files(fspath(data), reading), reading.parts)
+    if type(data).__name__ == "DuckDBPyRelation":
+        from likely.sources.relations import open_relation
+
+        return with_parts(open_relation(data, reading), reading.parts)
     return replace(from_memory(data, reading.gaps(False)), reading=reading)
+
+
+def is_postgres(data: Any) -> bool:
+    """Whether a path is the URI of a PostgreSQL database."""
+    return isinstance(data, str) and data.startswith(("postgresql://", "postgres://"))
 
 
 def for_target(source: Source, target: str | None) -> Source:

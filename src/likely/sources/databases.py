@@ -1,11 +1,11 @@
-"""Tables and views in SQLite and DuckDB files, opened read-only and sandboxed, read batch by batch."""
+"""Tables, views and queries of SQLite and DuckDB files, opened read-only and sandboxed, read batch by batch."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -36,9 +36,29 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def subquery(query: str) -> str:
+    """A query as a table of another one, under a name."""
+    return f"({query.strip().rstrip(';')}\n) as likely_query"  # a line comment at its end must not swallow the bracket
+
+
 @dataclass(frozen=True)
 class Database(SingleFile):
-    """One table or view of a database file."""
+    """One table, view or query of a database file."""
+
+    first: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # state of the file when first read
+
+    def refuse_changes(self) -> None:
+        """Raise DataError if the file has changed since it was first read: passes over it would disagree."""
+        states = []
+        for path in (self.path, f"{self.path}-wal", f"{self.path}.wal"):
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                states.append((path, status.st_mtime_ns, status.st_size, status.st_ino))
+        if self.first.setdefault("state", states) != states:
+            raise DataError(
+                f"{self.label} has changed while it was read: its rows would be counted from two states of the table",
+                remedy="run it again when nothing writes to it, or copy the file first",
+            )
 
     def tables(self) -> list[str]:
         """All tables and views of the file."""
@@ -122,14 +142,17 @@ class SqliteTable(Database):
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
         start = 0
+        self.refuse_changes()
+        where = quoted(self.checked_table) if self.reading.query is None else subquery(self.reading.query)
         with self._open() as connection:
-            cursor = connection.execute(f"select * from {quoted(self.checked_table)}")
+            cursor = connection.execute(f"select * from {where}")
             names = name_columns([column[0] for column in cursor.description], self.label)
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
             while rows := cursor.fetchmany(BATCH_ROWS):
                 columns = {name: to_arrow([row[i] for row in rows], name, start) for i, name in wanted}
                 yield Frame(columns, len(rows), start, self.missing)
                 start += len(rows)
+        self.refuse_changes()
 
 
 def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int:
@@ -176,23 +199,27 @@ class DuckdbTable(Database):
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
-        wanted = self.table
+        self.refuse_changes()
         with self._open() as connection, self.as_arrow("DuckDB"):
-            schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == wanted)
-            where = f"{quoted(schema)}.{quoted(name)}"
+            where = self._where(connection) if self.reading.query is None else subquery(self.reading.query)
             described = connection.execute(f"describe select * from {where}").fetchall()
             name_columns([row[0] for row in described], self.label)
             names = [row[0] for row in described if kinds is None or row[0] in kinds]
-            picked = [_pick(row[0], row[1]) for row in described if row[0] in names] or ["1"]
+            picked = [pick(row[0], row[1]) for row in described if row[0] in names] or ["1"]
             found = connection.sql(f"select {', '.join(picked)} from {where}")
             yield from self.frames(found.to_arrow_reader(BATCH_ROWS), names)
+        self.refuse_changes()
+
+    def _where(self, connection: Any) -> str:
+        schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == self.table)
+        return f"{quoted(schema)}.{quoted(name)}"
 
 
 def _dotted(schema: str, name: str) -> str:
     return name if schema == "main" else f"{schema}.{name}"
 
 
-def _pick(name: str, kind: str) -> str:
+def pick(name: str, kind: str) -> str:
     """SQL expression of a column: very wide integers as double, UUIDs as text."""
     if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
         return f"{quoted(name)}::double as {quoted(name)}"

@@ -38,6 +38,7 @@ KINDS = {
 # File types that each option applies to: an option that would be ignored is refused.
 MEANT_FOR = {
     "table": (("database",), "databases and .zip files"),
+    "query": (("database",), "databases"),
     "sheet": (("sheet",), "workbooks (.xlsx, .ods)"),
     "encoding": (("csv", "json", "jsonl"), "text files"),
 }

@@ -1,0 +1,66 @@
+"""DuckDB relations: any query of the caller's own connection, read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from likely.errors import DataError
+from likely.kernels.parallel import cached_property
+from likely.sources.arrow_arrays import sound
+from likely.sources.batch import Batch, Frame
+from likely.sources.cell_values import name_columns
+from likely.sources.databases import BATCH_ROWS, pick
+from likely.sources.missing_tokens import MissingTokens
+from likely.sources.text_columns import TypedFile
+
+if TYPE_CHECKING:
+    from likely.sources import ReadOptions, Source
+
+
+def open_relation(relation: Any, reading: ReadOptions) -> Source:
+    """Source of a DuckDB relation, whose query is run again for each pass."""
+    return TypedFile(Relation(relation, reading), reading)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A DuckDB relation."""
+
+    relation: Any
+    reading: ReadOptions
+    label: str = "the relation"
+    partial: bool = False
+    under_way: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the reader of the present pass
+
+    @cached_property
+    def missing(self) -> MissingTokens:
+        """Its missing-value tokens."""
+        return self.reading.gaps(False)
+
+    def with_target(self, target: str) -> Relation:
+        """The same relation: what is missing in a typed source does not depend on the target."""
+        return self
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """The rows, in the order of the query; a pass that is under way ends, since a connection runs one at a time."""
+        import duckdb
+
+        start = 0
+        try:
+            every = name_columns(self.relation.columns, self.label)
+            names = [name for name in every if kinds is None or name in kinds]
+            types = dict(zip(every, map(str, self.relation.types), strict=True))
+            picked = ", ".join(pick(name, types[name]) for name in names) or "1"
+            if "reader" in self.under_way:
+                self.under_way.pop("reader").close()
+            self.under_way["reader"] = reader = self.relation.project(picked).to_arrow_reader(BATCH_ROWS)
+            for batch in reader:
+                self.reading.check_memory()
+                columns = {name: sound(column, name, start) for name, column in zip(names, batch.columns, strict=False)}
+                yield Frame(columns, batch.num_rows, start, self.missing)
+                start += batch.num_rows
+        except (duckdb.Error, OSError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise DataError(f"{self.label} cannot be read to its end ({reason})") from None
