@@ -27,7 +27,7 @@ demo: $(VENV)/.base ## learn, judge and explain on a small table, from nothing
 	@printf '\nThe model is in %s. The table is made, not measured: see docs/tables.md.\n' $(OUT)/loans.likely
 
 test: lint ## lint, then the whole test suite
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -48,6 +48,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
         total_probability as total_probability,
     )
     from likely.calibration import Calibration as Calibration
+    from likely.distributed import CountingPlan as CountingPlan
+    from likely.distributed import plan as plan
     from likely.engines.inspection import inspect as inspect
     from likely.estimate import Estimate as Estimate
     from likely.estimate import estimate as estimate
@@ -145,6 +147,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "learn": "learn",
     "load": "load",
+    "plan": "distributed",
+    "CountingPlan": "distributed",
     "Model": "model.model",
     "Ledger": "model.ledger",
     "ParameterCount": "model.parameters",

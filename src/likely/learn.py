@@ -13,7 +13,7 @@ from typing import Any
 from likely.calibration import DEPENDENCE
 from likely.engines import Plan
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import Engine, MemoryEngine, choose
+from likely.engines.engine import SPARK, Engine, choose
 from likely.engines.memory import MOST_VALUES
 from likely.engines.planning import AUTO, plan_for
 from likely.engines.row_weights import WEIGHT_COLUMN
@@ -57,7 +57,7 @@ def learn(
     target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), date_parts: Any = AUTO,
     smoothing: Any = "auto", class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None, classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto",
-    average: bool = False, select: bool | int | str = False, engine: str = "auto", unlabelled: str | float = "auto",
+    average: bool = False, select: bool | int | str = False, engine: Any = "auto", unlabelled: str | float = "auto",
     max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
     **how: Any,
 ) -> Model:  # fmt: skip
@@ -107,7 +107,7 @@ def learn(
     select : bool, int or str, default=False
         Whether to keep only some columns of the plain model, by forward selection on the leave-one-out log loss: True or
         "forward" as many as help, or so many at most.
-    engine : "auto", "memory" or "spark", default="auto"
+    engine : "auto", "memory", "spark" or Engine, default="auto"
         Where the rows are counted: in this process, or in the tasks of a Spark cluster. "auto" chooses by source and size;
         `model.engine` has the choice and its reason.
     unlabelled : "auto", "ignore", "error" or float, default="auto"
@@ -123,7 +123,7 @@ def learn(
         Called with the number of rows after each batch.
     **how
         How a file is read: `encoding`, `decimal`, `thousands`, `dates`, `header`, `table`, `sheet`, `on_bad_rows`,
-        `max_unpacked`, `memory_limit`; see the page "How data is read".
+        `max_unpacked`, `memory_limit`; see the page "How data is read". `reading` is all of these as one object.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def learn(
     """
     _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = ReadOptions.of(missing, how)
+    reading = ReadOptions.of(missing, {name: how[name] for name in how if name != "reading"}, how.get("reading"))
     where, rows = choose(engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading)
     plain = plain or average or select is not False or textbook(smoothing)
@@ -163,7 +163,7 @@ def learn(
 
 def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
     """The rows from which the columns are planned, with target, weights and the edges of target bins."""
-    if isinstance(where, MemoryEngine):
+    if where.name != SPARK:
         return opened(rows, target, weights, target_bins, reading)
     for name, given in (("target", target), ("weights", weights)):
         if hasattr(given, "__len__") and not isinstance(given, str):

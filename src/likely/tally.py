@@ -322,6 +322,8 @@ def _and_parts(schema: Schema, names: Sequence[str]) -> str:
 
 def _close(x: Statistic, y: Statistic) -> bool:
     """Whether two statistics are equal up to the rounding of their sums."""
+    if isinstance(x, Words) and isinstance(y, Words):
+        return x.nearly(y)
     if not isinstance(x, Counts | Moments | Scatter):
         return False
     pairs = [(array, y.arrays()[name]) for name, array in x.arrays().items()]

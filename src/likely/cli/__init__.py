@@ -25,6 +25,7 @@ from likely.cli.predict_commands import evaluate, explain, predict
 from likely.cli.report_command import report
 from likely.cli.sequences_command import sequences
 from likely.cli.serve_command import serve
+from likely.cli.spark_commands import spark_archive
 from likely.cli.strip_command import strip
 
 __all__ = ["main"]
@@ -68,5 +69,6 @@ for command in (
     inspect,
     examples,
     completion,
+    spark_archive,
 ):
     main.add_command(command)

@@ -24,6 +24,7 @@ from likely.cli.options import (
     target_option,
     weights_option,
 )
+from likely.cli.spark_commands import check_engine, engine_options, spark_table
 from likely.cli.terminal import Terminal, standard_output
 from likely.errors import ChangedError, UsageError
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from likely.evaluation.metrics import Evaluation
     from likely.latent.clusters import Clusters
     from likely.model.model import Model
-    from likely.sources import ReadOptions, Source
+    from likely.sources import ReadOptions
 
 ATTEMPTS = 100  # an attempt fails only if another process saved meanwhile: so many may run at a time
 
@@ -99,7 +100,7 @@ ATTEMPTS = 100  # an attempt fails only if another process saved meanwhile: so m
 )
 @click.option("--select", is_flag=True, help="Forward feature selection by the leave-one-out log loss.")
 @click.option("--average", is_flag=True, help="Bayesian model averaging over which columns depend on the class.")
-@click.option("--engine", default="auto", show_default=True, metavar="NAME", help="Counting engine: auto or memory.")
+@engine_options
 @click.option("--folds", type=click.IntRange(min=2), help="Also evaluate by cross-validation with so many folds.")
 @click.option(
     "--groups",
@@ -125,7 +126,7 @@ ATTEMPTS = 100  # an attempt fails only if another process saved meanwhile: so m
 @click.pass_obj
 def learn(
     terminal: Terminal, /, data: str, output: str | None, folds: int | None, class_prior: Sequence[str],
-    no_rows: bool, **given: Any,
+    no_rows: bool, master: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Learn a model of one column of DATA and write it to a file.
 
@@ -135,22 +136,41 @@ def learn(
     """
     destination = output or default_output(data)
     to_stdout = checked(destination, [data], terminal)
-    with inputs.as_file(data, terminal) as path:
-        source, reading = inputs.opened_with(path, given)
+    with_spark = check_engine(given["engine"], master)
+    with contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal) as path:
+        if with_spark:
+            source, reading = _spark_source(path, master, folds, given)
+        else:
+            source, reading = inputs.opened_with(path, given)
         model, metrics = _learned(terminal, source, class_prior, folds, given)
         reading.check_memory()
         model = model.without_rows() if no_rows else model
         digest = save(model, destination, to_stdout)
         terminal.list_rejects(reading.rejects)
+    engine, _, reason = model.engine.partition(": ")
     report = model_report.model(model) | {"data": data, "model": destination, "digest": digest}
+    report["engine"] = {"name": engine, "reason": reason}
     if metrics:
         report["evaluation"] = metrics.to_dict()
     terminal.result(report, lambda: _show_learned(terminal, model, report, metrics))
 
 
+def _spark_source(path: str, master: str | None, folds: int | None, given: dict[str, Any]) -> tuple[Any, ReadOptions]:
+    """A Spark DataFrame and how it is read; missing-value tokens stay an argument of `learn`."""
+    from likely.sources import ReadOptions
+
+    if folds is not None:
+        raise UsageError("--folds reads the rows in order: with --engine spark learn here, and evaluate on held-out rows")
+    how = options.how_read(given)
+    reading = ReadOptions.of(how.pop("missing", ()) or None, how)
+    frame, reading = spark_table(path, master, reading)
+    given["reading"] = reading
+    return frame, reading
+
+
 def _learned(
     terminal: Terminal,
-    source: Source,
+    source: Any,
     class_prior: Sequence[str],
     folds: int | None,
     given: dict[str, Any],
@@ -165,6 +185,7 @@ def _learned(
     settings = options.learn_arguments(given) | {
         "unlabelled": options.unlabelled(given["unlabelled"]),
         "classes": options.names(given["classes"]) if given["classes"] else (),
+        **({"reading": given["reading"]} if "reading" in given else {}),
     }
     with terminal.progress("learning") as progress:
         model = learn_from(source, target, **settings, progress=progress)
@@ -226,6 +247,7 @@ def called(path: str) -> str:
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metrics: Evaluation | None) -> None:
     terminal.line(f"Learned {model.schema.target.name!r} from {model.tally.rows:,} rows of {report['data']}")
+    terminal.message(f"counted by the {report['engine']['name']} engine: {report['engine']['reason']}")
     terminal.line()
     model_report.show_classes(terminal, report)
     model_report.show_columns(terminal, report)

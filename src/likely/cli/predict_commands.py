@@ -19,6 +19,7 @@ from likely.cli.options import (
     missing_option,
     reading_options,
 )
+from likely.cli.spark_commands import check_engine, counted_labels, engine_options, predict_with_spark
 from likely.cli.terminal import Terminal, shown, standard_output
 from likely.errors import UsageError
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 @cost_option
 @threshold_option
 @excel_option
+@engine_options
 @absent_option
 @missing_option
 @reading_options
@@ -65,6 +67,8 @@ def predict(
     absent: str,
     cost: Sequence[str],
     threshold: Sequence[str],
+    engine: str,
+    master: str | None,
     **given: Any,
 ) -> None:
     """Predict the label of every row of DATA.
@@ -75,6 +79,10 @@ def predict(
     """
     from likely.load import load_model
 
+    if check_engine(engine, master):
+        how = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
+        _predict_with_spark(terminal, model, data, output, master, (cost, threshold), given, how)
+        return
     as_written = writers.format_of(output, excel_safe) in ("csv", "tsv")
     outputs.check_table(output, output_table, [model, data])
     with inputs.as_file(model, terminal) as model_path, inputs.as_file(data, terminal) as path:
@@ -94,6 +102,22 @@ def predict(
         terminal.list_rejects(reading.rejects)
     possible = tuple(dict.fromkeys([*known.classes, *labels]))  # a reject option is no class
     _report_predicted(terminal, output, known.schema.target.name, writers.counted(labels, possible))
+
+
+def _predict_with_spark(
+    terminal: Terminal, model: str, data: str, output: str, master: str | None,
+    decisions: tuple[Sequence[str], Sequence[str]], given: dict[str, Any], how: dict[str, Any],
+) -> None:  # fmt: skip
+    from likely.load import load_model
+    from likely.sources import ReadOptions
+
+    with inputs.as_file(model, terminal) as model_path:
+        known = load_model(model_path)
+        reading = options.how_read(given)
+        options_of_cells = ReadOptions.of(reading.pop("missing", ()) or None, reading, known.reading)
+        costs = wanted(*decisions, known)
+        counts = predict_with_spark(known, data, output, master, options_of_cells, **how, **costs)
+    _report_predicted(terminal, output, known.schema.target.name, counted_labels(counts, known.classes))
 
 
 def _report_predicted(terminal: Terminal, output: str, target: str, labels: dict[str, int]) -> None:

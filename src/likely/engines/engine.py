@@ -120,12 +120,14 @@ def is_spark_frame(data: Any) -> bool:
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame"
 
 
-def choose(asked: str, data: Any) -> tuple[Engine, Any]:
+def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
     """The engine for some rows, and the rows as this process reads them: all, or the first ones of a Spark table.
 
     With "auto", files, frames and databases are counted in memory, where they are read in batches; a Spark DataFrame is
     counted by Spark, unless it is so small that the rows from which the columns are planned are all rows.
     """
+    if not isinstance(asked, str):
+        return asked, data
     if asked not in ENGINES:
         raise UsageError(f"engine={asked!r} is not known: choose one of {', '.join(ENGINES)}")
     if is_spark_frame(data):

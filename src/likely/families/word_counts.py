@@ -173,6 +173,13 @@ class Words:
         ids, rows = self._places(other)
         return ids is not None and np.array_equal(self.rows(ids), rows)
 
+    def nearly(self, other: Words) -> bool:
+        """Whether both have the same counts up to the rounding of sums of logarithms."""
+        if self.known != other.known or not np.allclose(self.documents, other.documents, rtol=1e-9):
+            return False
+        ids, rows = self._places(other)
+        return ids is not None and np.allclose(self.rows(ids), rows, rtol=1e-9)
+
     def expand(self, maps: Sequence[Index], sizes: Sequence[int]) -> Words:
         """The same words with more classes."""
         (places,), (size,) = maps, sizes

@@ -86,6 +86,10 @@ class PartPlan:
         model, own = from_bytes(content)
         return PartPlan(model, frozenset(own["droppable"]), own["refuse_unlabelled"])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies for other processes are made from the bytes of a model file."""
+        return PartPlan.from_bytes, (self.to_bytes(),)
+
     def task(self) -> CountTask:
         """The work on one part, for an engine."""
         dates = [part.origin for part in self.model.reading.parts.values()]

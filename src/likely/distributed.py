@@ -1,0 +1,123 @@
+"""Counting in parts by any scheduler: plan the columns once, count every part, add, and learn from the sum.
+
+Never: schedulers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from likely.engines.counted_rows import CountedSource
+from likely.engines.engine import CountTask, Part, PartTask, Progress
+from likely.errors import UsageError
+from likely.learn import learn
+from likely.model.model import Model
+from likely.model.parts import PartPlan, total
+from likely.sources import Source
+
+
+class _Planned(Exception):  # noqa: N818 - it ends the planning, and is no error
+    """The plan is made, and nothing is to be counted yet."""
+
+    def __init__(self, task: CountTask) -> None:
+        self.task = task
+        super().__init__()
+
+
+@dataclass(frozen=True)
+class _PartsEngine:
+    """Parts that were counted elsewhere; without any, the plan for them."""
+
+    parts: tuple[Part, ...] | None = None
+    name: str = "parts"
+
+    @property
+    def reason(self) -> str:
+        """How many parts there are."""
+        return f"{len(self.parts or ()):,} parts, counted elsewhere and added"
+
+    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+        """The rows of the sample; what was read as missing in it is not counted twice."""
+        here.missing.taken.clear()
+        return here
+
+    def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
+        """The sum of the parts."""
+        if self.parts is None:
+            raise _Planned(task())
+        found = total(self.parts)
+        rows.rows, rows.without_label = found.rows, found.without_label
+        return found
+
+    def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
+        """Score the rows in this process."""
+        return here()
+
+
+@dataclass(frozen=True)
+class CountingPlan:
+    """How parts of a table are counted, wherever they are. Made by `plan`.
+
+    Attributes
+    ----------
+    parts : PartPlan
+        Columns, families and formats; it is sent to other processes as the bytes of a model file.
+    """
+
+    parts: PartPlan
+    _sample: Any = field(repr=False)
+    _target: Any = field(repr=False)
+    _settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def count(self) -> Callable[[Any], Part]:
+        """The function that counts a part of the rows: any source that `learn` takes."""
+        return self.parts.count
+
+    def learn(self, parts: Iterable[Part]) -> Model:
+        """Learn from counted parts.
+
+        Parameters
+        ----------
+        parts : iterable of Part
+            What `count` returned for every part.
+
+        Returns
+        -------
+        Model
+            The model: equal to that of all rows at once.
+        """
+        known = tuple(part for part in parts if part.rows)
+        if not known:
+            raise UsageError("there are no parts with rows: nothing can be learned from them")
+        return learn(self._sample, self._target, engine=_PartsEngine(known), **self._settings)
+
+
+def plan(data: Any, target: Any = None, **settings: Any) -> CountingPlan:
+    """Plan the columns from some rows, so that parts of the table can be counted elsewhere.
+
+    Parameters
+    ----------
+    data : path, frame, dict of columns or any other source
+        Some rows that show all columns, as for `learn`.
+    target : str or int
+        The column to predict.
+    **settings
+        Settings of `learn`; rows without a label are not counted.
+
+    Returns
+    -------
+    CountingPlan
+        `.count(rows)` counts a part, `.learn(parts)` learns from all of them.
+    """
+    given = {"unlabelled": "ignore"} | settings
+    try:
+        learn(data, target, engine=_PartsEngine(), **given)
+    except _Planned as planned:
+        return CountingPlan(PartPlan.from_bytes(planned.task.state), data, target, given)
+    raise AssertionError("unreachable")
+
+
+__all__ = ["CountingPlan", "plan"]

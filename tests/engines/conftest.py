@@ -1,0 +1,119 @@
+"""The engines that every test of the contract runs on, and the table that is the same for all of them."""
+
+import datetime as dt
+import math
+
+import pyarrow as pa
+import pytest
+
+import likely
+from spark_cluster import Cluster, why_not
+
+SPARK = pytest.mark.xdist_group("spark")  # one cluster, in one process
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A standalone Spark cluster of two workers."""
+    if reason := why_not():
+        pytest.skip(f"NOT TESTED: no Spark cluster can be started, {reason}")
+    found = Cluster(tmp_path_factory.mktemp("spark"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(cluster):
+    session = cluster.session()
+    yield session
+    session.stop()
+
+
+def hostile_table(rows=400):
+    """Nulls, odd names, unicode, tokens that are values, large integers, -0.0, dates, decimals, empty and nested columns."""
+    import random
+
+    draw = random.Random(0)
+    y = [draw.random() < 0.4 for _ in range(rows)]
+    pick = lambda values: [draw.choice(values) for _ in range(rows)]  # noqa: E731
+    number = [round(draw.gauss(2 * v, 1), 2) for v in y]
+    odd = {3: None, 5: math.nan, 7: -0.0, 11: 0.0, 13: 5e-324, 17: 1e100}
+    columns = {
+        "c.d": pa.array(pick(["a", "b", None])),
+        "A": pa.array(["x" if v and draw.random() < 0.8 else "z" for v in y]),
+        "a": pa.array(pick(["none", "NA", "", "?", None])),
+        "`; DROP TABLE t; --": pa.array(pick([1, 2, 3, None]), pa.int64()),
+        "Ünï çødé": pa.array(pick(["雪", "ß", "👍", "a\tb\n"])),
+        "x": pa.array([odd.get(i, v) for i, v in enumerate(number)], pa.float64()),
+        "big": pa.array(pick([2**53, 2**53 + 1, 2**62, -(2**62)]), pa.int64()),
+        "flag": pa.array(pick([True, False, None])),
+        "when": pa.array([dt.datetime(2024, 1, 1) + dt.timedelta(hours=7 * i * (1 + v)) for i, v in enumerate(y)]),
+        "price": pa.array([draw.randrange(500) for _ in range(rows)], pa.int32()).cast(pa.decimal128(12, 2)),
+        "n": pa.array([draw.randrange(4) + 2 * v for v in y], pa.int32()),
+        "empty": pa.nulls(rows, pa.string()),
+        "list": pa.array([[1, 2]] * rows),
+        "words": pa.array([f"{'rain snow ice' if v else 'sun sand sea'} word{draw.randrange(200)} of day {i}"
+                           for i, v in enumerate(y)]),
+        "w": pa.array(pick([0.0, 0.5, 1.0, 2.0])),
+        "class": pa.array([None if i % 37 == 0 else "yes" if v else "no" for i, v in enumerate(y)]),
+    }
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="session")
+def table():
+    return hostile_table()
+
+
+class Memory:
+    """All rows at once, in this process."""
+
+    def __init__(self, _request):
+        pass
+
+    def learn(self, table, target="class", **settings):
+        return likely.learn(table, target, engine="memory", **settings)
+
+    def score(self, model, table, **how):
+        p = model.posterior(table, **how)
+        found = {f"p_{label}": p.probabilities[:, k].tolist() for k, label in enumerate(p.classes)}
+        return found | {"label": p.labels.tolist()}
+
+
+class Parts(Memory):
+    """Slices that are counted apart from copies of the plan, and added: what any scheduler does."""
+
+    def learn(self, table, target="class", **settings):
+        import pickle
+
+        plan = likely.plan(table, target, **settings)
+        size = max(1, table.num_rows // 5)
+        count = pickle.loads(pickle.dumps(plan.count))
+        return plan.learn(count(table.slice(i, size)) for i in range(0, table.num_rows, size))
+
+
+class Spark:
+    """A Spark DataFrame of eight partitions, some of them empty, on a cluster of two workers."""
+
+    def __init__(self, request):
+        self.session = request.getfixturevalue("spark")
+
+    def frame(self, table, partitions=3):
+        frame = self.session.createDataFrame(table)
+        return frame.repartition(partitions) if partitions else frame
+
+    def learn(self, table, target="class", **settings):
+        empty = self.session.createDataFrame(table.slice(0, 0), self.frame(table, 0).schema)
+        return likely.learn(self.frame(table).union(empty.repartition(2)), target, engine="spark", **settings)
+
+    def score(self, model, table, **how):
+        numbered = table.append_column("row number", pa.array(range(table.num_rows)))
+        found = model.posterior(self.frame(numbered), **how).toArrow().sort_by("row number")
+        names = ["label", *(f"p_{label}" for label in model.classes)]
+        assert found.column_names == [*numbered.column_names, *names]
+        return found.select(names).to_pydict()
+
+
+@pytest.fixture(params=[Memory, Parts, pytest.param(Spark, marks=SPARK)], ids=lambda kind: kind.__name__.lower())
+def engine(request):
+    return request.param(request)
