@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from likely.engines.coded_rows import CodedRows
 from likely.families.document_sample import document_keys
-from likely.kernels.hashing import mixed
+from likely.kernels.hashing import Words, mixed
 from likely.kernels.parallel import in_parallel, slabs
 from likely.row_sample import (
     OPEN,
     Reservoir,
-    Words,
     hashes,
     lowest,
     missing_hash,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likely.bayes import Posterior
 from likely.errors import UsageError
 from likely.evaluation.decision_figures import Curves, DecisionFigures, Scores, curves_of, decided
-from likely.evaluation.pictures import confusion_svg
+from likely.evaluation.drawable import confusion_svg
 from likely.kernels.parallel import cached_property
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
