@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.evaluation.baselines import Table
+from likely.evaluation.baselines import FeatureTable
 
 MODULES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "ebm": "interpret"}
 TITLES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "ebm": "EBM"}
@@ -22,7 +22,7 @@ def installed() -> dict[str, str]:
 class Boosted:
     """A booster behind one interface: categories are named to it, labels are numbers without gaps."""
 
-    def __init__(self, name: str, table: Table) -> None:
+    def __init__(self, name: str, table: FeatureTable) -> None:
         self._name, self._categories = name, list(table.categories)
 
     def fit(self, X: Any, y: Any) -> Boosted:

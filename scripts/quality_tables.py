@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likely.evaluation.baselines import Table
+from likely.evaluation.baselines import FeatureTable
 
 COPIED = ("heart_cleveland", "vote", "credit_g", "titanic", "wdbc")  # tables that are learned with copies, too
 SIZES = (100, 300, 1_000, 3_000, 10_000)  # rows to learn from, of the largest tables
@@ -26,7 +26,7 @@ class Data:
     columns: pa.Table
     classes: list[str]
     labels: Any
-    matrix: Table
+    matrix: FeatureTable
     split: tuple[Any, Any] | None = None  # rows to learn from and rows to ask; None: folds
 
     @property
@@ -77,7 +77,7 @@ def _built_in(name: str) -> tuple[pa.Table, list[Any]]:
     return pa.table({f"x{j}": bunch.data[:, j] for j in range(bunch.data.shape[1])}), bunch.target.tolist()
 
 
-def _matrix(columns: pa.Table) -> Table:
+def _matrix(columns: pa.Table) -> FeatureTable:
     """Numbers as they are, categories by their place among the sorted values, NaN where missing."""
     made, numbers, categories, sizes = [], [], [], []
     for j, name in enumerate(columns.column_names):
@@ -90,7 +90,7 @@ def _matrix(columns: pa.Table) -> Table:
         else:
             made.append([np.nan if cell is None else float(cell) for cell in cells])
             numbers.append(j)
-    return Table(np.array(made, dtype=float).T, tuple(numbers), tuple(categories), tuple(sizes))
+    return FeatureTable(np.array(made, dtype=float).T, tuple(numbers), tuple(categories), tuple(sizes))
 
 
 def copied(labels: Any, train: Any, how: str) -> Any:

@@ -110,6 +110,16 @@ def test_of_noise_the_default_knows_no_more_than_the_class_frequencies(rows, col
     assert np.mean(excess) <= 2 * NOISE  # noise that looks like a signal by chance cannot be told from one
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(400, 10), (2000, 10), (500, 40)])
+def test_the_parity_of_three_columns_is_found_though_no_pair_shows_it(rows, columns):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (rows + 300, columns))  # of ten columns many rows are equal: they are one row of the sample
+    y, cells = x[:, :3].sum(1) % 2, np.array(["no", "yes"])[x]
+    model = quietly(likely.learn, table(cells[:rows], y[:rows]), "y")
+    own = probabilities(model, table(cells[rows:], y[rows:]))[np.arange(300), y[rows:]]
+    assert -np.log(own).mean() < 0.01
+
+
 def test_of_fourteen_days_of_tennis_the_default_knows_no_less_than_the_class_frequencies():
     with (Path(likely.__file__).parent / "data" / "tennis.csv").open() as file:
         head, *rows = csv.reader(file)

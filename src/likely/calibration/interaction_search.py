@@ -36,6 +36,7 @@ CHUNK = 2048  # rows
 PORTION = 1 << 17  # entries of the tables that a thread fills at a time
 SCREENED = 100_000_000  # residual entries over all sets that are summed in a round
 FEWEST_ROWS = 1_000  # that sets are tested on
+TRIPLE_ROWS = 300  # from which all sets of three columns are tested
 RETESTED = 600  # sets that are tested again
 RETESTED_FACTOR = 4  # times as many sets as wanted are tested on all rows
 ColumnSet = tuple[int, ...]
@@ -135,7 +136,8 @@ class InteractionSearch:
         n, width = len(self._near), 2 * rows.probabilities.shape[1]
         sets = n * (n - 1) * (n - 2) // 6
         wanted, self._triples = self._triples, False
-        return wanted and len(rows.labels) >= FEWEST_ROWS and 0 < sets * width * FEWEST_ROWS <= SCREENED
+        enough = float(rows.weights.sum()) >= TRIPLE_ROWS  # equal rows are one row with their weights summed
+        return wanted and enough and 0 < sets * width * FEWEST_ROWS <= SCREENED
 
     def best(self, have: Iterable[ColumnSet], rows: ScoredRows, triples: bool = False) -> tuple[list[ColumnSet], Threshold]:
         """Column sets with the largest estimated gains, the best first, and the threshold of their tables.

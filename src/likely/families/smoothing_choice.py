@@ -285,9 +285,7 @@ class TableRows:
             rows = (self.codes, self.labels, self.left, np.ones(1, np.bool_))
             _smoothing_kernels.rows_of_table.fast(*rows, *tables, lowest, out)
             return out, None
-        gains = np.full(folds + 1, whole.gain)
-        arguments = _shape_arguments(whole.seen, whole.centres)
-        _smoothing_kernels.nested_rows.fast(
-            self.codes, self.labels, self.weights, self.left, whole.seen, *arguments, lowest, gains[:folds], out
-        )
+        gains, seen = np.full(folds + 1, whole.gain), np.ascontiguousarray(whole.seen)
+        rows, arguments = (self.codes, self.labels, self.weights, self.left), _shape_arguments(seen, whole.centres)
+        _smoothing_kernels.nested_rows.fast(*rows, seen, *arguments, lowest, gains[:folds], out)
         return out, gains
