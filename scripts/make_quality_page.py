@@ -31,7 +31,7 @@ import pyarrow as pa  # noqa: E402
 import likely  # noqa: E402
 import quality_boosters as boosters  # noqa: E402
 from likely.evaluation.baselines import BASELINES  # noqa: E402
-from likely.evaluation.comparison import judged  # noqa: E402
+from likely.evaluation.comparison import metrics_from  # noqa: E402
 from quality_tables import COPIED, SIZES, Data, by_size, copied, made, real  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,7 +74,7 @@ def run(data: Data, learner: str, seed: int, variant: str = "as it is") -> Figur
         shares[np.ix_(test, known)] = part
         fit, predict = fit + learned, predict + asked
     rows = np.concatenate([test for _, test in parts])
-    found = judged(shares[rows], np.arange(len(data.classes)), data.labels[rows], data.classes)
+    found = metrics_from(shares[rows], np.arange(len(data.classes)), data.labels[rows], data.classes)
     return {
         "accuracy": found.accuracy,
         "log_loss": found.log_loss,
