@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from hypothesis import assume
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 import likely
@@ -75,6 +75,11 @@ class Case:
     def as_rows(self):
         """The same table as a list of dicts."""
         return [{name: column[i] for name, column in self.columns.items()} for i in range(self.rows)]
+
+
+def examples(factor):
+    """So many times the examples of the profile: fifty, or what `--hypothesis-profile` chooses."""
+    return settings(max_examples=factor * settings.default.max_examples)
 
 
 def quietly(work, *args, **settings):

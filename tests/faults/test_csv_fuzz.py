@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from likely.errors import DataError
 from likely.sources import ReadOptions, csv_arrow, csv_survey, open_source
 from likely.sources import csv_files as text_source
+from strategies import examples
 
 SIGNS = "\",;|\t\r\n \\'#x1é漢😀\x85\u2028\ufeff\x1a\x0b"
 CELLS = st.text(st.sampled_from(SIGNS), max_size=8) | st.text(max_size=8).map(lambda t: t.replace("\0", ""))
@@ -80,7 +81,7 @@ def written_tables(draw):
 
 
 @given(written_tables(), st.sampled_from([csv_survey.BLOCK, 3, 7]), st.sampled_from([text_source.LONGEST_ROW, 0]))
-@settings(max_examples=150)
+@examples(1)
 def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, table, block, longest):
     names, rows, style = table
     path = folder / "written.csv"
@@ -122,7 +123,7 @@ JUNK = st.lists(
 @example(b' ",', b"a,b\n")  # with the blank taken off a quote that is never closed
 @example(b'1,"x, "\n', b"a,b\n")
 @example(b"1,2\r\r\n3,4\r\r\n", b"a,b\r\r\n")  # DuckDB alone: rows twice
-@settings(max_examples=400)
+@examples(4)
 def test_any_bytes_are_a_table_or_a_named_fault_and_no_line_is_lost(folder, junk, header):
     path = folder / "junk.csv"
     path.write_bytes(header + junk)
@@ -151,7 +152,7 @@ def test_any_bytes_are_a_table_or_a_named_fault_and_no_line_is_lost(folder, junk
         st.sampled_from(["1,2", '1,"x\ny"', '1,"x', '"1,2', "1", "1,2,3", '1,"x"y', "", '1,x"y', "3,4"]), max_size=12
     )
 )
-@settings(max_examples=200)
+@examples(2)
 def test_every_line_of_a_ragged_file_is_a_row_a_part_of_one_a_reject_or_blank(folder, parts):
     path = folder / "ragged.csv"
     path.write_text("a,b\n" + "".join(f"{part}\n" for part in parts), encoding="utf-8", newline="")

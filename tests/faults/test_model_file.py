@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likely
 from likely.errors import LikelyError, ModelFileError
 from likely.model import model_file
 from likely.model.serialization import to_file
+from strategies import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXED = struct.Struct("<8sIQ32s")
@@ -119,7 +120,7 @@ def test_a_file_cut_off_at_any_length_is_refused(whole, tmp_path):
 
 
 @given(st.binary(min_size=1, max_size=200))
-@settings(max_examples=50)
+@examples(1)
 def test_appended_bytes_are_refused(whole, tmp_path_factory, tail):
     path = tmp_path_factory.mktemp("tail") / "long.likely"
     path.write_bytes(whole + tail)
@@ -128,7 +129,7 @@ def test_appended_bytes_are_refused(whole, tmp_path_factory, tail):
 
 
 @given(st.binary(max_size=300), st.booleans())
-@settings(max_examples=100)
+@examples(1)
 def test_random_bytes_are_refused(tmp_path_factory, junk, with_magic):
     path = tmp_path_factory.mktemp("junk") / "junk.likely"
     path.write_bytes((model_file.MAGIC if with_magic else b"") + junk)
@@ -337,7 +338,7 @@ def _places(value, path=()):
 
 
 @given(st.data())
-@settings(max_examples=300)
+@examples(3)
 def test_any_other_value_anywhere_in_the_header_is_a_model_that_works_or_is_refused(model, tmp_path_factory, data):
     header, arrays = to_file(model.tally, model.prior, _settings(model), {})
     listed = {n: ["<f8", *a.shape] for n, a in arrays.items()}
@@ -363,7 +364,7 @@ def test_any_other_value_anywhere_in_the_header_is_a_model_that_works_or_is_refu
 
 
 @given(st.data())
-@settings(max_examples=200)
+@examples(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers this large overflow: what counts is what comes of it
 def test_absurd_but_finite_arrays_give_finite_posteriors_or_are_refused(model, tmp_path_factory, data):
     header, arrays = to_file(model.tally, model.prior, _settings(model), {})

