@@ -182,7 +182,7 @@ def test_a_full_disk_is_said_in_one_line(model: str) -> None:
 def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from likely.cli import learn_commands, main
+    from likely.cli import main, model_output
     from likely.model.model import Model
 
     update = Model.update
@@ -193,7 +193,7 @@ def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: p
         return update(self, *args, **options)
 
     monkeypatch.setattr(Model, "update", slow_update)
-    monkeypatch.setattr(learn_commands, "ATTEMPTS", 3)
+    monkeypatch.setattr(model_output, "ATTEMPTS", 3)
     result = CliRunner().invoke(main, ["update", model, TENNIS])
     assert result.exit_code == 1
     assert "changed by another process" in result.stderr

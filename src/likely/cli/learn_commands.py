@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import reduce
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from likely.cli import inputs, model_report, options, outputs
 from likely.cli.completion import complete_column
+from likely.cli.model_output import called, checked, default_output, save, until_saved
 from likely.cli.options import (
     FILE,
     bins_option,
@@ -25,8 +23,8 @@ from likely.cli.options import (
     weights_option,
 )
 from likely.cli.spark_commands import check_engine, engine_options, spark_table
-from likely.cli.terminal import Terminal, standard_output
-from likely.errors import ChangedError, UsageError
+from likely.cli.terminal import Terminal
+from likely.errors import UsageError
 
 if TYPE_CHECKING:
     from likely.evaluation.metrics import Evaluation
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from likely.model.model import Model
     from likely.sources import ReadOptions
 
-ATTEMPTS = 100  # an attempt fails only if another process saved meanwhile: so many may run at a time
 
 
 @click.command(short_help="Learn a model from a table.")
@@ -199,50 +196,6 @@ def _learned(
     with terminal.progress("evaluating") as progress:
         kept = {name: value for name, value in settings.items() if name in SETTINGS}
         return model, evaluate(source, target=target, folds=folds, groups=groups, progress=progress, **kept)
-
-
-def default_output(data: str) -> str:
-    """Default model file: the name of the data with the extension .likely, in the current folder."""
-    packed = Path(data).suffix.lower() in (".gz", ".bz2", ".xz", ".zst", ".zip")
-    stem = (Path(Path(data).stem).stem if packed else Path(data).stem) or "model"
-    return "model.likely" if data == "-" or set(stem) & set("*?[]") else f"{stem}.likely"
-
-
-def checked(destination: str, inputs: Sequence[str], terminal: Terminal, replaceable: Sequence[str] = ()) -> bool:
-    """Check the destination, which may replace only a model; returns whether it is standard output."""
-    outputs.check({"-o": destination}, inputs, replaceable=replaceable)
-    outputs.check_model("-o", destination)
-    return outputs.stdout_is_taken(destination, terminal, "model")
-
-
-Done = TypeVar("Done")
-
-
-def until_saved(work: Callable[[], Done]) -> Done:
-    """Run read, change and save; repeated if another process has replaced the file meanwhile."""
-    for _ in range(ATTEMPTS - 1):
-        with contextlib.suppress(ChangedError):
-            return work()
-    return work()
-
-
-def save(model: Model | Clusters, destination: str, to_stdout: bool, replacing: str | None = None) -> str:
-    """Write the model to a file or standard output, and return its digest."""
-    if not to_stdout:
-        return model.save(destination, replacing=replacing)
-    stream = standard_output()
-    with tempfile.TemporaryDirectory(prefix="likely-") as folder:
-        path = Path(folder, "model.likely")
-        digest = model.save(path)
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, stream.buffer)
-        stream.buffer.flush()
-    return digest
-
-
-def called(path: str) -> str:
-    """Name of a path in messages."""
-    return "standard output" if path == "-" else path
 
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metrics: Evaluation | None) -> None:

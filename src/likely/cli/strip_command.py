@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from likely.cli import inputs, outputs
-from likely.cli.learn_commands import called, checked, save, until_saved
+from likely.cli.model_output import called, checked, save, until_saved
 from likely.cli.options import FILE, json_option
 from likely.cli.terminal import Terminal
 
