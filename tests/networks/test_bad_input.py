@@ -16,7 +16,7 @@ def test_a_cycle_is_named(arcs):
         likely.Network(arcs)
 
 
-@pytest.mark.parametrize("arcs", ["", "A ->", "-> B", [("A", "B", "C")], [3], []])
+@pytest.mark.parametrize("arcs", ["", "A ->", "-> B", "A => B", "A <- B", "A --> B", [("A", "B", "C")], [3], []])
 def test_arcs_without_meaning_are_refused(arcs):
     with pytest.raises((UsageError, TypeError)):
         likely.Network(arcs)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely.networks.batch_inference import BatchInference
+from likely.networks.inference import Evidence
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
 
 
@@ -196,3 +197,22 @@ def test_arcs_are_read_from_text_pairs_and_mappings():
     assert set(pairs.arcs) == set(text.arcs)
     assert set(likely.Network({"S": "C", "R": ["C"], "W": ["S", "R"]}).arcs) == set(text.arcs)
     assert likely.Network("A -> B -> C, D").nodes == ("A", "B", "C", "D")
+
+
+@pytest.mark.parametrize("decimals", [None, 3])
+def test_many_queries_answer_as_single_ones_do_also_where_tables_are_rounded(decimals):
+    """The first queries eliminate, later ones use the tree as it is, and then trees with the node asked for at the root."""
+    rng = np.random.default_rng(3)
+    nodes = [f"n{i}" for i in range(12)]
+    parents = {v: nodes[max(0, i - 2) : i] for i, v in enumerate(nodes)}
+    tables = {v: rng.dirichlet([1.0, 1.0, 1.0], size=(3,) * len(parents[v]) or None) for v in nodes}
+    if decimals:
+        tables = {v: np.round(table, decimals) for v, table in tables.items()}  # rows sum to 0.999, 1 or 1.001
+    net = likely.Network.from_tables(parents, dict.fromkeys(nodes, ("a", "b", "c")), tables)
+    assert bool(net.inference._rounded) == bool(decimals)
+    for i in range(80):
+        target, *given = rng.choice(nodes, 3, replace=False).tolist()
+        evidence = dict(zip(given, rng.choice(["a", "b", "c"], 2).tolist(), strict=True))
+        alone, _ = net.inference.joint([target], Evidence.of(evidence, net.graph, net.columns))
+        assert list(net.query(target, evidence).values()) == pytest.approx(alone.tolist(), rel=1e-9), i
+    assert net.inference._asked.total() > 60

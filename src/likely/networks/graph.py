@@ -14,6 +14,7 @@ from likely.kernels.parallel import cached_property
 Arc = tuple[str, str]
 _PARTS = re.compile(r"[,;\n]")
 _ARROW = re.compile(r"->|→")
+_OTHER_ARROW = re.compile("=>|<-|[←↔]|--")
 
 
 @dataclass(frozen=True)
@@ -225,8 +226,8 @@ def _chain(text: str) -> Iterator[tuple[str | None, str | None]]:
     if not text.strip():
         return
     names = [name.strip() for name in _ARROW.split(text)]
-    if not all(names):
-        raise UsageError(f"{text.strip()!r} is no arc: write 'A -> B', and parts with commas between them")
+    if not all(names) or _OTHER_ARROW.search(text):
+        raise UsageError(f"{text.strip()!r} is no arc: write 'A -> B', commas between parts; odd names as pairs")
     if len(names) == 1:
         yield names[0], None
     yield from itertools.pairwise(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from likely.schema import CATEGORY, NUMBER, Column, is_missing
 
 Array = NDArray[np.float64]
 FEW_QUERIES = 8  # single queries before a junction tree is worth its compiled loops
+CLIQUES_A_QUERY = 4  # a tree with the clique of a node as its root costs as much as a query of it for so many cliques
 MOST_TREE_CELLS = 1 << 20  # of all cliques: beyond, each query eliminates what matters to it alone
 
 
@@ -110,8 +112,10 @@ class Inference:
         self.numeric = NumericPart(graph, columns, parameters.gaussians)
         self._queries = 0
         self._unobserved = np.full((1, len(self.names)), -1, np.int32)
-        self._products: dict[frozenset[str], list[Array]] = {}
-        self._potentials: dict[tuple[int | None, frozenset[str]], Array] = {}
+        self._potentials: dict[int | None, Array] = {}
+        self._whole: dict[int | None, Array] = {}
+        self._sums: dict[int | None, dict[str, tuple[slice, Array]]] = {}
+        self._asked = Counter[int]()
 
     @cached_property
     def logs(self) -> list[Array]:
@@ -134,17 +138,32 @@ class Inference:
         """The potentials of the junction tree with a given root.
 
         `matter` are the nodes asked for or observed. Where a table is rounded, nodes that none of them descends from would
-        not sum to one as they should, and are made to.
+        not sum to one as they should: they have been made to, and all others get the sums of their rows back.
         """
-        loose = frozenset([n for n, below in self._rounded.items() if matter is not None and below.isdisjoint(matter)])
-        key = (root, loose)
-        if key not in self._potentials:
-            if loose not in self._products:
-                tables = {i: self.parameters.tables[name] for i, name in enumerate(self.names)}
-                tables |= {self.place[n]: tables[self.place[n]] / tables[self.place[n]].sum(-1, keepdims=True) for n in loose}
-                self._products[loose] = self.tree.products(tables)
-            self._potentials[key] = self.tree.arranged(self._products[loose], root)
-        return self._potentials[key]
+        if root not in self._potentials:
+            self._potentials[root] = self.tree.arranged(self._products, root)
+            self._sums[root] = {name: self._row_sums(name, root) for name in self._rounded}
+        phi, sums = self._potentials[root], self._sums[root]
+        if not sums:
+            return phi
+        if matter is None:
+            if root not in self._whole:
+                self._whole[root] = _scaled(phi, list(sums.values()))
+            return self._whole[root]
+        return _scaled(phi, [sums[name] for name, below in self._rounded.items() if not below.isdisjoint(matter)])
+
+    @cached_property
+    def _products(self) -> list[Array]:
+        """The products of the tables in each clique, those that are rounded made to sum to one."""
+        tables = {i: self.parameters.tables[name] for i, name in enumerate(self.names)}
+        rounded = {self.place[name] for name in self._rounded}
+        return self.tree.products({i: t / t.sum(-1, keepdims=True) if i in rounded else t for i, t in tables.items()})
+
+    def _row_sums(self, name: str, root: int | None) -> tuple[slice, Array]:
+        """The cells of the clique in which a table lives, and for each the sum of the table's row."""
+        cells, configuration = self.tree.configurations(self.place[name], root)
+        sums = self.parameters.tables[name].sum(-1).reshape(-1)
+        return cells, sums[configuration // self.sizes[self.place[name]]]
 
     @property
     def small(self) -> bool:
@@ -192,8 +211,12 @@ class Inference:
         for name, code in evidence.values.items():
             row[0, self.place[name]] = code
         v = self.place[target]
-        phi = self.potentials(self.tree.holders[v], {target, *evidence.values})
-        log_evidence, posterior = self.tree.collect_one(row, phi, v)
+        root, matter = self.tree.holders[v], {target, *evidence.values}
+        self._asked[root] += 1
+        if self._asked[root] > len(self.tree.cliques) // CLIQUES_A_QUERY:
+            log_evidence, posterior = self.tree.collect_one(row, self.potentials(root, matter), v)
+        else:
+            log_evidence, posterior = self.tree.expect_one(row, self.potentials(None, matter), v)
         if log_evidence == -np.inf:  # or too small for the scales: logs decide
             return self.joint([target], evidence)
         return posterior / sum(posterior.tolist()), log_evidence  # of few numbers, sooner than by numpy
@@ -242,6 +265,16 @@ class Inference:
         flat = weights.reshape(-1)
         some = flat > 0
         return flat[some], density.mean[0, some, i], density.covariance[some, i, i]
+
+
+def _scaled(phi: Array, factors: Sequence[tuple[slice, Array]]) -> Array:
+    """The potentials with some cells multiplied."""
+    if not factors:
+        return phi
+    phi = phi.copy()
+    for cells, factor in factors:
+        phi[cells] *= factor
+    return phi
 
 
 def impossible(engine: Inference, evidence: Evidence) -> DataError:

@@ -19,6 +19,7 @@ from likely.networks.limits import check_clique
 
 Array = NDArray[np.float64]
 _NO_SOFT = np.zeros((1, 0))
+_ONE = np.ones(1)
 SLAB = 2_000  # rows whose evidence is propagated by one thread
 
 
@@ -211,6 +212,18 @@ class JunctionTree:
         arrays = self.rooted(self.holders[target]).arrays
         propagation.collect.fast(row, _NO_SOFT, arrays, phi, target, out, evidence)
         return float(evidence[0]), out[0]
+
+    def expect_one(self, row: NDArray[Any], phi: Array, target: int) -> tuple[float, Array]:
+        """The same by collecting and distributing in the tree as it is, with no root of the target's own."""
+        rooted, evidence = self.rooted(), np.zeros(1)
+        counts = np.zeros(rooted.cells)
+        propagation.expect.fast(row, _ONE, _NO_SOFT, rooted.arrays, phi, counts, evidence)
+        i = rooted.order.index(self.holders[target])
+        scope = rooted.scopes[i]
+        part = counts[rooted.arrays[8][i] : rooted.arrays[8][i + 1]]
+        axis = scope.index(target)
+        inner = math.prod(self.sizes[v] for v in scope[axis + 1 :])
+        return float(evidence[0]), part.reshape(-1, self.sizes[target], inner).sum((0, 2))
 
     def configuration_posteriors(self, rows: NDArray[Any], phi: Array, s: int, soft: Array | None = None) -> Array:
         """The posterior of the configurations of a scope in every row, rows × configurations; `phi` is rooted at its home."""
