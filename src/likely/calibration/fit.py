@@ -36,6 +36,7 @@ from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
 from likely.families.text_calibration import LeftOutDocuments
 from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
+from likely.kernels.progress import announce
 from likely.row_sample import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
@@ -96,6 +97,7 @@ def _calibrate(
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(parameters), 1)))
     most = MOST_ENTRIES // (classes * max(len(parameters), 1))
     data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
+    announce("column weights")
     terms = make_terms(data, parameters)
     if not terms:
         return None
@@ -106,7 +108,8 @@ def _calibrate(
     if dependence in ("tree", "one-dependence"):
         fit.add_pairs(dependence == "tree")
     search = InteractionSearch(fit.grouped_columns, len(terms), DEPENDENCE[dependence])
-    for _ in range(ROUNDS if dependence in ("auto", "pairs") else 0):
+    for i in range(ROUNDS if dependence in ("auto", "pairs") else 0):
+        announce(f"interactions, round {i + 1}")
         if not fit.add_interactions(search) and not fit.add_interactions(search, triples=True):
             break
     fit.solve(fit.weights)

@@ -85,7 +85,8 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
         from likely.sources import open_source
 
         source, reading = inputs.opened_with(path, given)
-        found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
+        with terminal.progress("clusters"):
+            found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
         report = _report(found) | {"data": data}
         # Pictures are drawn before anything is written, so that an error leaves no output.
         drawn = _drawn(found, source, {"picture": picture, "steps": steps}, options.names(draw) if draw else (), data)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +17,7 @@ from likely.cli.options import (
     reading_options,
     target_option,
 )
-from likely.cli.terminal import Terminal, is_terminal
+from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from likely.evaluation.comparison_table import Comparison
@@ -84,16 +83,12 @@ def compare(
         from likely.evaluation.comparison import compare as run
 
         settings = options.learn_arguments(given)
-        found = run(source, baselines=baselines or None, **settings, progress=_progress(terminal))
+        with terminal.progress("comparing"):
+            found = run(source, baselines=baselines or None, **settings)
         terminal.list_rejects(reading.rejects)
     writers.write_picture(found, output, title)
     written = {"output": output} if output else {}
     terminal.result(found.to_dict() | {"data": data} | written, lambda: _show(terminal, found, output))
-
-
-def _progress(terminal: Terminal) -> Callable[[str], None] | None:
-    """Prints the running classifier to standard error if that is a terminal."""
-    return terminal.message if is_terminal(sys.stderr) else None
 
 
 def _show(terminal: Terminal, found: Comparison, output: str | None) -> None:

@@ -16,6 +16,7 @@ from likely.cli.decision_options import costs as costs_of
 from likely.cli.options import FILE, json_option, missing_option, reading_options
 from likely.cli.terminal import Terminal, standard_output
 from likely.errors import UsageError
+from likely.kernels.progress import announce
 
 STEPS = 7  # about how many a report has
 
@@ -112,4 +113,9 @@ def _data(terminal: Terminal, data: str | None, reading: Any, given: dict[str, A
 @contextlib.contextmanager
 def _steps(terminal: Terminal) -> Iterator[Callable[[str], None] | None]:
     with terminal.progress("report", "steps", total=STEPS) as advance:
-        yield None if advance is None else lambda _: advance(1)
+        yield None if advance is None else lambda name: _announced(name, advance)
+
+
+def _announced(name: str, advance: Callable[[int], None]) -> None:
+    announce(name)
+    advance(1)

@@ -71,7 +71,8 @@ def sequences(terminal: Terminal, /, data: str, by: str | None, output: str | No
     if output is not None:
         writers.format_of(output, excel_safe)
     with inputs.as_file(data, terminal) as path:
-        found, source, reading = _fitted(path, by, given) if applied is None else _loaded(applied, path, given, terminal)
+        with terminal.progress("states"):
+            found, source, reading = _fitted(path, by, given) if applied is None else _loaded(applied, path, given, terminal)
         rows = found.opened(source, by=by)
         decoded = Decoded(found, rows, found.decode(rows))
         report = _report(decoded, fitted=applied is None) | {"data": data}

@@ -6,12 +6,15 @@ import contextlib
 import json
 import math
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
+
+from likely.kernels.progress import Step, listening
 
 PATIENCE = 0.5  # seconds before progress is shown
 MOST_REJECTS_LISTED = 20
@@ -136,43 +139,76 @@ class Terminal:
             return
         meter = _Meter(doing, unit, total)
         try:
-            yield meter.advance
+            with listening(meter.step):
+                yield meter.advance
         finally:
             meter.stop()
 
 
 class _Meter:
-    """A progress line."""
+    """A progress line: rows or steps done, what is being done, and where the number of steps is known an estimate."""
 
     def __init__(self, doing: str, unit: str, total: int | None = None) -> None:
-        self.doing, self.unit, self.rows, self.began, self.total = doing, unit, 0, time.monotonic(), total
+        self.doing, self.unit, self.rows, self.total = doing, unit, 0, total
+        self.began, self.steps, self.detail = time.monotonic(), 0, ""
         self.bar: Any = None
+        self.timer = threading.Timer(PATIENCE, self._start)  # work that announces nothing is shown as well
+        self.timer.daemon = True
+        self.timer.start()
 
     def advance(self, rows: int) -> None:
+        """Rows or steps were done."""
         self.rows += rows
-        if self.bar is None and time.monotonic() - self.began > PATIENCE:
-            self.bar = self._start()
+        if self.total:
+            self.steps = min(self.rows, self.total)
+        self._show()
+
+    def step(self, step: Step) -> None:
+        """A step was announced: one of a known number, or a detail."""
+        if step.total:
+            self.steps, self.total, self.detail = step.done, step.total, step.what
+        else:
+            self.detail = step.what
+        self._show()
+
+    def _state(self) -> dict[str, Any]:
+        name = f"{self.doing}: {self.detail}" if self.detail else self.doing
+        if not self.total:
+            return {"description": name, "count": f"{self.rows:,} {self.unit}" if self.rows else "", "left": ""}
+        spent = time.monotonic() - self.began
+        left = spent / self.steps * (self.total - self.steps) if self.steps else 0.0
+        more = f"about {left:,.0f} s left" if self.steps and left >= 1 else ""
+        state = {"completed": self.steps, "total": self.total}
+        return state | {"description": name, "count": f"{self.steps:,} of {self.total:,}", "left": more}
+
+    def _show(self) -> None:
         if self.bar is not None:
-            self.bar.update(0, completed=self.rows)
+            self.bar.update(0, **self._state())
 
-    def _start(self) -> Any:
+    def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        count = TextColumn(f"{{task.completed:,.0f}} {self.unit}")
         bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            count,
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[count]}"),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
             console=Console(file=sys.stderr),
             transient=True,
         )
-        bar.add_task(self.doing, total=None)
+        bar.add_task(self.doing, total=None, count="", left="")
         bar.start()
-        return bar
+        self.bar = bar
+        self._show()
 
     def stop(self) -> None:
+        """Remove the line."""
+        self.timer.cancel()
+        if self.timer.is_alive():
+            self.timer.join()  # it may just be starting the line
         if self.bar is not None:
             self.bar.stop()
 

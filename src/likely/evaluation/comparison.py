@@ -20,6 +20,7 @@ from likely.evaluation.comparison_table import OURS, Comparison, Result
 from likely.evaluation.cross_validation import Groups, Split, assign_folds, model_of, prepare, require_classes, score
 from likely.evaluation.metrics import Metrics, metrics_of
 from likely.kernels.parallel import cached_property
+from likely.kernels.progress import announce
 from likely.model.selection import select
 from likely.schema import CATEGORY, NUMBER, TEXT, ordered
 from likely.sources import Batch, Source
@@ -83,7 +84,10 @@ def compare(
     require_classes(len(rows.classes), rows.plan.target, rows.source.label)
     learners: list[tuple[str, str, Fold]] = [(name, title, prepared[name].fold) for name, title in OURS.items()]
     learners += [(baseline.name, baseline.title, _baseline_fold(baseline)) for baseline in wanted]
-    results = [_cross_validate(name, title, rows, fold, limit=limit, progress=progress) for name, title, fold in learners]
+    results = []
+    for i, (name, title, fold) in enumerate(learners):
+        announce(title, i * rows.folds, len(learners) * rows.folds)
+        results.append(_cross_validate(name, title, rows, fold, limit=limit, progress=progress))
     return Comparison(rows.plan.target, rows.source.label, int((rows.fold_of >= 0).sum()), folds, seed, tuple(results))
 
 
@@ -118,6 +122,7 @@ def _cross_validate(
     done: list[tuple[Metrics, float, float, str]] = []
     empty = Result(name, title, (), (), (), failed=True)
     for i in range(rows.folds):
+        announce(f"{title}, fold {i + 1} of {rows.folds}")
         if progress:
             progress(f"{title}: fold {i + 1} of {rows.folds}")
         try:

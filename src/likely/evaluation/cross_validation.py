@@ -24,6 +24,7 @@ from likely.errors import DataError, LikelyWarning, UsageError, did_you_mean, no
 from likely.evaluation.finished_model import overlap, settings_of
 from likely.evaluation.folds import Groups, Progress, Split, assign_folds, assign_groups, scrambled
 from likely.evaluation.metrics import Evaluation, Metrics, metrics_of
+from likely.kernels.progress import announce
 from likely.latent.em import weights_of
 from likely.latent.missing_cells import filled, has_gaps
 from likely.model.model import Model
@@ -244,6 +245,7 @@ def _cross_validate(
         models = [m and _filled(m, rows, i) for i, m in enumerate(models)]
     if given.get("select"):
         models = [m and _selected(m, rows, i, given["select"]) for i, m in enumerate(models)]
+    announce("scoring")
     scored = _score_folds(rows, models, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
     note += " by groups" if by_group is not None else ""
@@ -294,7 +296,8 @@ def _models(
     for part in parts[:0:-1]:
         after.append(after[-1] + part)
     found: list[Model | None] = [None] * split.fold_count
-    for fold in split.tested_folds:
+    for i, fold in enumerate(split.tested_folds):
+        announce(f"learning fold {i + 1}", i, len(split.tested_folds))
         found[fold] = model_of(before[fold] + after[split.fold_count - 1 - fold], given, classes)
     return found
 

@@ -24,6 +24,7 @@ from likely.evaluation.folds import Progress, Split
 from likely.evaluation.metrics import Metrics, finite
 from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.kernels.parallel import cached_property
+from likely.kernels.progress import announce
 from likely.plots import charts
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
@@ -81,7 +82,10 @@ def curve(
     require_classes(len(rows.classes), plan.target, source.label)
     orders = [TrainingOrder.of(rows.labels, split) for split in splits]
     steps = _steps(sizes, orders, len(rows.classes))
-    evaluated = [_evaluated(rows, order, order.sizes(steps), settings, progress) for order in orders]
+    evaluated = []
+    for i, order in enumerate(orders):
+        announce(f"seed {chosen[i]}", i, len(orders))
+        evaluated.append(_evaluated(rows, order, order.sizes(steps), settings, progress))
     trained = tuple(order.sizes(steps) for order in orders)
     share, known = Fraction(splits[0].tested, splits[0].parts), int((rows.labels >= 0).sum())
     return LearningCurve(plan.target, source.label, known, share, chosen, steps, trained, tuple(evaluated))
@@ -321,6 +325,7 @@ def _evaluated(
     found: list[Metrics] = []
     total: Tally | None = None
     for i, new in enumerate(added):
+        announce(f"{sizes[i]:,} rows")
         total = new if total is None or new is None else total + new
         added[i] = None  # the sum takes over its table
         assert total is not None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.statistics import Counts, Moments, Scatter
+from likely.kernels.progress import announce
 from likely.latent.quasi_newton import MEMORY, QuasiNewton
 from likely.tally import Tally
 
@@ -261,6 +262,7 @@ def maximise(
     run = _Run(iteration, tol, done)
     point, most, converged = first, max(max_iter, 1), False
     while run.evaluations < most and not converged:
+        announce(f"EM iteration {done + run.evaluations + 1:,}")
         value, found = run.evaluate(point)
         if run.rejected(value):
             point = run.plain_again()

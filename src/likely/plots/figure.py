@@ -24,6 +24,7 @@ from likely.plots.svg import Svg
 
 WIDE, HIGH = 480, 300  # of the whole picture, and of the plot area
 LEFT, RIGHT, BOTTOM = 62, 18, 48
+ASIDE = 58  # pixels for bars beside the plot area
 LONGEST = 44  # letters of a title
 STYLE = """
 .lk-band0,.lk-band1,.lk-band2,.lk-band3,.lk-band4,.lk-band5,.lk-band6,.lk-band7{fill-opacity:.16}
@@ -88,6 +89,8 @@ class Figure:
     percent: bool = False
     height: float = HIGH
     ticks: Sequence[tuple[float, str]] = ()  # of the x axis; by default round numbers
+    aside: Sequence[tuple[float, str]] = ()  # bars to the right of the axes, one for each line: value and tooltip
+    aside_label: str = ""
 
 
 def figure_svg(figure: Figure) -> Svg:
@@ -141,7 +144,7 @@ def _axes(figure: Figure, head: float) -> Axes | None:
         return None
     x = figure.x or spread(min(xs), max(xs))
     y = figure.y or spread(min([*ys, 0.0] if figure.zero else ys), max([*ys, 0.0] if figure.zero else ys), 0.04)
-    return Axes(x, y, head + 6, head + figure.height, LEFT, WIDE - RIGHT)
+    return Axes(x, y, head + 6, head + figure.height, LEFT, WIDE - RIGHT - (ASIDE if figure.aside else 0))
 
 
 def _drawn(figure: Figure, axes: Axes) -> list[str]:
@@ -157,7 +160,23 @@ def _drawn(figure: Figure, axes: Axes) -> list[str]:
             )
     for i, trace in enumerate(figure.traces):
         parts += _line(trace, i, axes)
-    return parts
+    return [*parts, *_aside(figure, axes)]
+
+
+def _aside(figure: Figure, axes: Axes) -> list[str]:
+    """Bars beside the plot area, from zero to their value."""
+    if not figure.aside:
+        return []
+    left, wide = axes.right + 14, (ASIDE - 16) / len(figure.aside)
+    zero = axes.py(min(max(0.0, axes.y[0]), axes.y[1]))
+    parts = [f'<path class="lk-axis" d="M{left - 6:.1f} {axes.top:.1f}V{axes.bottom:.1f}"/>']
+    for i, (value, tip) in enumerate(figure.aside):
+        end = axes.py(min(max(value, axes.y[0]), axes.y[1]))
+        tall = max(abs(end - zero), 1.5)
+        box = f'x="{left + i * wide:.1f}" y="{min(zero, end):.1f}" width="{wide - 2:.1f}" height="{tall:.1f}"'
+        parts.append(f'<rect class="lk-f{i}" {box}><title>{escape(printable(tip))}</title></rect>')
+    middle = left + (ASIDE - 18) / 2
+    return [*parts, text(middle, axes.bottom + 18, figure.aside_label, "faint", 'font-size="11.5" text-anchor="middle"')]
 
 
 def _frame(figure: Figure, axes: Axes) -> list[str]:

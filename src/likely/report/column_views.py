@@ -66,7 +66,7 @@ def columns_section(document: Document) -> str:
     left = document["card"]["columns_left_out"]
     if left:
         items = "".join(f"<li>{text(each['name'])}: {text(each['reason'])}</li>" for each in left)
-        body += details(f"{len(left)} columns were left out", f"<ul>{items}</ul>")
+        body += details("Columns that were left out", f"<ul>{items}</ul>")
     return section("columns", "Columns", body, lead)
 
 
@@ -208,8 +208,7 @@ def effect_picture(document: Document, column: Mapping[str, Any]) -> Svg:
     of = f"for {names[classes[0]]}" if len(classes) == 1 else "for each class against the others"
     missing = sum(effect["missing"]["counts"] or [0.0])
     if column["kind"] == "number" and effect["values"]:
-        note = _missing_note(effect, names, classes, missing)
-        return _line_effect(column, names, classes, (title, of + note))
+        return _line_effect(column, names, classes, (title, of))
     order = sorted(_most_frequent(effect), key=lambda i: -effect["weights"][i][classes[0]])
     seen = [sum(row) for row in effect["counts"]] if effect["counts"] else [None] * len(effect["labels"])
     rows = [
@@ -244,15 +243,11 @@ def _line_effect(
         band = ([a - b for a, b in zip(y, e, strict=True)], [a + b for a, b in zip(y, e, strict=True)])
         traces.append(Trace(names[c] if len(classes) > 1 else "", at, y, *band))
     label = f"{column['name']}{ORDINAL if ticks else ''}"
+    absent, rows = effect["missing"]["weights"], sum(effect["missing"]["counts"] or [0.0])
+    aside = [(absent[c], f"missing, {names[c]}: {absent[c]:+.3f}, {rows:,.0f} rows") for c in classes] if rows else []
+    axis, reach = "weight of evidence (nats)", _bounded(effect, classes)
     found = Figure(
-        *titles,
-        label,
-        "weight of evidence (nats)",
-        traces,
-        columns=behind,
-        zero=True,
-        y=_bounded(effect, classes),
-        ticks=ticks,
+        *titles, label, axis, traces, columns=behind, zero=True, y=reach, ticks=ticks, aside=aside, aside_label="missing"
     )
     return figure_svg(found)
 
@@ -268,15 +263,6 @@ def _bounded(effect: Mapping[str, Any], classes: Sequence[int]) -> tuple[float, 
         for s in (-1, 1)
     ]
     return max(min([*ends, 0.0]), min([*line, 0.0]) - room), min(max([*ends, 0.0]), max([*line, 0.0]) + room)
-
-
-def _missing_note(effect: Mapping[str, Any], names: Sequence[str], classes: Sequence[int], missing: float) -> str:
-    if not missing:
-        return ""
-    shown = ", ".join(
-        f"{names[c] + ' ' if len(classes) > 1 else ''}{effect['missing']['weights'][c]:+.2f}" for c in classes
-    )
-    return f"; missing ({missing:,.0f} rows): {shown}"
 
 
 def _effect_bars(

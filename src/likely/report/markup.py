@@ -19,7 +19,8 @@ def number(value: Any, digits: int = 4) -> str:
     """A number for a table; a dash where there is none."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 1 else f"{value:.{digits}f}"
+    whole = isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1)
+    return f"{value:,.0f}" if whole else f"{value:.{digits}f}"
 
 
 def percent(value: Any, digits: int = 1) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from likely.plots.bars import Bar, BarChart, bars_svg
 from likely.plots.figure import Figure, Trace, figure_svg
 from likely.plots.network_drawing import DrawnNode, network_svg
+from likely.plots.probability_map import ProbabilityMap, probability_map_svg
 from likely.plots.regions import Surface, regions_svg
 from likely.plots.svg import Svg
 from likely.report.column_views import class_names
@@ -184,28 +185,19 @@ def structure_section(document: Document) -> str:
 
 
 def surface_picture(document: Document) -> Svg:
-    """Regions of the plane of two columns in which each class is the most probable."""
+    """Probability of the positive class over two columns; of more classes, the regions in which each is the most probable."""
     found = document["surface"]
-    p = np.array(found["probabilities"], dtype=float)
-    x, y = found["columns"]
+    p, (x, y), names = np.array(found["probabilities"], dtype=float), found["columns"], class_names(document)
+    across, down = np.array(found["x"]), np.array(found["y"])
+    rows = [row for row in found["rows"] if across[0] <= row[0] <= across[-1] and down[0] <= row[1] <= down[-1]]
+    if len(names) == 2:
+        c = names.index(document["positive"])
+        subtitle = f"probability of {names[c]}, the other columns missing; marks are rows of the data"
+        marks = [(a, b, int(k) == c) for a, b, k in rows]
+        return probability_map_svg(ProbabilityMap(f"{x} and {y}", subtitle, x, y, names[c], across, down, p[c], marks))
     subtitle = "most probable class, the other columns missing; marks are rows of the data"
-    rows = [
-        (a, b, int(k))
-        for a, b, k in found["rows"]
-        if found["x"][0] <= a <= found["x"][-1] and found["y"][0] <= b <= found["y"][-1]
-    ]
-    surface = Surface(
-        f"{x} and {y}",
-        subtitle,
-        x,
-        y,
-        class_names(document),
-        np.array(found["x"]),
-        np.array(found["y"]),
-        np.log(np.maximum(p, 1e-12)),
-        rows,
-    )
-    return Svg(regions_svg([surface]))
+    scores, marked = np.log(np.maximum(p, 1e-12)), [(a, b, int(k)) for a, b, k in rows]
+    return Svg(regions_svg([Surface(f"{x} and {y}", subtitle, x, y, names, across, down, scores, marked)]))
 
 
 def network_picture(document: Document) -> Svg:
