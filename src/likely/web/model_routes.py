@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ Row = dict[str, Cell]
 MOST_ROWS = 500_000
 MOST_EXPLAINED = 100
 MOST_LEARNED = 10_000
+CHUNK = 256  # rows that stay in the cache while they are turned into columns
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True):
@@ -94,24 +96,55 @@ def predict_row(state: ModelState, row: Row) -> Response:
 
 def predict_table(state: ModelState, table: Table) -> Response:
     """Predictions for many rows, in the form in which they came."""
-    data: Any = table.rows if table.rows is not None else table.columns
+    columns = table.columns if table.columns is not None else _as_columns(table.rows or [])
+    data: Any = table.rows if columns is None else _as_arrow(state, columns)
     posterior = state.model.posterior(data, absent="missing")
-    best = state.model.scorer.log_prior.argmax() if not len(posterior) else posterior.log_joint.argmax(1)
-    best = np.where(posterior.impossible, state.model.scorer.log_prior.argmax(), best)
+    best = np.where(posterior.impossible, state.model.scorer.log_prior.argmax(), posterior.log_joint.argmax(1))
     labels = [state.labels[i] for i in best.tolist()]
     document: dict[str, Any] = {"model_version": state.version}
     if table.rows is not None:
         keys = state.keys
         rows = zip(labels, posterior.probabilities.tolist(), strict=True)
         document["predictions"] = [{"label": lab, "probabilities": dict(zip(keys, p, strict=True))} for lab, p in rows]
-        names: Any = dict.fromkeys(name for row in table.rows for name in row)
+        names: Any = columns or dict.fromkeys(name for row in table.rows for name in row)
     else:
-        columns = posterior.probabilities.T.tolist()
-        document |= {"labels": labels, "probabilities": dict(zip(state.keys, columns, strict=True))}
+        shares = posterior.probabilities.T.tolist()
+        document |= {"labels": labels, "probabilities": dict(zip(state.keys, shares, strict=True))}
         names = table.columns
     if unknown := [name for name in names if name not in state.columns]:
         document["unknown_columns"] = _without_target(state, unknown)
     return Response(200, msgspec.json.encode(document))
+
+
+def _as_columns(rows: list[Row]) -> dict[str, list[Cell]] | None:
+    """Rows as columns, where all rows have the same keys; None otherwise."""
+    first = rows[0]
+    made: dict[str, list[Cell]] = {name: [] for name in first}
+    for start in range(0, len(rows), CHUNK):
+        some = rows[start : start + CHUNK]
+        if any(len(row) != len(first) for row in some):
+            return None
+        try:
+            for name, cells in made.items():
+                cells += [row[name] for row in some]
+        except KeyError:
+            return None
+    return made
+
+
+def _as_arrow(state: ModelState, columns: dict[str, list[Cell]]) -> dict[str, Any]:
+    """Columns as Arrow arrays of the type that the model reads; what is of another type stays a list, to be read as usual."""
+    import pyarrow as pa
+
+    kinds = state.model.schema.by_name
+    made: dict[str, Any] = {}
+    for name, cells in columns.items():
+        made[name] = cells
+        if name in kinds:
+            wanted = pa.float64() if kinds[name].kind == NUMBER else pa.string()
+            with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+                made[name] = pa.array(cells, wanted)
+    return made
 
 
 def _without_target(state: ModelState, names: list[str]) -> list[str]:
