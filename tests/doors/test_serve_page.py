@@ -121,8 +121,9 @@ def test_a_table_is_uploaded_learned_and_downloaded_by_keys_alone(chromium: Any,
         model = likely.load(download.value.path())
         assert model.classes == ("No", "Yes")
         assert model.tally.rows == 14
-        if page.locator("#report").count():
-            assert page.frame_locator("#report").locator("h1").count() >= 1
+        report = page.frame_locator("#report").locator("h1")
+        report.wait_for()
+        assert "PlayTennis" in report.inner_text()
         focus(page, "try")
         page.keyboard.press("Enter")
         page.wait_for_selector("#label")
