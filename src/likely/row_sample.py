@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,20 @@ class Reservoir:
         """The reservoir of some rows, in any order, with any repetitions."""
         rows, (merged,), limit = lowest(keys, [weights], most_rows(len(columns)), _picker(labels, columns))
         return Reservoir(keys[rows], labels[rows], merged, {name: x[rows] for name, x in columns.items()}, limit)
+
+    @staticmethod
+    def total(parts: Sequence[Reservoir]) -> Reservoir:
+        """The sum of many reservoirs: only the rows that may stay are copied."""
+        limit = min(part.limit for part in parts)
+        most = most_rows(len(parts[0].columns))
+        keys = np.concatenate([part.keys[: np.searchsorted(part.keys, limit)] for part in parts])
+        if len(keys) > 2 * most:  # equal rows are one: more are taken than stay
+            cut = np.partition(keys, most + most // 2)[most + most // 2]
+            if len(np.unique(keys[keys <= cut])) > most:
+                limit = min(limit, int(cut) + 1)
+        some = [part.take(slice(0, int(np.searchsorted(part.keys, limit)))) for part in parts]
+        both = Reservoir.of(*_concatenated(some))
+        return replace(both, limit=min(limit, both.limit))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -209,7 +224,13 @@ def hashes(values: Sequence[Any], name: str) -> Words:
     """A hash of every value, the same on every machine, and for 1, 1.0, True and all their spellings."""
     if isinstance(values, range):
         return number_hashes(np.array(values, dtype=np.float64), name)
-    return mixed(np.array([_number(value) for value in values], dtype=np.uint64) ^ seed(name))
+    numbers = [_of_text(value) if type(value) is str else _number(value) for value in values]
+    return mixed(np.array(numbers, dtype=np.uint64) ^ seed(name))
+
+
+@lru_cache(1 << 16)  # every batch of a table has the same texts
+def _of_text(value: str) -> int:
+    return _number(value)
 
 
 def _number(value: Any) -> int:

@@ -104,7 +104,7 @@ class Column:
         known = replace(self, guessed=self.guessed and other.guessed) if self.guessed else self
         if other.taken:
             known = replace(known, taken=_summed(self.taken, other.taken))
-        if self.values == other.values and all(map(_same_type, self.values, other.values)):
+        if self.values == other.values and _same_types(self.values, other.values):
             return known
         return replace(known, values=self.in_order(one_of_alike([*self.values, *other.values])))
 
@@ -249,6 +249,10 @@ def one_of_alike(values: Sequence[Any]) -> list[Any]:
         read = [value for value in map(known.canonical, texts) if not isinstance(value, str)]
         known = replace(known, values=tuple(dict.fromkeys([*known.values, *read])))
     return list(dict.fromkeys([*known.values, *map(known.canonical, texts)]))
+
+
+def _same_types(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return list(map(type, one)) == list(map(type, other)) or all(map(_same_type, one, other))
 
 
 def _same_type(one: Any, other: Any) -> bool:

@@ -1,17 +1,84 @@
-"""The sum of many tallies."""
+"""The sum of many tallies at once: what is sorted or copied for a sum is so once, not for every summand."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
 
-from likely.engines.memory import settled
+import numpy as np
+
+from likely.families.histogram import Histogram, total_histogram
+from likely.families.statistics import Counts, Moments, Statistic
+from likely.row_sample import Reservoir
+from likely.schema import Schema
 from likely.tally import Tally
+
+GROUP = 32  # tallies that are added at once
 
 
 def total(tallies: Sequence[Tally]) -> Tally:
-    """The sum of tallies, added in a tree: large sums are added seldom."""
-    level = [settled(tally) for tally in tallies]
+    """The sum of tallies, added in a tree of groups; values and classes of zero weight are left out."""
+    level = list(tallies)
     while len(level) > 1:
-        pairs = [settled(a + b) for a, b in zip(level[::2], level[1::2], strict=False)]
-        level = pairs + (level[-1:] if len(level) % 2 else [])
-    return level[0].pruned()
+        level = [together(level[i : i + GROUP]) for i in range(0, len(level), GROUP)]
+    return settled(level[0]).pruned()
+
+
+def together(tallies: Sequence[Tally]) -> Tally:
+    """The sum of a few tallies."""
+    first = tallies[0]
+    if len(tallies) < 3 or not all(_alike(first, other) for other in tallies[1:]):
+        return reduce(lambda a, b: settled(a + b), tallies)
+    schema = _union([tally.schema for tally in tallies])
+    aligned = [tally.with_schema(schema) for tally in tallies]
+    columns = zip(*(tally.statistics for tally in aligned), strict=True)
+    samples = [tally.sample for tally in aligned]
+    found = replace(
+        aligned[0],
+        classes=np.sum([tally.classes for tally in aligned], axis=0),
+        statistics=tuple(_sum(column) for column in columns),
+        rows=sum(tally.rows for tally in aligned),
+        sample=None if None in samples else Reservoir.total([sample for sample in samples if sample is not None]),
+    )
+    return settled(found)
+
+
+def settled(tally: Tally) -> Tally:
+    """The same tally, its vocabularies reduced to their limits."""
+    kept = tuple(b.family.settle(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
+    return tally if all(map(operator.is_, kept, tally.statistics)) else replace(tally, statistics=kept)
+
+
+def _alike(one: Tally, other: Tally) -> bool:
+    """Whether both have the same blocks, and the same columns in one order, with cells that show their kinds."""
+    mine, theirs = one.schema.columns, other.schema.columns
+    return one.blocks == other.blocks and len(mine) == len(theirs) and all(
+        a.name == b.name and a.kind == b.kind and not a.guessed and not b.guessed for a, b in zip(mine, theirs, strict=True)
+    )  # fmt: skip
+
+
+def _union(schemas: Sequence[Schema]) -> Schema:
+    """The schema with the classes and values of all; counts of texts that were read as missing are added."""
+    found = schemas[0]
+    for schema in schemas[1:]:
+        taken = any(column.taken for column in (schema.target, *schema.columns))
+        if taken or schema is not found:
+            found = found.union(schema)
+    return found
+
+
+def _sum(column: Sequence[Statistic]) -> Statistic:
+    """The sum of the statistics of one block."""
+    parts: list[Any] = list(column)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if all(isinstance(part, Counts) for part in parts):
+            return Counts(np.sum([part.seen for part in parts], axis=0))
+        if all(isinstance(part, Moments) for part in parts):
+            return Moments(*(np.array([getattr(part, name) for part in parts]) for name in ("n", "mean", "spread"))).summed()
+        if all(isinstance(part, Histogram) for part in parts):
+            return total_histogram(parts)
+        found: Statistic = reduce(operator.add, parts)
+        return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import operator
 import queue
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.engines.adding import settled, together
 from likely.engines.coded_rows import CodedRows
 from likely.engines.row_sampling import KeyLimit, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
@@ -37,6 +37,7 @@ Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
 MOST_AT_ONCE = 8  # batches: each is in memory with its codes and numbers while it is counted
+AT_FIRST, TOGETHER = 4, 8  # batches that are added one by one, so that the row sample is full early; then so many at once
 MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added pairwise
 MOST_VALUES = 50_000  # a column with more, most of them in one row each, identifies rows and is no category
 MOST_KEPT = 1_000_000  # values of one column, however frequent: a larger table would fill the memory
@@ -102,21 +103,18 @@ def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """The tally of all batches: one tally for each, added in order."""
     sums: list[Tally] = []  # of consecutive batches, see `_waits`
+    waiting: list[Tally] = []  # batches that are added together
     limit = KeyLimit()
     parts = 0
     for rows, counted in _tallies(batches, plan, limit):
-        part, parts = counted, parts + 1
-        for name in {c.name for c in counted.schema.columns} - {c.name for c in plan.columns}:
-            part = part.without(name, "")  # found to identify rows while this batch was being counted
-        sums.append(settled(part))
-        while len(sums) > 1 and not _waits(*sums[-2:]):
-            sums[-2:] = [settled(sums[-2] + sums[-1])]
-        for name in too_many(sums[0], plan.droppable):
-            plan, sums[0] = _without(plan, sums[0], name)
-            sums[1:] = [each.without(name, "") for each in sums[1:]]
-        limit.value = min([limit.value, *(each.sample.limit for each in sums if each.sample)])
+        waiting.append(counted)
+        parts += 1
+        if parts < AT_FIRST or len(waiting) >= TOGETHER or _has_many_values(counted):
+            plan = _added(sums, waiting, plan)
+            limit.value = min([limit.value, *(each.sample.limit for each in sums if each.sample)])
         if progress:
             progress(rows)
+    plan = _added(sums, waiting, plan) if waiting else plan
     if sums:
         total = functools.reduce(lambda a, b: settled(b + a), reversed(sums))
         for name in too_many(total, plan.droppable):
@@ -126,6 +124,29 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     schema = _schema(plan, (), {})
     empty = (block.nothing([schema.by_name[name] for name in block.columns], 0) for block in plan.blocks)
     return Tally(schema, plan.blocks, np.zeros(0), tuple(empty), sample=sample)
+
+
+def _added(sums: list[Tally], waiting: list[Tally], plan: Plan) -> Plan:
+    """Add the batches that wait to the sums; returns the plan without columns that were found to identify rows."""
+    names = {column.name for column in plan.columns}
+    ready = []
+    for counted in waiting:
+        part = counted
+        for name in {c.name for c in counted.schema.columns} - names:
+            part = part.without(name, "")  # found to identify rows while this batch was being counted
+        ready.append(settled(part))
+    sums.append(together(ready))
+    waiting.clear()
+    while len(sums) > 1 and not _waits(*sums[-2:]):
+        sums[-2:] = [settled(sums[-2] + sums[-1])]
+    for name in too_many(sums[0], plan.droppable):
+        plan, sums[0] = _without(plan, sums[0], name)
+        sums[1:] = [each.without(name, "") for each in sums[1:]]
+    return plan
+
+
+def _has_many_values(tally: Tally) -> bool:
+    return any(len(column.values) > MANY_VALUES for column in tally.schema.columns)
 
 
 def _tallies(batches: Iterable[Batch], plan: Plan, limit: KeyLimit) -> Iterator[tuple[int, Tally]]:
@@ -155,12 +176,6 @@ def _waits(before: Tally, last: Tally) -> bool:
     """
     values = max((len(c.values) for c in before.schema.columns), default=0)
     return values > MANY_VALUES and before.rows > 2 * last.rows
-
-
-def settled(tally: Tally) -> Tally:
-    """The same tally, its vocabularies reduced to their limits."""
-    kept = tuple(b.family.settle(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
-    return tally if all(map(operator.is_, kept, tally.statistics)) else replace(tally, statistics=kept)
 
 
 def tally_batch(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likely.engines.coded_rows import CodedRows
 from likely.families.document_sample import document_keys
+from likely.kernels.cells import add_code_hashes, add_number_hashes
 from likely.kernels.hashing import Words, mixed
 from likely.kernels.parallel import in_parallel, slabs
 from likely.row_sample import (
@@ -25,11 +26,12 @@ from likely.row_sample import (
     to_keys,
 )
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
-from likely.sources.batch import Batch, Coded
+from likely.sources.batch import Batch, Coded, Frame
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MANY = 4096  # rows: from here on hashes are made by a compiled loop
 
 @dataclass
 class KeyLimit:
@@ -59,15 +61,41 @@ def row_keys(rows: CodedRows, schema: Schema) -> Ints:
         a, b = part
         total = of_class[rows.y[a:b]]
         for name in categories:
-            total += of_value[name][_places(rows.codes[name], slice(a, b))]
+            _add_codes(rows.codes[name], slice(a, b), of_value[name], total)
         for name in numbers:
-            total += number_hashes(batch.numbers([name], a, b)[:, 0], name)
+            _add_numbers(_numbers(batch, name)[a:b], name, total)
         for text in texts:
             total += text[a:b]
         keys[a:b] = to_keys(total)
 
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
     return keys
+
+
+def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
+    """Add the hash of every cell of a categorical column."""
+    codes = coded.codes[rows]
+    if len(codes) < MANY or codes.dtype != np.int32 or not codes.flags.c_contiguous:
+        total += table[_places(coded, rows)]
+        return
+    fixed = codes.view()
+    fixed.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both
+    add_code_hashes(fixed, coded.low, table, total)
+
+
+def _add_numbers(x: Array, name: str, total: Words) -> None:
+    """Add the hash of every number of a column."""
+    if len(x) < MANY or not x.flags.c_contiguous:
+        total += number_hashes(x, name)
+        return
+    bits = x.view(np.uint64)
+    bits.flags.writeable = False
+    add_number_hashes(bits, np.array([seed(name)]), total)
+
+
+def _numbers(batch: Batch, name: str) -> Array:
+    """A column as numbers; that of a frame without a copy."""
+    return batch.column(name) if isinstance(batch, Frame) else batch.numbers([name], 0, batch.rows)[:, 0]
 
 
 def _of_documents(batch: Batch, name: str) -> Words:
@@ -86,7 +114,7 @@ def draw(rows: CodedRows, schema: Schema, keys: Ints, limit: KeyLimit) -> Reserv
     def column(name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
         if name in rows.codes:
             return _places(rows.codes[name], chosen)
-        numbers: NDArray[Any] = rows.batch.numbers([name], 0, rows.batch.rows)[chosen, 0]
+        numbers: NDArray[Any] = _numbers(rows.batch, name)[chosen]
         return numbers
 
     def cells(chosen: NDArray[np.intp]) -> list[NDArray[Any]]:

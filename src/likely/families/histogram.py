@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
+from likely.kernels.cells import SLOTS, count_cells
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
 COARSE = 4096  # cells over the range of the bins, in a model without rows
+MANY = 4096  # rows: from here on a compiled loop is faster than sorting
 DENSE = 1 << 16  # range of keys that is always handled as an array
 Keys = NDArray[np.int64]
 SIGN = np.int64(-(1 << 63))
@@ -40,6 +42,8 @@ class Histogram:
 
         `labels` may be responsibilities, rows × classes.
         """
+        if labels.ndim == 1 and len(x) >= MANY:
+            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes)
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
@@ -213,6 +217,39 @@ class Histogram:
         out = np.zeros((bins, len(self.seen)))
         np.add.at(out, place, self.seen.T)
         return out
+
+
+def total_histogram(parts: Sequence[Histogram]) -> Histogram:
+    """The sum of histograms of the same classes: their cells are counted as rows are."""
+    held = [part for part in parts if len(part.keys)]
+    if len(held) < 2:
+        return held[0] if held else parts[0]
+    level = max(part.level for part in held)
+    x = np.concatenate([to_numbers(part.keys << part.level) for part in held])
+    seen = np.concatenate([part.seen for part in held], axis=1)
+    if not np.isfinite(seen).all():
+        return Histogram(np.full((len(seen), 1), np.nan), np.zeros(1, np.int64), 0)  # the caller reports it
+    labels = np.repeat(np.arange(len(seen)), len(x))
+    return _cells(np.tile(x, len(seen)), labels, seen.reshape(-1), len(seen), level)
+
+
+def _counted(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Histogram:
+    """The same histogram by a compiled loop, which finds the level on its way."""
+    some = slice(None, None, max(1, len(x) // (2 * MOST)))
+    used = np.isfinite(x[some]) & (labels[some] >= 0) & (weights[some] > 0)
+    return _cells(x, labels, weights, classes, _needed(np.sort(to_keys(x[some][used]))))  # all rows need no lower level
+
+
+def _cells(x: Array, labels: NDArray[Any], weights: Array, classes: int, level: int) -> Histogram:
+    """Weight of the cells of these numbers, from a level on that is not too high."""
+    state, slots = np.array([level, 0, 0], np.int64), np.full(SLOTS, -1, np.int32)
+    cells, counts = np.zeros(MOST + 1, np.int64), np.zeros((MOST + 1, classes))
+    count_cells(x.view(np.int64), labels, weights, state, slots, cells, counts)
+    level, n, infinite = (int(number) for number in state)
+    if infinite:
+        return Histogram(np.full((classes, 1), np.nan), np.zeros(1, np.int64), 0)  # the caller reports it
+    order = np.argsort(cells[:n])
+    return Histogram(np.ascontiguousarray(counts[order].T), cells[order], level)
 
 
 def _coarse_level(edges: Array) -> int:
