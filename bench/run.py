@@ -3,7 +3,7 @@
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
 Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust,
-boosting, scaling, rows, serve (all if none is named).
+boosting, scaling, rows, serve, scale (all if none is named; SCALE_ROWS=1000000 makes the table of the last one smaller).
 """
 
 from __future__ import annotations
@@ -324,6 +324,12 @@ def sequences(small: bool) -> None:
     chains.compare(small, row, plain)
 
 
+def scale(small: bool) -> None:
+    import scale as scales
+
+    scales.compare(small, row, plain)
+
+
 def brain(small: bool) -> None:
     import voxels
 
@@ -371,7 +377,7 @@ SECTIONS = {
     f.__name__: f
     for f in (
         start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust, boosting,
-        scaling, rows, serve,
+        scaling, rows, serve, scale,
     )
 }  # fmt: skip
 

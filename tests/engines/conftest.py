@@ -10,6 +10,7 @@ import likely
 from spark_cluster import Cluster, why_not
 
 SPARK = pytest.mark.xdist_group("spark")  # one cluster, in one process
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +48,7 @@ def hostile_table(rows=400):
         "x": pa.array([odd.get(i, v) for i, v in enumerate(number)], pa.float64()),
         "big": pa.array(pick([2**53, 2**53 + 1, 2**62, -(2**62)]), pa.int64()),
         "flag": pa.array(pick([True, False, None])),
-        "when": pa.array([dt.datetime(2024, 1, 1) + dt.timedelta(hours=7 * i * (1 + v)) for i, v in enumerate(y)]),  # noqa: DTZ001 - a column without a time zone
+        "when": pa.array([START + dt.timedelta(hours=7 * i * (1 + v)) for i, v in enumerate(y)]),
         "price": pa.array([draw.randrange(500) for _ in range(rows)], pa.int32()).cast(pa.decimal128(12, 2)),
         "n": pa.array([draw.randrange(4) + 2 * v for v in y], pa.int32()),
         "empty": pa.nulls(rows, pa.string()),

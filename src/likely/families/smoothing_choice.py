@@ -282,8 +282,8 @@ class TableRows:
         if not folds:
             counts = (np.ascontiguousarray(each.T) for each in (whole.shape.counts, whole.shape.left_out))
             tables = (*counts, whole.totals, whole._mass, whole.table, whole.left_out, whole.level)
-            rows = (self.codes, self.labels, self.left, np.ones(1, np.bool_))
-            _smoothing_kernels.rows_of_table.fast(*rows, *tables, lowest, out)
+            every = np.ones(1, np.bool_)
+            _smoothing_kernels.rows_of_table.fast(self.codes, self.labels, self.left, every, *tables, lowest, out)
             return out, None
         gains, seen = np.full(folds + 1, whole.gain), np.ascontiguousarray(whole.seen)
         rows, arguments = (self.codes, self.labels, self.weights, self.left), _shape_arguments(seen, whole.centres)

@@ -1,0 +1,173 @@
+"""Counting where the rows live: a large Parquet table against DuckDB, many tallies, and Spark against MLlib."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CATEGORIES, NUMBERS = 20, 10
+NAMES = [*(f"c{j}" for j in range(CATEGORIES)), *(f"x{j}" for j in range(NUMBERS)), "y"]
+
+
+def write_table(path: Path, rows: int) -> None:
+    """Twenty categorical and ten numeric columns, written piece by piece."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, writer = np.random.default_rng(0), None
+    for first in range(0, rows, 500_000):
+        n = min(500_000, rows - first)
+        y = rng.integers(0, 2, n)
+        columns: dict[str, Any] = {}
+        for j in range(CATEGORIES):
+            size = (2, 5, 10, 50, 200)[j % 5]
+            codes = (rng.integers(0, size, n) + (rng.random(n) < 0.2 * y)) % size
+            values = pa.array([f"value {i}" for i in range(size)])
+            columns[f"c{j}"] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values).dictionary_decode()
+        for j in range(NUMBERS):
+            x = rng.normal(0.3 * y, 1.0)
+            columns[f"x{j}"] = pa.array(np.round(x, 3) if j % 2 else x)
+        columns["y"] = pa.array(np.array(["no", "yes"])[y])
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def best(work: Callable[[], Any], repeats: int = 3) -> float:
+    """The fastest of several runs, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def own_process(code: str, *arguments: str) -> float:
+    """The peak memory of a process of its own, in MB."""
+    ending = "; print(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')))"
+    done = subprocess.run([sys.executable, "-c", code + ending, *arguments], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1]) / 1024
+
+
+def group_bys(connection: Any, path: Path) -> None:
+    """The counts of a plain model by hand: all tables in one scan by grouping sets, moments in another."""
+    sets = ", ".join(f"(y, c{j})" for j in range(CATEGORIES))
+    names = ", ".join(f"c{j}" for j in range(CATEGORIES))
+    connection.execute(f"select y, {names}, count(*) from '{path}' group by grouping sets ({sets})").fetchall()
+    _moments(connection, path)
+
+
+def group_bys_apart(connection: Any, path: Path) -> None:
+    """The same with one GROUP BY for each column."""
+    for j in range(CATEGORIES):
+        connection.execute(f"select y, c{j}, count(*) from '{path}' group by all").fetchall()
+    _moments(connection, path)
+
+
+def _moments(connection: Any, path: Path) -> None:
+    moments = ", ".join(f"count(x{j}), avg(x{j}), var_pop(x{j})" for j in range(NUMBERS))
+    connection.execute(f"select y, {moments} from '{path}' group by y").fetchall()
+
+
+def compare(small: bool, row: Any, plain: Any) -> None:
+    """All lines of the section."""
+    rows = int(os.environ.get("SCALE_ROWS", 200_000 if small else 10_000_000))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "table.parquet"
+        write_table(path, rows)
+        _on_one_machine(path, rows, row, plain)
+        _shards(path, plain)
+        _spark(path, rows, row)
+
+
+def _on_one_machine(path: Path, rows: int, row: Any, plain: Any) -> None:
+    import duckdb
+    import pyarrow.parquet as pq
+
+    import likely
+
+    repeats = 1 if rows > 2_000_000 else 3
+    connection = duckdb.connect(config={"threads": os.cpu_count() or 1})
+    every = ", ".join(f"bit_xor(hash({name}))" for name in NAMES)  # min and count would be answered from the statistics
+    read = best(lambda: connection.execute(f"select {every} from '{path}'").fetchall(), repeats + 1)
+    likely.learn(pq.read_table(path).slice(0, 200_000), "y")  # compiled kernels
+    default = best(lambda: likely.learn(path, "y"), repeats)
+    row("scale", f"default model, {rows:,} x 30, against DuckDB reading it", default, read, "<= 2x", inverse=True)
+    counts = best(lambda: likely.learn(path, "y", plain=True), repeats)
+    rival = min(best(lambda: work(connection, path), repeats) for work in (group_bys, group_bys_apart))
+    row("scale", "plain counts against the best GROUP BYs of DuckDB", counts, rival, "<= 1.3x", inverse=True)
+    model, scored = path.with_name("m.likely"), path.with_name("out.parquet")
+    likely.learn(path, "y").save(model)
+    predict = ["-m", "likely", "predict", str(model), str(path), "--probabilities", "-o", str(scored)]
+    score = best(lambda: subprocess.run([sys.executable, *predict], check=True, capture_output=True), 1)
+    row("scale", "scoring Parquet to Parquet, a process, against learning", score, default, "<= 1.5x", inverse=True)
+    code = "import sys, likely; likely.learn(sys.argv[1], 'y')"
+    plain("scale", f"peak memory of learning {rows:,} rows", own_process(code, str(path)), "MB", "< 800")
+    code = "import sys; from likely.cli import main; main(sys.argv[1:], standalone_mode=False)"
+    plain("scale", f"peak memory of scoring {rows:,} rows", own_process(code, *predict[2:]), "MB", "flat")
+
+
+def _shards(path: Path, plain: Any) -> None:
+    """A thousand shards of the table, counted one by one and added in a tree, as a cluster adds those of its tasks."""
+    import pyarrow.parquet as pq
+
+    import likely
+    from likely.engines.adding import total
+
+    some = pq.ParquetFile(path)
+    table = next(some.iter_batches(1_000_000))
+    plan = likely.plan(table.slice(0, 50_000), "y")
+    size = max(table.num_rows // 1_000, 1)
+    start = time.perf_counter()
+    parts = [plan.count(table.slice(i, size)) for i in range(0, size * 1_000, size)]
+    spent = time.perf_counter() - start
+    plain("scale", f"counting 1,000 shards of {size:,} rows, a shard", spent, "ms", "none")
+    tallies = [part.tally for part in parts]
+    plain("scale", "adding 1,000 tallies", best(lambda: total(tallies), 2), "s", "< 2 s")
+    plain("scale", "size of a tally on its way", len(plan.parts.part_to_bytes(parts[0])) / 1e6, "MB", "none")
+    plain("scale", "size of the sum", len(plan.parts.part_to_bytes(plan.count(table.slice(0, 100_000)))) / 1e6, "MB", "none")
+
+
+def _spark(path: Path, rows: int, row: Any) -> None:
+    """The Spark engine on all columns against MLlib's pipeline on the categorical ones."""
+    try:
+        from pyspark.ml import Pipeline
+        from pyspark.ml.classification import NaiveBayes
+        from pyspark.ml.feature import StringIndexer, VectorAssembler
+        from pyspark.sql import SparkSession
+
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        spark = builder.config("spark.log.level", "ERROR").config("spark.driver.memory", "2g").getOrCreate()
+    except Exception as error:  # no PySpark, or no Java
+        print(f"scale        NOT MEASURED: Spark, {str(error).splitlines()[0][:100]}")
+        return
+    import likely
+
+    frame = spark.read.parquet(str(path))
+    inputs, outputs = [*(f"c{j}" for j in range(CATEGORIES)), "y"], [*(f"i{j}" for j in range(CATEGORIES)), "label"]
+    pipeline = Pipeline(stages=[
+        StringIndexer(inputCols=inputs, outputCols=outputs), VectorAssembler(inputCols=outputs[:-1], outputCol="features"),
+        NaiveBayes(modelType="multinomial"),
+    ])  # fmt: skip
+    repeats = 1 if rows > 2_000_000 else 2
+    likely.learn(frame.limit(100_000), "y", engine="spark", plain=True)
+    ours = best(lambda: likely.learn(frame, "y", engine="spark", plain=True), repeats)
+    theirs = best(lambda: pipeline.fit(frame), repeats)
+    row("scale", "Spark engine, plain, all columns, against MLlib's pipeline", ours, theirs, ">= 3x")
+    ours = best(lambda: likely.learn(frame, "y", engine="spark"), repeats)
+    row("scale", "the same with the default model", ours, theirs, ">= 3x")
+    spark.stop()
