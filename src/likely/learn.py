@@ -142,7 +142,7 @@ def learn(
     check_unlabelled(unlabelled)
     reading = ReadOptions.of(missing, {name: how[name] for name in how if name != "reading"}, how.get("reading"))
     where, rows = choose(engine, data)
-    table = _opened(where, rows, target, weights, target_bins, reading)
+    table = _opened(where, rows, target, weights, target_bins, reading=reading)
     plain = plain or average or select is not False or textbook(smoothing)
     plan = plan_for(
         table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
@@ -161,7 +161,7 @@ def learn(
     return model if keep_rows else model.without_rows()
 
 
-def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
+def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, *, reading: ReadOptions) -> Opened:
     """The rows from which the columns are planned, with target, weights and the edges of target bins."""
     if where.name != SPARK:
         return opened(rows, target, weights, target_bins, reading)

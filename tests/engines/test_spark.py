@@ -12,7 +12,7 @@ import pytest
 
 import likely
 from commands import LOANS, NEW, document, run
-from likely.engines.spark import frames
+from likely.engines.spark import spark_frames
 from likely.engines.spark.archive import write_archive
 from likely.errors import DataError, UsageError
 
@@ -35,8 +35,8 @@ def test_the_engine_is_chosen_by_size_and_says_so(spark, monkeypatch):
     frame = spark.createDataFrame(table)
     small = likely.learn(frame, target="class")
     assert small.engine == "memory: the Spark table has 300 rows, all of them read to plan the columns"
-    monkeypatch.setattr(frames, "SAMPLE_ROWS", 200)
-    monkeypatch.setattr(frames.first_rows, "__defaults__", (200,))
+    monkeypatch.setattr(spark_frames, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(spark_frames.first_rows, "__defaults__", (200,))
     large = likely.learn(frame, target="class")
     assert large.engine.startswith("spark: a Spark table of more than")
     assert large.tally == small.tally  # the plan is made from two thirds of the rows

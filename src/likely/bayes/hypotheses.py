@@ -314,7 +314,7 @@ class Hypotheses(Space):
         Svg
             A picture that notebooks show and `.save("x.svg")` writes; also .png and .pdf.
         """
-        from likely.bayes.pictures import prior_and_posterior, step_by_step
+        from likely.bayes.hypothesis_pictures import prior_and_posterior, step_by_step
 
         if observations is None:
             return prior_and_posterior(self.prior, self.posterior, repr(self))

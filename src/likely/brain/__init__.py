@@ -8,7 +8,7 @@ It takes volumes that are already aligned, with a label and a run for each of th
 Never: registration, smoothing, haemodynamic models, learning loops of its own.
 """
 
-from likely.brain.brain_page import Report
+from likely.brain.brain_page import BrainReport
 from likely.brain.classification import Classification, classify
 from likely.brain.cleaning import clean
 from likely.brain.dataset import Dataset
@@ -20,11 +20,11 @@ from likely.brain.reporting import report, save
 from likely.brain.searchlight_map import SearchlightMap, searchlight, searchlight_pairs
 
 __all__ = [
+    "BrainReport",
     "Classification",
     "Dataset",
     "Neighbourhoods",
     "PermutationTest",
-    "Report",
     "SearchlightMap",
     "classify",
     "clean",

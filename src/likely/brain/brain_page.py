@@ -23,7 +23,7 @@ from likely.plots.mosaic import Mosaic
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class BrainReport:
     """All results for one data set: what the page and the files are made of."""
 
     title: str

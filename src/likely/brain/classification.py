@@ -113,10 +113,10 @@ def classify(
     volumes = checked(X, y, groups, classes)
     tally = tally_runs(volumes)
     warn_lacking(tally, volumes, stacklevel=3)
-    return _judged(_Candidates(volumes, tally, names, class_prior == "uniform"), progress)
+    return _judged(_ModelCandidates(volumes, tally, names, class_prior == "uniform"), progress)
 
 
-def _judged(candidates: _Candidates, progress: Callable[[int], None] | None) -> Classification:
+def _judged(candidates: _ModelCandidates, progress: Callable[[int], None] | None) -> Classification:
     """Each run, classified by the model that is chosen for it."""
     volumes, names = candidates.volumes, candidates.names
     runs = range(len(volumes.run_names))
@@ -154,7 +154,7 @@ def _candidates(model: str, tie: str | None, shrinkage: float | str, class_prior
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidates:
+class _ModelCandidates:
     """The models to choose from, on the statistics that they share."""
 
     volumes: Volumes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from likely.atomic_write import whole_file
-from likely.brain.brain_page import Report
+from likely.brain.brain_page import BrainReport
 from likely.brain.classification import classify
 from likely.brain.dataset import Array, Dataset
 from likely.brain.images import save_map
@@ -26,7 +26,7 @@ def report(
     dataset: Dataset, *, title: str = "Brain images", prepared: str = "", classes: Sequence[Any] | None = None,
     model: str = "auto", tie: str | None = None, radius: int = 1, sphere: float | None = None, permutations: int = 0,
     exchange: str = "blocks", seed: int = 0, unit: str = "", progress: Progress = None,
-) -> Report:  # fmt: skip
+) -> BrainReport:  # fmt: skip
     """Classify all voxels together, map the accuracy around each voxel, and take means and evidence of each class.
 
     Parameters
@@ -47,15 +47,15 @@ def report(
     cube = (2 * radius + 1) ** 3
     shape = f"a cube of up to {cube} voxels" if sphere is None else f"all voxels within {sphere:g} mm"
     means, evidence = mean_maps(dataset), evidence_maps(dataset, tie=tie)
-    return Report(title, dataset, prepared, classified, found, shape, means, evidence, unit)
+    return BrainReport(title, dataset, prepared, classified, found, shape, means, evidence, unit)
 
 
-def save(found: Report, folder: str | os.PathLike[str]) -> list[str]:
+def save(found: BrainReport, folder: str | os.PathLike[str]) -> list[str]:
     """Write maps, pictures, numbers and the page into a folder; returns the names of the files.
 
     Parameters
     ----------
-    found : Report
+    found : BrainReport
         The results of `report`.
     folder : path
         The folder, created if it does not exist.
@@ -76,7 +76,7 @@ def save(found: Report, folder: str | os.PathLike[str]) -> list[str]:
     return [*written, "report.html"]
 
 
-def maps_of(found: Report) -> dict[str, Array]:
+def maps_of(found: BrainReport) -> dict[str, Array]:
     """The maps by the names of their files."""
     maps = {"accuracy.nii.gz": found.map.accuracy} | _tested(found.map)
     for kind, own in (("mean", found.means), ("evidence", found.evidence)):

@@ -13,7 +13,7 @@ from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
-    from likely.brain import Dataset, Report
+    from likely.brain import BrainReport, Dataset
 
 TIES = {"none": None, "class": "class", "column": "column", "both": "both"}
 
@@ -108,7 +108,7 @@ def _loaded(data: str, labels: str, mask: str | None, given: dict[str, Any]) -> 
     return full.without(rest), f"Within each run {done}." if done else "Values are those of the image.", unit
 
 
-def _report(terminal: Terminal, dataset: Dataset, *, name: str, prepared: str, unit: str, given: dict[str, Any]) -> Report:
+def _report(terminal: Terminal, dataset: Dataset, *, name: str, prepared: str, unit: str, given: dict[str, Any]) -> BrainReport:
     from likely.brain import report
 
     classes = options.names(given["classes"]) if given["classes"] else None
@@ -118,7 +118,7 @@ def _report(terminal: Terminal, dataset: Dataset, *, name: str, prepared: str, u
         return report(dataset, **named, classes=classes, tie=TIES[given["tie"]], progress=progress, **settings)
 
 
-def _show(terminal: Terminal, found: Report, output: str, names: list[str]) -> None:
+def _show(terminal: Terminal, found: BrainReport, output: str, names: list[str]) -> None:
     made, light = found.classification, found.map
     terminal.line(f"{light.volumes:,} volumes, {len(light.runs)} runs, {len(light):,} voxels; {found.prepared}")
     terminal.line()

@@ -81,7 +81,8 @@ def predict(
 
     if check_engine(engine, master):
         how = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
-        _predict_with_spark(terminal, model, data, output, master, (cost, threshold), given, how)
+        both = (cost, threshold)
+        _predict_with_spark(terminal, model, data, output, master=master, decisions=both, given=given, how=how)
         return
     as_written = writers.format_of(output, excel_safe) in ("csv", "tsv")
     outputs.check_table(output, output_table, [model, data])
@@ -105,7 +106,7 @@ def predict(
 
 
 def _predict_with_spark(
-    terminal: Terminal, model: str, data: str, output: str, master: str | None,
+    terminal: Terminal, model: str, data: str, output: str, *, master: str | None,
     decisions: tuple[Sequence[str], Sequence[str]], given: dict[str, Any], how: dict[str, Any],
 ) -> None:  # fmt: skip
     from likely.load import load_model

@@ -131,7 +131,7 @@ def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
     if asked not in ENGINES:
         raise UsageError(f"engine={asked!r} is not known: choose one of {', '.join(ENGINES)}")
     if is_spark_frame(data):
-        from likely.engines.spark.engine import SparkEngine
+        from likely.engines.spark.spark_engine import SparkEngine
 
         return SparkEngine.of(data, asked)
     if asked == SPARK:

@@ -24,7 +24,7 @@ def to_onnx(model: Any) -> Any:
 
 def to_json(model: Any) -> dict[str, Any]:
     """The model as plain values: inputs, codes, tables and terms of the classes; see docs/sql.md."""
-    from likely.export.document import describe
+    from likely.export.json_document import describe
 
     return describe(model)
 

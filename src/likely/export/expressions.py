@@ -18,7 +18,7 @@ def written(number: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-class Writer:
+class ExpressionWriter:
     """Builds the nodes of expressions for one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:

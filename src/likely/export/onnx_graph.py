@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError, import_optional
-from likely.export.terms import (
+from likely.export.exported_terms import (
     IMPOSSIBLE,
     RULED_OUT,
     CellTerm,

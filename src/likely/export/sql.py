@@ -12,11 +12,11 @@ from typing import Any
 
 from likely.errors import UsageError
 from likely.export.dialects import Dialect, Expression, dialect_of
-from likely.export.expressions import Writer
+from likely.export.exported_terms import RULED_OUT, ExportedModel, TextTerm, exported
+from likely.export.expressions import ExpressionWriter
 from likely.export.sql_inputs import InputWriter
 from likely.export.sql_terms import TermWriter
-from likely.export.terms import RULED_OUT, ExportedModel, TextTerm, exported
-from likely.export.words import WordWriter
+from likely.export.sql_words import WordWriter
 
 OWN = "likely__"  # prefix of helper columns and stages
 SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
@@ -35,13 +35,13 @@ def write_sql(
     pretty: bool = False,
 ) -> str:
     """The statement; see `Model.sql` for the parameters."""
-    spoken = dialect_of(dialect)
+    syntax = dialect_of(dialect)
     scored = exported(model)
-    _check_names(scored, spoken, prefix)
-    stages = _stages(scored, spoken)
-    made = _Statement(scored, spoken, table, columns, prefix)
+    _check_names(scored, syntax, prefix)
+    stages = _stages(scored, syntax)
+    made = _Statement(scored, syntax, table, columns, prefix)
     if scored.of(TextTerm):
-        made.words = WordWriter(scored, spoken, made.write, parameters)
+        made.words = WordWriter(scored, syntax, made.write, parameters)
         stages.insert(1, made.words.stage(f"{OWN}1"))
     return str(made.whole(stages).sql(dialect=dialect, pretty=pretty, unsupported_level=_level()))
 
@@ -52,23 +52,23 @@ def _level() -> Any:
     return ErrorLevel.IGNORE
 
 
-def _check_names(scored: ExportedModel, spoken: Dialect, prefix: str) -> None:
+def _check_names(scored: ExportedModel, syntax: Dialect, prefix: str) -> None:
     """Refuse names that the database would confuse, and answers that have the name of a column."""
     seen: dict[str, str] = {}
     for column in scored.columns:
-        folded = column.name.casefold() if spoken.folds_case else column.name
+        folded = column.name.casefold() if syntax.folds_case else column.name
         if folded in seen:
             raise UsageError(
-                f"columns {seen[folded]!r} and {column.name!r} differ only by case, and are one column in {spoken.name}",
+                f"columns {seen[folded]!r} and {column.name!r} differ only by case, and are one column in {syntax.name}",
                 column=column.name,
                 remedy="rename one of them",
             )
         if column.name.startswith(OWN):
             raise UsageError(f"column {column.name!r} has a name that the statement uses itself", column=column.name)
         seen[folded] = column.name
-    seen[scored.target.casefold() if spoken.folds_case else scored.target] = scored.target
+    seen[scored.target.casefold() if syntax.folds_case else scored.target] = scored.target
     for answer in answers(scored, prefix):
-        folded = answer.casefold() if spoken.folds_case else answer
+        folded = answer.casefold() if syntax.folds_case else answer
         if folded in seen:
             raise UsageError(f"the table has a column {seen[folded]!r} already: rename the new ones with prefix= (--prefix)")
 
@@ -78,11 +78,11 @@ def answers(scored: ExportedModel, prefix: str) -> list[str]:
     return [f"{prefix}label", *(f"{prefix}p_{label}" for label in scored.classes)]
 
 
-def _stages(scored: ExportedModel, spoken: Dialect) -> list[Stage]:
+def _stages(scored: ExportedModel, syntax: Dialect) -> list[Stage]:
     """The stages in order, each a dict from helper columns to expressions."""
-    write = Writer(spoken)
-    inputs = InputWriter(scored, spoken, write)
-    terms = TermWriter(scored, spoken, write, inputs)
+    write = ExpressionWriter(syntax)
+    inputs = InputWriter(scored, syntax, write)
+    terms = TermWriter(scored, syntax, write, inputs)
     k = len(scored.classes)
     scores = [write.column(f"{OWN}s{c}") for c in range(k)]
     best = write.column(f"{OWN}m")
@@ -117,16 +117,16 @@ class _Statement:
     """Puts the stages together."""
 
     def __init__(
-        self, scored: ExportedModel, spoken: Dialect, table: str, columns: Sequence[str] | None, prefix: str
+        self, scored: ExportedModel, syntax: Dialect, table: str, columns: Sequence[str] | None, prefix: str
     ) -> None:
-        self.scored, self.spoken, self.prefix, self.columns = scored, spoken, prefix, columns
-        self.write = Writer(spoken)
+        self.scored, self.syntax, self.prefix, self.columns = scored, syntax, prefix, columns
+        self.write = ExpressionWriter(syntax)
         self.e = self.write.e
         self.table = self._table(table)
         self.words: WordWriter | None = None
-        self.row = spoken.attach == "row" and columns is None
-        self.lateral = spoken.attach == "lateral" and columns is None
-        self.rowid = spoken.attach == "rowid" and columns is None
+        self.row = syntax.attach == "row" and columns is None
+        self.lateral = syntax.attach == "lateral" and columns is None
+        self.rowid = syntax.attach == "rowid" and columns is None
 
     def _table(self, name: str) -> Expression:
         parts = [a.replace('""', '"') if a else b for a, b in PART.findall(name)]
@@ -190,7 +190,7 @@ class _Statement:
 
     def _with(self, selects: list[Any]) -> Expression:
         """The stages as common table expressions of the last one."""
-        materialized = True if self.spoken.fence == "materialized" else None
+        materialized = True if self.syntax.fence == "materialized" else None
         named = {f"{OWN}{i + 1}": select for i, select in enumerate(selects[:-1])}
         if self.words:
             inputs = f"{OWN}1"
@@ -203,9 +203,9 @@ class _Statement:
         return selects[-1]
 
     def _fence(self, made: Any) -> None:
-        if self.spoken.fence == "offset":
+        if self.syntax.fence == "offset":
             made.set("offset", self.e.Offset(expression=self.write.whole(0)))
-        elif self.spoken.fence == "limit":
+        elif self.syntax.fence == "limit":
             made.set("limit", self.e.Limit(expression=self.write.whole(2**64 - 1)))
 
     def _carried(self, i: int) -> list[Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from likely.errors import UsageError
 from likely.export.dialects import Dialect, Expression, epoch
-from likely.export.expressions import Writer
-from likely.export.terms import Code, ExportedModel, TextTerm, category_columns, number_columns
+from likely.export.exported_terms import Code, ExportedModel, TextTerm, category_columns, number_columns
+from likely.export.expressions import ExpressionWriter
 from likely.schema import Column
 from likely.sources.cell_values import BLANKS, missing_numbers
 from likely.sources.date_parts import DAY, DatePart, part_of
@@ -23,8 +23,8 @@ NUMBERS, TRUTHS, TEXTS, PARTS = "numbers", "truths", "texts", "parts"
 class InputWriter:
     """Expressions of the first stage: one helper column for each column of the model."""
 
-    def __init__(self, scored: ExportedModel, spoken: Dialect, write: Writer) -> None:
-        self.scored, self.spoken, self.write, self.e = scored, spoken, write, write.e
+    def __init__(self, scored: ExportedModel, syntax: Dialect, write: ExpressionWriter) -> None:
+        self.scored, self.syntax, self.write, self.e = scored, syntax, write, write.e
         self.numbers = {name: f"likely__x{i}" for i, name in enumerate(number_columns(scored))}
         self.categories = {name: f"likely__v{i}" for i, name in enumerate(category_columns(scored))}
         self.texts = {term.column: f"likely__w{i}" for i, term in enumerate(scored.of(TextTerm))}
@@ -51,17 +51,17 @@ class InputWriter:
         if part is not None:
             raise UsageError(f"column {column.name!r} is a part of a date as a number, which is not written in SQL")
         if are_times(column.form):
-            return epoch(self.spoken, self.write.column(column.name), column.name)
+            return epoch(self.syntax, self.write.column(column.name), column.name)
         x: Any = self.e.cast(self.write.column(column.name), "double")
-        if self.spoken.loose:
+        if self.syntax.loose:
             x = self._checked(column.name)
         return self._without_missing(x)
 
     def _without_missing(self, x: Any) -> Expression:
         """Null for NaN and for numbers that stand for a missing cell."""
-        if self.spoken.nan == "equal":
+        if self.syntax.nan == "equal":
             x = self.e.Nullif(this=x, expression=self.e.cast(self.write.text("NaN"), "double"))
-        elif self.spoken.nan == "function":
+        elif self.syntax.nan == "function":
             x = self.write.case([(self.e.Not(this=self.e.Anonymous(this="IS_NAN", expressions=[x])), x.copy())])
         for number in missing_numbers(self.scored.missing):
             x = self.e.Nullif(this=x, expression=self.write.number(number))
@@ -82,7 +82,7 @@ class InputWriter:
 
     def _stripped(self, name: str) -> Expression:
         text = self.e.cast(self.write.column(name), "text")
-        if self.spoken.name == "mysql":
+        if self.syntax.name == "mysql":
             return self.e.Trim(this=text)
         return self.e.Trim(this=text, expression=self.write.text(BLANKS))
 
@@ -109,7 +109,7 @@ class InputWriter:
         if part.part == "month":
             month = e.Extract(this=e.Var(this="MONTH"), expression=e.cast(write.column(part.origin), "timestamp"))
             return write.minus(e.cast(month, "int"), write.whole(1))
-        seconds = epoch(self.spoken, write.column(part.origin), part.origin)
+        seconds = epoch(self.syntax, write.column(part.origin), part.origin)
         period, unit, shift = (24, 3600.0, 0) if part.part == "hour" else (7, DAY, 3)
         units = e.cast(e.Floor(this=e.Div(this=seconds, expression=write.number(unit), typed=True)), "bigint")
         moved = e.Paren(this=e.Add(this=units, expression=write.whole(shift + 700_000 * period)))  # years before 1970 too
@@ -132,7 +132,7 @@ class InputWriter:
         write, helper = self.write, self.categories[column.name]
         missing = (write.is_null(write.column(helper)), write.whole(size))
         how = _compared(column)
-        if how == TEXTS and len(column.values) > FEW and self.spoken.arrays and all(map(_is_text, column.values)):
+        if how == TEXTS and len(column.values) > FEW and self.syntax.arrays and all(map(_is_text, column.values)):
             return write.case([missing], self._place(helper, column))
         branches = [missing]
         for i, value in enumerate(column.values):
@@ -143,9 +143,9 @@ class InputWriter:
         """Position of a text among very many values, found by the database's own function."""
         e, write = self.e, self.write
         values = e.Array(expressions=[write.text(value) for value in column.values])
-        name = "LIST_POSITION" if self.spoken.name == "duckdb" else "ARRAY_POSITION"
+        name = "LIST_POSITION" if self.syntax.name == "duckdb" else "ARRAY_POSITION"
         place = e.Anonymous(this=name, expressions=[values, write.column(helper)])
-        found = e.Nullif(this=place, expression=write.whole(0)) if self.spoken.name == "spark" else place
+        found = e.Nullif(this=place, expression=write.whole(0)) if self.syntax.name == "spark" else place
         return e.cast(e.Coalesce(this=found, expressions=[write.whole(len(column.values) + 1)]), "int")
 
     def _equals(self, helper: str, value: Any, how: str, column: Column) -> Expression:
@@ -160,8 +160,8 @@ class InputWriter:
         if how == TRUTHS:
             known = ("true", "t", "1", "1.0") if value else ("false", "f", "0", "0.0")
             return self.e.In(this=cell, expressions=[write.text(text) for text in known])
-        if self.spoken.binary:
-            cell = self.e.Collate(this=cell, expression=self.e.Var(this=self.spoken.binary))
+        if self.syntax.binary:
+            cell = self.e.Collate(this=cell, expression=self.e.Var(this=self.syntax.binary))
         if isinstance(value, str):
             return write.compare("EQ", cell, write.text(value))
         whole = float(value).is_integer() if not isinstance(value, bool) else False

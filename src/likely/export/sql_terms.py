@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.export.dialects import Dialect, Expression
-from likely.export.expressions import Writer
-from likely.export.sql_inputs import InputWriter
-from likely.export.terms import (
+from likely.export.exported_terms import (
     IMPOSSIBLE,
     CellTerm,
     Code,
@@ -25,6 +23,8 @@ from likely.export.terms import (
     TableTerm,
     TextTerm,
 )
+from likely.export.expressions import ExpressionWriter
+from likely.export.sql_inputs import InputWriter
 from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
 
 NOWHERE = -(1 << 28)  # offset of an unknown cell: any sum with it is negative, and none overflows
@@ -35,9 +35,9 @@ class TermWriter:
     """Expressions of the stages between the inputs and the scores."""
 
     def __init__(
-        self, scored: ExportedModel, spoken: Dialect, write: Writer, inputs: InputWriter
+        self, scored: ExportedModel, syntax: Dialect, write: ExpressionWriter, inputs: InputWriter
     ) -> None:
-        self.scored, self.spoken, self.write, self.inputs = scored, spoken, write, inputs
+        self.scored, self.syntax, self.write, self.inputs = scored, syntax, write, inputs
         self.e = write.e
         self.helper = {code: f"likely__c{i}" for i, code in enumerate(scored.codes)}
         self.number = {id(term): i for i, term in enumerate(scored.terms)}

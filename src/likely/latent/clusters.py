@@ -338,7 +338,7 @@ class Clusters(Shown):
 
     def plot(self) -> Svg:
         """Progress of EM, or the shares of the components where it is not known; `.save("x.svg")` writes the picture."""
-        from likely.latent.pictures import em_trace, shares
+        from likely.latent.em_pictures import em_trace, shares
 
         return em_trace(self.trace) if len(self.trace) > 1 else shares(self.classes, self.model.class_prior)
 

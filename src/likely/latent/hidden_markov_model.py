@@ -223,7 +223,7 @@ class HiddenMarkovModel(Shown):
 
     def plot(self) -> Svg:
         """Transition probabilities as a heat map, which `.save("x.svg")` writes; also .png and .pdf."""
-        from likely.latent.pictures import transitions
+        from likely.latent.em_pictures import transitions
 
         return transitions(self.states, self.transition)
 

@@ -70,7 +70,7 @@ class ModelVerbs:
         Spark DataFrame
             The columns of the rows, `label`, and the probabilities.
         """
-        from likely.engines.spark.engine import SparkEngine
+        from likely.engines.spark.spark_engine import SparkEngine
         from likely.model.parts import Scoring
 
         decisions = {"costs": costs, "threshold": threshold}
@@ -275,8 +275,8 @@ class ModelVerbs:
         pyarrow.Table
             `text_column`, `word`, `known` (1 where a document has it), and one weight `w0`, `w1`, … a class.
         """
-        from likely.export.terms import exported
-        from likely.export.words import word_table
+        from likely.export.exported_terms import exported
+        from likely.export.sql_words import word_table
 
         return word_table(exported(self))
 

@@ -24,7 +24,7 @@ MOST_SOFT = 1 << 23  # likelihoods of cells that are held at a time
 
 
 @dataclass(frozen=True)
-class Part:
+class ObservedPart:
     """Rows in which the same numeric nodes are observed."""
 
     which: NDArray[np.int64]
@@ -48,10 +48,10 @@ class BatchInference:
         """Take over the trees that were made for the same rows under other parameters."""
         self._trees = {scopes: tree for scopes, tree in other._trees.items() if scopes}
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ObservedPart]:
         """The rows by which numbers are missing, a bounded number at a time."""
         if not self.numeric:
-            yield Part(np.arange(self.rows.n), self.codes, {}, [], [])
+            yield ObservedPart(np.arange(self.rows.n), self.codes, {}, [], [])
             return
         order = list(self.engine.numeric.nodes)
         seen = ~np.isnan(self.rows.numbers[[self.numeric[name] for name in order]])
@@ -66,10 +66,10 @@ class BatchInference:
             for start in range(0, len(rows), step):
                 yield self._part(rows[start : start + step], observed, groups)
 
-    def _part(self, which: NDArray[np.int64], observed: list[str], groups: list[Group]) -> Part:
+    def _part(self, which: NDArray[np.int64], observed: list[str], groups: list[Group]) -> ObservedPart:
         values = {name: self.rows.numbers[self.numeric[name], which] for name in observed}
         densities = [self.engine.numeric.density(group, values, len(which)) for group in groups]
-        return Part(which, self.codes[which], values, groups, densities)
+        return ObservedPart(which, self.codes[which], values, groups, densities)
 
     def _tree(self, groups: list[Group]) -> JunctionTree:
         scopes = tuple(group.scope for group in groups if len(group.scope) > 1)
@@ -88,7 +88,7 @@ class BatchInference:
         tables = {i: self.engine.parameters.tables[name] for i, name in enumerate(self.engine.names)}
         return tree.potentials(tables, root)
 
-    def _soft(self, part: Part, tree: JunctionTree, root: int | None) -> tuple[Array | None, Array]:
+    def _soft(self, part: ObservedPart, tree: JunctionTree, root: int | None) -> tuple[Array | None, Array]:
         """Likelihoods of the cells given the observed numbers, and the log of what each row was divided by."""
         shift = np.zeros(len(part.which))
         soft: Array | None = None
@@ -103,7 +103,7 @@ class BatchInference:
                 soft[:, cells] *= np.exp(logs - peak[:, None])[:, number]
         return soft, shift
 
-    def _possible(self, part: Part, group: Group, density: Density) -> Array:
+    def _possible(self, part: ObservedPart, group: Group, density: Density) -> Array:
         """Log densities, -inf in configurations that the categories of a row exclude: they must not set the scale."""
         shape = self.engine.numeric.shape(group)
         at = np.unravel_index(np.arange(density.log_density.shape[1]), shape) if shape else ()
@@ -182,7 +182,7 @@ class BatchInference:
                 numbers[self.numeric[name], part.which] = cells
         return Rows(rows.columns, codes, numbers, rows.weights)
 
-    def _numbers(self, part: Part, codes: NDArray[np.int32], draws: np.random.Generator | None) -> dict[str, Array]:
+    def _numbers(self, part: ObservedPart, codes: NDArray[np.int32], draws: np.random.Generator | None) -> dict[str, Array]:
         """Missing numbers of a part, given all categories."""
         numeric = self.engine.numeric
         found: dict[str, Array] = {}
@@ -227,7 +227,7 @@ class BatchInference:
         columns = {c.name: c for c in self.rows.columns}
         return NetworkTally(engine.graph, columns, tables, moments, self.rows.total, expected=True), evidence
 
-    def _moments(self, part: Part, group: Group, density: Density, weights: Array) -> dict[str, LinearMoments]:
+    def _moments(self, part: ObservedPart, group: Group, density: Density, weights: Array) -> dict[str, LinearMoments]:
         """Expected moments of the nodes of a group."""
         engine = self.engine
         shares = self._shares(part, group) * weights[:, None]
@@ -252,7 +252,7 @@ class BatchInference:
             found[node] = LinearMoments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
         return found
 
-    def _shares(self, part: Part, group: Group) -> Array:
+    def _shares(self, part: ObservedPart, group: Group) -> Array:
         """The posterior of the configurations of a group's scope in every row."""
         if not group.scope:
             return np.ones((len(part.which), 1))

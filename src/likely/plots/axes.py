@@ -114,7 +114,7 @@ def runs(points: Sequence[tuple[float, float] | None]) -> str:
 
 
 def document(
-    title: str, described: str, height: float, style: str, parts: Sequence[str], width: float = WIDTH
+    title: str, described: str, height: float, style: str, parts: Sequence[str], *, width: float = WIDTH
 ) -> Svg:
     """A whole SVG picture, accessible by its title and description."""
     label = escape(printable(title), {'"': "&quot;"})

@@ -92,7 +92,7 @@ def bars_svg(chart: BarChart) -> Svg:
         before = bars[-1].end if bars else before
         top += tall
     count = max([*(b.colour + 1 for _, bars in chart.rows for b in bars), len(chart.legend), 1])
-    return document(chart.title, _described(chart), bottom + 48, palette(count) + STYLE, parts, WIDE)
+    return document(chart.title, _described(chart), bottom + 48, palette(count) + STYLE, parts, width=WIDE)
 
 
 def _room(chart: BarChart) -> float:

@@ -116,7 +116,7 @@ def figure_svg(figure: Figure) -> Svg:
     else:
         parts += _drawn(figure, axes)
     count = max(1, len(figure.traces))
-    return document(figure.title, _described(figure), total, palette(count) + STYLE, parts, WIDE)
+    return document(figure.title, _described(figure), total, palette(count) + STYLE, parts, width=WIDE)
 
 
 def short(content: str, most: int) -> str:

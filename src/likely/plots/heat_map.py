@@ -62,7 +62,7 @@ def heat_map_svg(chart: HeatMap) -> Svg:
     middle = (head + bottom) / 2
     side = f'font-size="12" text-anchor="middle" transform="rotate(-90 13 {middle:.1f})"'
     parts.append(text(13, middle, short(chart.row_label, int((bottom - head) / LETTER) + 6), "faint", side))
-    return document(chart.title, _described(chart), bottom + 16, palette(2) + STYLE, parts, WIDE)
+    return document(chart.title, _described(chart), bottom + 16, palette(2) + STYLE, parts, width=WIDE)
 
 
 def _cell(chart: HeatMap, i: int, j: int, box: tuple[float, float, float, float], most: float) -> str:

@@ -62,7 +62,7 @@ def nomogram_svg(chart: Nomogram) -> Svg:
     if chart.probabilities:
         parts += _sum(chart, axes, bottom + 34)
         height = bottom + 84
-    return document(chart.title, _described(chart), height, palette(2) + STYLE, parts, WIDE)
+    return document(chart.title, _described(chart), height, palette(2) + STYLE, parts, width=WIDE)
 
 
 def _scale(scale: Scale, axes: Axes, y: float) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from likely.evaluation.metrics import Evaluation
 from likely.model.effects import Effect
 from likely.model.model import Model
-from likely.report.scored_rows import ScoredRows
+from likely.report.scored_rows import JudgedRows
 from likely.schema import look_alikes
 
 FEW = 20  # rows of a class below which its parameters are uncertain
@@ -20,7 +20,7 @@ MUCH = 0.1  # difference of missing shares that is worth a warning
 POOR = 0.05  # calibration error that is worth a warning
 
 
-def card(model: Model, scored: ScoredRows | None, shown: int) -> dict[str, Any]:
+def card(model: Model, scored: JudgedRows | None, shown: int) -> dict[str, Any]:
     """Data, counts, date, versions, and whether rows of the table are inside the model file or this report."""
     count = model.parameter_count
     fitted = model.calibration
@@ -55,7 +55,7 @@ def _versions() -> dict[str, str]:
 
 
 def warnings_of(
-    model: Model, effects: Mapping[str, Effect], scored: ScoredRows | None, evaluation: Evaluation | None
+    model: Model, effects: Mapping[str, Effect], scored: JudgedRows | None, evaluation: Evaluation | None
 ) -> list[str]:
     """What a reader should know before believing the figures."""
     found = []
@@ -90,7 +90,7 @@ def _domain_warnings(model: Model) -> list[str]:
     return found[:6]
 
 
-def _data_warnings(model: Model, effects: Mapping[str, Effect], scored: ScoredRows) -> list[str]:
+def _data_warnings(model: Model, effects: Mapping[str, Effect], scored: JudgedRows) -> list[str]:
     found: list[str] = []
     if not scored.labelled:
         found.append(f"The data have no column {scored.target!r}: predictions are shown, but cannot be evaluated.")

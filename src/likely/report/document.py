@@ -17,11 +17,11 @@ from likely.evaluation.metrics import Evaluation
 from likely.latent.clusters import Clusters
 from likely.model.effects import Effect, effects
 from likely.model.model import Model
-from likely.report import structure
+from likely.report import model_structure
 from likely.report.card import card, missing_share, warnings_of
 from likely.report.performance import confusion_examples, performance
 from likely.report.predictions import chosen_rows, prediction, rows_behind
-from likely.report.scored_rows import ScoredRows, finite, score_rows
+from likely.report.scored_rows import JudgedRows, finite, score_rows
 
 FORMAT = 1
 MOST_NODES = 24  # of the network drawing
@@ -170,8 +170,8 @@ def report(
         step("single predictions")
         _add_rows(document, scored, found)
     step("structure")
-    document |= {"surface": structure.surface(inner, found, scored, surface), "em": _em(model)}
-    document["pairs"] = structure.dependent_pairs(inner, found, scored)
+    document |= {"surface": model_structure.surface(inner, found, scored, surface), "em": _em(model)}
+    document["pairs"] = model_structure.dependent_pairs(inner, found, scored)
     if curve and data is not None:
         step("learning curve")
         document["learning_curve"] = _learning_curve(inner, data, target, how)
@@ -202,7 +202,7 @@ def _positive(model: Model, positive: Any) -> int:
 
 
 def _document(
-    model: Model, found: Mapping[str, Effect], scored: ScoredRows | None, evaluation: Evaluation | None, step: Step
+    model: Model, found: Mapping[str, Effect], scored: JudgedRows | None, evaluation: Evaluation | None, step: Step
 ) -> dict[str, Any]:
     step("importance")
     ranked = importance(model)
@@ -217,13 +217,13 @@ def _document(
             for label, n, p in zip(model.classes, model.tally.classes, model.class_prior, strict=True)
         ],
         "bias": (model.scorer.log_prior + (0.0 if model.scorer.bias is None else model.scorer.bias)),
-        "columns": columns, "interactions": structure.interactions(model), "texts": structure.texts(model),
-        "network": structure.arcs(model, names),
+        "columns": columns, "interactions": model_structure.interactions(model), "texts": model_structure.texts(model),
+        "network": model_structure.arcs(model, names),
     }  # fmt: skip
 
 
 def _column(
-    model: Model, found: Mapping[str, Effect], entry: Mapping[str, Any], scored: ScoredRows | None
+    model: Model, found: Mapping[str, Effect], entry: Mapping[str, Any], scored: JudgedRows | None
 ) -> dict[str, Any]:
     """One column or block: what it is, how important, and its effect where it has one."""
     name = entry["column"]
@@ -251,14 +251,14 @@ def _column(
     return described
 
 
-def _add_rows(document: dict[str, Any], scored: ScoredRows, found: Mapping[str, Effect]) -> None:
+def _add_rows(document: dict[str, Any], scored: JudgedRows, found: Mapping[str, Effect]) -> None:
     """Single predictions, and the rows behind the cells of the confusion matrix."""
     examples = chosen_rows(scored)
     cells = confusion_examples(scored) if scored.labelled else {}
     picked = scored.pick([*(n for n, _ in examples), *(n for numbers in cells.values() for n in numbers)])
     known = scored.known
     document["predictions"] = [
-        prediction(scored.model, n, why, picked[n], int(scored.truth[n]) if known[n] else None, found)
+        prediction(scored.model, n, why, picked[n], truth=int(scored.truth[n]) if known[n] else None, effects=found)
         for n, why in examples if n in picked
     ]  # fmt: skip
     document["confusion_rows"] = rows_behind(scored, cells, picked)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likely.bayes.decisions import Costs, Ranking
 from likely.evaluation.metrics import Evaluation
-from likely.report.scored_rows import ScoredRows
+from likely.report.scored_rows import JudgedRows
 
 Array = NDArray[np.float64]
 POINTS = 101  # of a curve
@@ -20,7 +20,7 @@ MOST_CELLS = 30
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def performance(scored: ScoredRows, evaluation: Evaluation, costs: Any, positive: int) -> dict[str, Any]:
+def performance(scored: JudgedRows, evaluation: Evaluation, costs: Any, positive: int) -> dict[str, Any]:
     """Everything about the quality of the predictions, as plain data."""
     classes = scored.model.classes
     known = scored.known
@@ -63,7 +63,7 @@ def _curves(ranking: Ranking, label: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _calibration(scored: ScoredRows, positive: int) -> dict[str, Any]:
+def _calibration(scored: JudgedRows, positive: int) -> dict[str, Any]:
     """Predicted against observed share, in bins of predicted probability, after and before calibration."""
     two = len(scored.model.classes) == 2
     known = scored.known
@@ -130,7 +130,7 @@ def _thresholds(ranking: Ranking, costs: Any, classes: tuple[Any, ...], positive
     }  # fmt: skip
 
 
-def confusion_examples(scored: ScoredRows) -> dict[tuple[int, int], list[int]]:
+def confusion_examples(scored: JudgedRows) -> dict[tuple[int, int], list[int]]:
     """For each cell of the confusion matrix off the diagonal, the rows predicted with the most confidence."""
     known = np.flatnonzero(scored.known)
     truth, predicted = scored.truth[known], scored.predicted[known]

@@ -11,7 +11,7 @@ import numpy as np
 from likely.model.effects import Effect
 from likely.model.ledger import Entry, Ledger, marked, shown, word_weight
 from likely.model.model import Model
-from likely.report.scored_rows import ScoredRows
+from likely.report.scored_rows import JudgedRows
 from likely.sources import Batch
 from likely.sources.date_parts import part_of
 from likely.sources.row_access import cell
@@ -23,7 +23,7 @@ VALUES_TRIED = 14  # for each column
 MOST_TEXT = 1_500  # characters of a highlighted document
 
 
-def chosen_rows(scored: ScoredRows) -> list[tuple[int, str]]:
+def chosen_rows(scored: JudgedRows) -> list[tuple[int, str]]:
     """Rows worth looking at: the surest, the least sure and the worst errors, each with the reason for its choice."""
     p, known = scored.probabilities, scored.known
     if not len(p):
@@ -44,7 +44,7 @@ def chosen_rows(scored: ScoredRows) -> list[tuple[int, str]]:
 
 
 def prediction(
-    model: Model, number: int, why: str, one: Batch, truth: int | None, effects: Mapping[str, Effect]
+    model: Model, number: int, why: str, one: Batch, *, truth: int | None, effects: Mapping[str, Effect]
 ) -> dict[str, Any]:
     """One row: its cells, the steps from prior to posterior, and what would change the prediction."""
     ledger = model.explained(one)
@@ -121,7 +121,7 @@ def _texts(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 def rows_behind(
-    scored: ScoredRows, cells: Mapping[tuple[int, int], Sequence[int]], rows: Mapping[int, Batch]
+    scored: JudgedRows, cells: Mapping[tuple[int, int], Sequence[int]], rows: Mapping[int, Batch]
 ) -> list[dict[str, Any]]:
     """The rows behind the cells of the confusion matrix, with their values."""
     model = scored.model

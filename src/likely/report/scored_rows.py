@@ -34,7 +34,7 @@ class ColumnCheck:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
+class JudgedRows:
     """Rows with their posterior, before and after calibration, and their true classes.
 
     Attributes
@@ -94,7 +94,7 @@ def _kinds(model: Model, target: str | None) -> dict[str, str]:
 
 def score_rows(
     model: Model, data: Any, target: str | None, progress: Callable[[int], None] | None, how: Any
-) -> ScoredRows:
+) -> JudgedRows:
     """Score the rows of a source once, and check their columns."""
     source, name = with_labels(open_source(data, model.read_as(how)), target or model.schema.target.name)
     assert name is not None
@@ -119,7 +119,7 @@ def score_rows(
         if progress:
             progress(batch.rows)
     none = np.zeros((0, len(model.classes)))
-    return ScoredRows(
+    return JudgedRows(
         model, source, name, np.concatenate([none, *kept]), np.concatenate([none, *before]) if plain is not None else None,
         np.concatenate([np.zeros(0, np.int64), *truth]), checks, rows, labelled,
     )  # fmt: skip

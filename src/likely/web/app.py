@@ -15,10 +15,10 @@ from likely import __version__
 from likely.web import openapi
 from likely.web.journal import JournalEntry
 from likely.web.messages import HttpError, Request, Response, answer
-from likely.web.metrics import Metrics
 from likely.web.model_routes import describe, explain, predict_row, predict_table, read_table, read_update
 from likely.web.online_learning import OnlineLearner
 from likely.web.pages import PAGE_POLICY, page, static_file
+from likely.web.request_metrics import RequestMetrics
 from likely.web.served_model import ModelState, ServedModel
 from likely.web.workbench import Workbench
 
@@ -54,7 +54,7 @@ class App:
     hosts: frozenset[str]
     workbench: Workbench | None
     open_host: bool = False  # listens on all interfaces: any address of this machine is a valid host
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: RequestMetrics = field(default_factory=RequestMetrics)
     connections: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:

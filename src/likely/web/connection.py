@@ -230,7 +230,7 @@ class Connection(asyncio.Protocol):
         if len(self.buffer) < end + 2 + size + 2:
             return None
         if self.buffer[end + 2 + size : end + 4 + size] != b"\r\n":
-            raise HttpError(400, "a chunk does not end where its size says")
+            raise HttpError(400, "a chunk does not end at its declared size")
         return self._take(end + 4 + size)[end + 2 : -2]
 
     def _dispatch(self) -> None:

@@ -29,14 +29,14 @@ class Candy(msgspec.Struct, forbid_unknown_fields=True):
     draws: Annotated[list[Word], msgspec.Meta(max_length=200)] = []
 
 
-class Points(msgspec.Struct, forbid_unknown_fields=True):
+class PointsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Points to cluster."""
 
     points: Annotated[list[tuple[Number, Number]], msgspec.Meta(min_length=2, max_length=300)]
     k: Annotated[int, msgspec.Meta(ge=1, le=6)] = 2
 
 
-class Surface(msgspec.Struct, forbid_unknown_fields=True):
+class SurfaceBody(msgspec.Struct, forbid_unknown_fields=True):
     """Points with a class each, in the unit square."""
 
     points: Annotated[list[tuple[Number, Number, Word]], msgspec.Meta(min_length=2, max_length=300)]
@@ -51,14 +51,14 @@ class Tennis(msgspec.Struct, forbid_unknown_fields=True):
     smoothing: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
 
 
-class Evidence(msgspec.Struct, forbid_unknown_fields=True):
+class EvidenceBody(msgspec.Struct, forbid_unknown_fields=True):
     """Observed nodes."""
 
     evidence: dict[Word, Word] = {}
 
 
 CANDY, POINTS, SURFACE, TENNIS, EVIDENCE = (
-    msgspec.json.Decoder(kind) for kind in (Candy, Points, Surface, Tennis, Evidence)
+    msgspec.json.Decoder(kind) for kind in (Candy, PointsBody, SurfaceBody, Tennis, EvidenceBody)
 )
 
 
@@ -85,7 +85,7 @@ def candy(request: Request) -> dict[str, Any]:
 
 def em(request: Request) -> dict[str, Any]:
     """EM for a mixture of Gaussians: means and deviations after each step, and the last responsibilities."""
-    asked: Points = decoded(request, POINTS.decode)
+    asked: PointsBody = decoded(request, POINTS.decode)
     if len(asked.points) < asked.k:
         raise HttpError(422, f"{asked.k} components need at least {asked.k} points")
     x, y = zip(*asked.points, strict=True)
@@ -106,7 +106,7 @@ def em(request: Request) -> dict[str, Any]:
 
 def surface(request: Request) -> dict[str, Any]:
     """Class probabilities over a grid of the unit square, learned from labelled points."""
-    asked: Surface = decoded(request, SURFACE.decode)
+    asked: SurfaceBody = decoded(request, SURFACE.decode)
     if asked.family not in ("gaussian", "binned", "joint"):
         raise HttpError(422, f"choose gaussian, binned or joint, not {asked.family!r}")
     x, y, labels = zip(*asked.points, strict=True)
@@ -162,7 +162,7 @@ def _sprinkler() -> Network:
 
 def network(request: Request) -> dict[str, Any]:
     """Marginals of every node of the wet lawn, given evidence."""
-    asked: Evidence = decoded(request, EVIDENCE.decode)
+    asked: EvidenceBody = decoded(request, EVIDENCE.decode)
     net = _sprinkler()
     for name, value in asked.evidence.items():
         if name not in net.nodes or value not in ("yes", "no"):

@@ -23,14 +23,14 @@ MOST_LEARNED = 10_000
 CHUNK = 256  # rows that stay in the cache while they are turned into columns
 
 
-class Table(msgspec.Struct, forbid_unknown_fields=True):
+class TableBody(msgspec.Struct, forbid_unknown_fields=True):
     """Rows as objects, or as one list a column."""
 
     rows: list[Row] | None = None
     columns: dict[str, list[Cell]] | None = None
 
 
-class Rows(msgspec.Struct, forbid_unknown_fields=True):
+class RowsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Rows to explain."""
 
     rows: list[Row]
@@ -43,12 +43,12 @@ class Update(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
-TABLE, ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (Table, Rows, Update))
+TABLE, ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (TableBody, RowsBody, Update))
 
 
-def read_table(request: Request) -> Table:
+def read_table(request: Request) -> TableBody:
     """The body of /predict."""
-    table: Table = decoded(request, TABLE.decode)
+    table: TableBody = decoded(request, TABLE.decode)
     if (table.rows is None) == (table.columns is None):
         raise HttpError(422, 'send {"rows": [{column: value}, …]} or {"columns": {column: [value, …]}}')
     if table.rows is not None:
@@ -94,7 +94,7 @@ def predict_row(state: ModelState, row: Row) -> Response:
     return Response(200, msgspec.json.encode(document))
 
 
-def predict_table(state: ModelState, table: Table) -> Response:
+def predict_table(state: ModelState, table: TableBody) -> Response:
     """Predictions for many rows, in the form in which they came."""
     columns = table.columns if table.columns is not None else _as_columns(table.rows or [])
     data: Any = table.rows if columns is None else _as_arrow(state, columns)

@@ -13,7 +13,7 @@ from likely.web.served_model import ServedModel
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
-class Metrics:
+class RequestMetrics:
     """Counts of requests, rows and errors since the start."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import MEMORY, SPARK, CountTask, MemoryEngine, Part, PartTask, Progress
 from likely.engines.spark.faults import as_likely_errors, import_spark, raised
-from likely.engines.spark.frames import LABEL, SAMPLE_ROWS, SparkRows, first_rows, mapped, readable
+from likely.engines.spark.spark_frames import LABEL, SAMPLE_ROWS, SparkRows, first_rows, mapped, readable
 from likely.engines.spark.tasks import RESULT, adding_function, task_function
 from likely.errors import UsageError
 from likely.sources import ReadOptions, Source, require_rows

@@ -13,7 +13,7 @@ from likely.calibration import Calibration, Interaction
 from likely.errors import UsageError
 from likely.model.effects import Effect, contrasts
 from likely.model.model import Model
-from likely.report.scored_rows import ScoredRows
+from likely.report.scored_rows import JudgedRows
 from likely.schema import CATEGORY, NUMBER, TEXT
 from likely.sources.row_access import complete
 
@@ -87,7 +87,7 @@ def _joined(found: Sequence[str]) -> str:
     return ", ".join(few) or "–"
 
 
-def dependent_pairs(model: Model, effects: Mapping[str, Effect], scored: ScoredRows | None) -> list[dict[str, Any]]:
+def dependent_pairs(model: Model, effects: Mapping[str, Effect], scored: JudgedRows | None) -> list[dict[str, Any]]:
     """Pairs of columns that depend on each other most within the classes: conditional mutual information, in nats."""
     ranked = sorted(effects.values(), key=lambda effect: -effect.span)[:MOST_COLUMNS]
     labels, codes = _coded(model, ranked, scored)
@@ -103,7 +103,7 @@ def dependent_pairs(model: Model, effects: Mapping[str, Effect], scored: ScoredR
     return sorted(found, key=lambda pair: -float(pair["information"]))[:MOST_PAIRS]
 
 
-def _coded(model: Model, ranked: Sequence[Effect], scored: ScoredRows | None) -> tuple[Ints, dict[str, Ints]]:
+def _coded(model: Model, ranked: Sequence[Effect], scored: JudgedRows | None) -> tuple[Ints, dict[str, Ints]]:
     """Classes and coded columns of a sample of rows: those that the model keeps, else those of the data."""
     sample = model.tally.sample
     if sample is not None and len(sample):
@@ -119,7 +119,7 @@ def _coded(model: Model, ranked: Sequence[Effect], scored: ScoredRows | None) ->
     return np.asarray(labels, np.int64), coded | absent
 
 
-def _from_data(model: Model, ranked: Sequence[Effect], scored: ScoredRows) -> tuple[dict[str, NDArray[Any]], Ints]:
+def _from_data(model: Model, ranked: Sequence[Effect], scored: JudgedRows) -> tuple[dict[str, NDArray[Any]], Ints]:
     kinds = {column.name: column.kind for column in model.schema.columns}
     batch = next(iter(scored.source.batches(kinds)))
     rows = complete(batch, model.schema.columns, scored.source, "missing")
@@ -179,7 +179,7 @@ def arcs(model: Model, ranked: Sequence[str]) -> dict[str, Any]:
 
 
 def surface(
-    model: Model, effects: Mapping[str, Effect], scored: ScoredRows | None, wanted: Sequence[str]
+    model: Model, effects: Mapping[str, Effect], scored: JudgedRows | None, wanted: Sequence[str]
 ) -> dict[str, Any] | None:
     """Probability of each class over two columns of numbers, the other columns missing."""
     numbers = [e.column for e in sorted(effects.values(), key=lambda e: -e.span) if e.kind == NUMBER]
@@ -216,7 +216,7 @@ def _reach(effect: Effect) -> tuple[float, float]:
     return (float(low), float(high)) if high > low else (float(values[0]) - 0.5, float(values[-1]) + 0.5)
 
 
-def _surface_rows(model: Model, names: Sequence[str], scored: ScoredRows) -> list[list[float]]:
+def _surface_rows(model: Model, names: Sequence[str], scored: JudgedRows) -> list[list[float]]:
     kinds = {column.name: column.kind for column in model.schema.columns}
     batch = next(iter(scored.source.batches(kinds)))
     if not set(names) <= set(batch.names):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.export.terms import (
+from likely.export.exported_terms import (
     CellTerm,
     Code,
     ExportedModel,
@@ -86,7 +86,7 @@ def _relative(term: RelativeGaussian, place: dict[Code, int], _: ExportedModel) 
 
 
 def _text(term: TextTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
-    from likely.export.words import weights_of
+    from likely.export.sql_words import weights_of
 
     return {"form": "words", "column": term.column, **weights_of(term.likelihood)}
 

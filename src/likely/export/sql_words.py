@@ -8,8 +8,8 @@ import numpy as np
 
 from likely.errors import UsageError
 from likely.export.dialects import Dialect, Expression
-from likely.export.expressions import Writer
-from likely.export.terms import Array, ExportedModel, TextTerm, bounded
+from likely.export.exported_terms import Array, ExportedModel, TextTerm, bounded
+from likely.export.expressions import ExpressionWriter
 
 # Two or more letters, digits or underscores; in PostgreSQL what its locale takes for letters.
 PATTERNS = {
@@ -71,18 +71,18 @@ def _document(likelihood: Any) -> dict[str, Any]:
 class WordWriter:
     """SQL of the terms of texts: one common table expression for each column, joined by the text itself."""
 
-    def __init__(self, scored: ExportedModel, spoken: Dialect, write: Writer, parameters: str) -> None:
-        self.scored, self.spoken, self.write, self.parameters = scored, spoken, write, parameters
+    def __init__(self, scored: ExportedModel, syntax: Dialect, write: ExpressionWriter, parameters: str) -> None:
+        self.scored, self.syntax, self.write, self.parameters = scored, syntax, write, parameters
         self.terms = scored.of(TextTerm)
         for term in self.terms:
             self._check(term)
 
     def _check(self, term: TextTerm) -> None:
         family = term.likelihood.family
-        if not self.spoken.split:
+        if not self.syntax.split:
             known = ", ".join(PATTERNS)
             raise UsageError(
-                f"column {term.column!r} is text, and {self.spoken.name} cannot split it into words: choose one of {known}",
+                f"column {term.column!r} is text, and {self.syntax.name} cannot split it into words: choose one of {known}",
                 column=term.column,
             )
         if family.unit != "word" or family.ngrams != (1, 1) or family.pattern is not None:
@@ -97,25 +97,25 @@ class WordWriter:
         from sqlglot import parse_one
 
         made = {f"likely__words{i}": self._select(term, f"likely__w{i}", inputs) for i, term in enumerate(self.terms)}
-        return {name: parse_one(text, dialect=self.spoken.name) for name, text in made.items()}
+        return {name: parse_one(text, dialect=self.syntax.name) for name, text in made.items()}
 
     def _select(self, term: TextTerm, text: str, inputs: str) -> str:
         family = term.likelihood.family
         quote = self._quoted
         shown = f"LOWER({text})" if family.lowercase else text
-        split = PATTERNS[self.spoken.name].format(text=shown)
+        split = PATTERNS[self.syntax.name].format(text=shown)
         distinct = f"SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL"
         words = f"SELECT {text}, {split} AS likely__word FROM ({distinct}) AS likely__distinct"
         counted = f"SELECT {text}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {text}, likely__word"
         value = VALUES[family.adds]
         sums = [f"SUM({value} * p.w{c}) AS likely__sum{c}" for c in range(len(self.scored.classes))]
         sums += [f"SUM({value} * p.known) AS likely__length", f"SUM({value} * {value}) AS likely__square"]
-        column = self.write.text(term.column).sql(dialect=self.spoken.name)
+        column = self.write.text(term.column).sql(dialect=self.syntax.name)
         joined = f"({counted}) AS likely__counted JOIN {quote(self.parameters)} AS p ON p.word = likely__word"
         return f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
 
     def _quoted(self, name: str) -> str:
-        return str(self.write.name(name).sql(dialect=self.spoken.name))
+        return str(self.write.name(name).sql(dialect=self.syntax.name))
 
     def joins(self, inputs: str) -> list[Expression]:
         """Joins of the stage after the inputs with the sums of each text."""
