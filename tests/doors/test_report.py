@@ -277,10 +277,11 @@ def test_the_nomogram_follows_its_choices(opened: browser.Page) -> None:
     names = re.findall(r"(?:: |; )(\w+) from", choose("order", "name"))
     assert names == sorted(names)
     assert len(re.findall(" from ", choose("top", "5"))) == 5
-    marks = "document.querySelectorAll('#nomogram-picture .lk-p1').length"
+    marks = "document.querySelectorAll('#nomogram-picture .lk-p1:not(.lk-sum)').length"
     assert opened.ask(marks) == 0
     choose("row", "0")
     assert opened.ask(marks) == 5
+    assert opened.ask("document.querySelectorAll('#nomogram-picture .lk-sum').length") == 1  # the probability of the row
     assert "%" in opened.ask("document.getElementById('nomogram-sum').textContent")
     choose("scale", "points")
     assert "points" in opened.ask("document.querySelector('#nomogram-picture svg').textContent")

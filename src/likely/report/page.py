@@ -101,7 +101,7 @@ def _embedded(document: Document) -> str:
     kept = {key: found[key] for key in ("positives", "negatives", "curve")} if found else None
     data = {
         "classes": column_views.class_names(document), "prior": [each["prior"] for each in document["classes"]],
-        "columns": columns, "predictions": rows, "thresholds": kept,
+        "bias": document["bias"], "columns": columns, "predictions": rows, "thresholds": kept,
     }  # fmt: skip
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
 

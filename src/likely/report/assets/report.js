@@ -55,16 +55,19 @@
     const low = Math.min(0, ...all), high = Math.max(points ? 100 : 0.5, ...all);
     const left = 30 + 7 * Math.min(24, Math.max(...kept.map((l) => l.name.length), 5));
     const width = 900, right = width - 40, head = 34, line = 42, bottom = head + line * kept.length;
+    const whole = data.classes.length === 2 && !points;
+    const height = bottom + (whole ? 64 : 12);
     const x = (v) => left + ((v - low) / (high - low)) * (right - left);
     const sum = row ? total(row, c) : null;
     const label = `Nomogram for ${data.classes[c]}: ${kept.map((l) => `${l.name} from ${l.low.toFixed(2)} to ${l.high.toFixed(2)}`).join("; ")}`;
-    const svg = make("svg", { viewBox: `0 0 ${width} ${bottom + 12}`, width, height: bottom + 12, role: "img", "aria-label": label });
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
     svg.append(make("text", { class: "lk-faint", x: left - 10, y: 18, "font-size": 12, "text-anchor": "end" }, points ? "points" : "log-odds"));
     for (const tick of ticks(low, high)) {
       svg.append(make("path", { class: tick === 0 ? "lk-zero" : "lk-grid", d: `M${x(tick)} ${head - 8}V${bottom}` }));
       svg.append(make("text", { class: "lk-faint", x: x(tick), y: 18, "font-size": 12, "text-anchor": "middle" }, String(tick)));
     }
     kept.forEach((each, i) => drawScale(svg, each, scaled, x, head + line * i + line / 2, left, right));
+    if (whole) drawSum(svg, c, lines, sum, bottom + 26, left, right);
     holder.replaceChildren(svg);
     byId("nomogram-sum").textContent = sum === null ? sentence(c) : `Row ${row.row}: P(${data.classes[c]}) = ${(100 * sum).toFixed(1)} %, all columns and interactions together.`;
   }
@@ -100,6 +103,32 @@
       mark.append(make("title", {}, `this row: ${each.mark.toFixed(3)}`));
       svg.append(mark);
     }
+  }
+
+  // The sum of all weights and the prior log-odds, as a probability.
+  function drawSum(svg, c, lines, probability, y, left, right) {
+    const base = (data.bias[c] ?? -30) - (data.bias[1 - c] ?? -30);
+    const ends = [base + lines.reduce((s, l) => s + l.low, 0), base + lines.reduce((s, l) => s + l.high, 0)];
+    const reach = Math.min(9, Math.max(2, ...ends.map(Math.abs)));
+    const x = (odds) => left + ((Math.min(Math.max(odds, -reach), reach) + reach) / (2 * reach)) * (right - left);
+    svg.append(make("text", { class: "lk-ink", x: left - 10, y: y + 4.5, "font-size": 13, "font-weight": 600, "text-anchor": "end" }, "probability"));
+    svg.append(make("path", { class: "lk-axis", "stroke-width": 1.5, d: `M${left} ${y}H${right}` }));
+    let last = -99;
+    for (const p of [0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999]) {
+      const odds = Math.log(p / (1 - p));
+      if (Math.abs(odds) > reach || x(odds) - last < 44) continue;
+      last = x(odds);
+      svg.append(make("path", { class: "lk-axis", d: `M${last} ${y - 4}v8` }));
+      svg.append(make("text", { class: "lk-faint", x: last, y: y + 21, "font-size": 12, "text-anchor": "middle" }, `${+(100 * p).toFixed(1)} %`));
+    }
+    const start = make("circle", { class: "lk-p0", cx: x(base), cy: y, r: 5, "stroke-width": 1 });
+    start.append(make("title", {}, "before any column"));
+    svg.append(start);
+    if (probability === null) return;
+    const at = x(Math.log(probability / (1 - probability)));
+    const mark = make("path", { class: "lk-p1 lk-sum", "stroke-width": 1, d: `M${at} ${y - 8}l8 8l-8 8l-8 -8Z` });
+    mark.append(make("title", {}, `this row: ${(100 * probability).toFixed(1)} %`));
+    svg.append(mark);
   }
 
   function chooser(id, prefix) {
