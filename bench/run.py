@@ -3,7 +3,7 @@
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
 Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust,
-boosting, scaling, rows, serve, scale (all if none is named; SCALE_ROWS=1000000 makes the table of the last one smaller).
+boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller).
 """
 
 from __future__ import annotations
@@ -373,11 +373,17 @@ def serve(small: bool) -> None:
     serving.serve_section(small, plain, row)
 
 
+def report(small: bool) -> None:
+    import reports
+
+    reports.report_section(small, plain)
+
+
 SECTIONS = {
     f.__name__: f
     for f in (
         start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust, boosting,
-        scaling, rows, serve, scale,
+        scaling, rows, serve, report, scale,
     )
 }  # fmt: skip
 

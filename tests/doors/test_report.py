@@ -68,6 +68,7 @@ def reports() -> dict[str, likely.Report]:
         "counts": likely.report(likely.learn({"n": [1, 2, 8, 9] * 9, "y": [0, 0, 1, 1] * 9}, "y", families={"n": "poisson"})),
         "joint": likely.report(likely.learn(rows, target="class", joint=[("height", "width")], plain=True), rows),
         "clusters": likely.report(likely.cluster(numbers, 2, n_init=1), numbers),
+        "states": likely.report(likely.sequences({"x": numbers["height"]}, 2, n_init=1)),
         "curve": likely.report(plain, table(150, 5), curve=True),
     }
 

@@ -15,6 +15,7 @@ from likely.evaluation.cross_validation import evaluate
 from likely.evaluation.feature_importance import importance
 from likely.evaluation.metrics import Evaluation
 from likely.latent.clusters import Clusters
+from likely.latent.hidden_markov_model import HiddenMarkovModel
 from likely.model.effects import Effect, effects
 from likely.model.model import Model
 from likely.report import model_structure
@@ -121,8 +122,8 @@ def report(
 
     Parameters
     ----------
-    model : Model or Clusters
-        The model.
+    model : Model, Clusters or HiddenMarkovModel
+        The model; of a hidden Markov model the emissions of its states, and its transitions.
     data : path, frame, dict of columns or None, default=None
         Rows that the model has not learned from, with their labels: they are scored and evaluated. Without them the report
         shows the model alone.
@@ -159,7 +160,7 @@ def report(
     if data is not None:
         step("scoring")
         scored = score_rows(inner, data, target, None, how)
-    if scored is not None and scored.labelled and scored.known.any() and not isinstance(model, Clusters):
+    if scored is not None and scored.labelled and scored.known.any() and inner is model:
         step("evaluation")
         evaluation = evaluate(data, target=target, model=inner, costs=costs, **how)
     document = _document(inner, found, scored, evaluation, step)
@@ -181,8 +182,9 @@ def report(
 
 def _model(model: Any) -> Model:
     inner = model.model if isinstance(model, Clusters) else model
+    inner = model.emission if isinstance(model, HiddenMarkovModel) else inner
     if not isinstance(inner, Model):
-        raise UsageError(f"a report is of a model or a clustering, not of {type(model).__name__}")
+        raise UsageError(f"a report is of a model, a clustering or a hidden Markov model, not of {type(model).__name__}")
     return inner
 
 
@@ -266,6 +268,8 @@ def _add_rows(document: dict[str, Any], scored: JudgedRows, found: Mapping[str, 
 
 def _em(clusters: Any) -> dict[str, Any] | None:
     """What EM reported of a clustering; None for a model."""
+    if isinstance(clusters, HiddenMarkovModel):
+        return _states(clusters)
     if not isinstance(clusters, Clusters):
         return None
     known = clusters.summary is not None
@@ -274,6 +278,16 @@ def _em(clusters: Any) -> dict[str, Any] | None:
         "log_likelihood": clusters.log_likelihood if known else None, "bic": clusters.bic if known else None,
         "icl": clusters.icl if known else None, "aic": clusters.aic if known else None,
         "tried": [{"k": k, "criterion": value} for k, value in sorted(clusters.tried.items())],
+    }  # fmt: skip
+
+
+def _states(model: HiddenMarkovModel) -> dict[str, Any]:
+    """What EM reported of a hidden Markov model, with initial and transition probabilities."""
+    known = model.summary
+    return {
+        "trace": list(known.trace) if known else [], "converged": model.converged,
+        "log_likelihood": known.log_likelihood if known else None, "bic": model.bic if known else None, "icl": None,
+        "aic": None, "tried": [], "start": model.start, "transition": model.transition,
     }  # fmt: skip
 
 

@@ -105,7 +105,8 @@ SCHEMA: Schema = {
                             "rows": _list(NUMBERS)}),
         "em": _object({"trace": NUMBERS, "converged": {"type": "boolean"}, "log_likelihood": NUMBER, "bic": NUMBER,
                        "icl": NUMBER,
-                       "aic": NUMBER, "tried": _list(_object({"k": {"type": "integer"}, "criterion": NUMBER}))}),
+                       "aic": NUMBER, "tried": _list(_object({"k": {"type": "integer"}, "criterion": NUMBER}))},
+                      {"start": NUMBERS, "transition": MATRIX}),
         "learning_curve": {"type": "object"},
     },
 )  # fmt: skip

@@ -23,6 +23,11 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:,.0f}" if whole else f"{value:.{digits}f}"
 
 
+def count(value: float) -> str:
+    """A number of rows; weights that are no whole numbers with two decimals."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
 def percent(value: Any, digits: int = 1) -> str:
     """A share as a percentage; a dash where there is none."""
     return "–" if value is None else f"{100 * value:.{digits}f} %"

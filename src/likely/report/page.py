@@ -13,7 +13,7 @@ from likely.model.ledger_page import by_digest, page_head
 from likely.plots import charts, figure, network_drawing, regions
 from likely.plots.axes import DARK, LIGHT, palette
 from likely.report import column_views, nomogram_view, quality_views, row_views
-from likely.report.markup import number, percent, section, table, text
+from likely.report.markup import count, number, percent, section, table, text
 
 Document = Mapping[str, Any]
 SUMMARY_COLUMNS = 12
@@ -152,7 +152,7 @@ def _summary_section(document: Document) -> str:
     total = sum(each["count"] for each in document["classes"]) or 1.0
     few = document["classes"][:40]
     rows = [
-        [text(each["label"]), number(each["count"]), percent(each["count"] / total), percent(each["prior"])]
+        [text(each["label"]), count(each["count"]), percent(each["count"] / total), percent(each["prior"])]
         for each in few
     ]
     more = f"<p>… and {len(document['classes']) - 40:,} more classes</p>" if len(document["classes"]) > 40 else ""

@@ -73,7 +73,8 @@ def prediction(
 def _step(entry: Entry, best: int, second: int) -> dict[str, Any]:
     a, b = entry.evidence[best], entry.evidence[second]
     weight = a - b if math.isfinite(a) and math.isfinite(b) else (30.0 if a > b else -30.0 if a < b else 0.0)
-    return {"columns": list(entry.columns), "value": shown(entry.value), "weight": weight, "flags": list(entry.flags)}
+    value = shown(entry.value).replace("\ufffd", " ")  # a text may have line breaks
+    return {"columns": list(entry.columns), "value": value, "weight": weight, "flags": list(entry.flags)}
 
 
 def changes(model: Model, cells: Mapping[str, Any], best: int, effects: Mapping[str, Effect]) -> list[dict[str, Any]]:

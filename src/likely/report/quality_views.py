@@ -7,7 +7,7 @@ from typing import Any
 
 from likely.plots.figure import Columns, Figure, Trace, figure_svg
 from likely.plots.svg import Svg
-from likely.report.markup import details, grid, number, percent, section, table, text
+from likely.report.markup import count, details, grid, number, percent, section, table, text
 
 Document = Mapping[str, Any]
 UNIT = (0.0, 1.0)
@@ -34,7 +34,7 @@ def _confusion(document: Document, found: Mapping[str, Any]) -> str:
         cells = [text(name)]
         for j, value in enumerate(matrix[i]):
             kind = f"{'g' if i == j else 'r'}{min(9, int(10 * value / whole))}"
-            cells.append(f'<td class="cell {kind}">{number(value)}<br><small>{percent(value / whole)}</small></td>')
+            cells.append(f'<td class="cell {kind}">{count(value)}<br><small>{percent(value / whole)}</small></td>')
         rows.append(cells)
     caption = "True class in the rows, predicted class in the columns; shares of the true class"
     body = table(["true \\ predicted", *names], rows, caption)
@@ -59,8 +59,8 @@ def _behind(cell: Mapping[str, Any]) -> str:
 
 
 def _per_class(found: Mapping[str, Any]) -> str:
-    keys = ["rows", "precision", "recall", "f1", "auc", "average_precision"]
-    rows = [[text(each["class"]), *(number(each[key], 4) for key in keys)] for each in found["per_class"]]
+    keys = ["precision", "recall", "f1", "auc", "average_precision"]
+    rows = [[text(each["class"]), count(each["rows"]), *(number(each[key]) for key in keys)] for each in found["per_class"]]
     return table(
         ["class", "rows", "precision", "recall", "F1", "AUC", "average precision"],
         rows,
@@ -74,7 +74,7 @@ def ranking_pictures(found: Mapping[str, Any]) -> list[Svg]:
     curves = found["curves"]
     if len(found["classes"]) == 2:
         curves = [each for each in curves if each["class"] == found["positive"]]
-    curves = curves[:7]
+    curves = [each for each in curves if each["roc_area"] is not None][:7]
     if not curves:
         return []
     many = len(curves) > 1

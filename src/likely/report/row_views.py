@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.latent.pictures import transitions
 from likely.plots.bars import Bar, BarChart, bars_svg
 from likely.plots.figure import Figure, Trace, figure_svg
 from likely.plots.network_drawing import DrawnNode, network_svg
@@ -273,6 +274,8 @@ def em_section(document: Document) -> str:
         (each["label"], [Bar(each["prior"], colour=0, value=percent(each["prior"]))]) for each in document["classes"]
     ]
     pictures.append(bars_svg(BarChart("Components", "share of the rows", "share", shares, percent=True)))
+    if found.get("transition"):
+        pictures.append(transitions(class_names(document), found["transition"]))
     figures = ", ".join(
         f"{name} {number(found[key], 2)}"
         for name, key in (("log-likelihood", "log_likelihood"), ("BIC", "bic"), ("ICL", "icl"), ("AIC", "aic"))
