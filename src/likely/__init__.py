@@ -114,6 +114,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.model.ledger import Ledger as Ledger
     from likely.model.model import Model as Model
     from likely.model.parameters import ParameterCount as ParameterCount
+    from likely.model.prepared import Predictor as Predictor
     from likely.networks.network import Network as Network
     from likely.priors import (
         ByClass as ByClass,
@@ -151,6 +152,7 @@ _HOMES = {
     "CountingPlan": "distributed",
     "Model": "model.model",
     "Ledger": "model.ledger",
+    "Predictor": "model.prepared",
     "ParameterCount": "model.parameters",
     "Calibration": "calibration",
     "inspect": "engines.inspection",

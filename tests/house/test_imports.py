@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "likely"
 HEAVY = ("numba", "sklearn", "duckdb", "pandas", "polars")
 EXECUTABLE_FORMATS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-MAY_USE_THE_FRONT_DOOR = {"__init__", "__main__", "cli", "teaching"}
+MAY_USE_THE_FRONT_DOOR = {"__init__", "__main__", "cli", "teaching", "web"}
 MOST_LINES_IN_A_FILE = 400
 MOST_LINES_IN_A_FUNCTION = 40
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RETURNED = (
     "Binned", "Calibration", "HiddenMarkovModel", "Clusters", "Column", "Comparison", "Difference", "Estimate", "Evaluation",
     "Curves", "DecisionFigures", "LearningCurve", "Ledger", "Model", "ParameterCount", "Posterior", "PredictiveCheck",
-    "Schema", "Tally",
+    "Predictor", "Schema", "Tally",
 )  # fmt: skip
 # Public names of the API page that a model has today.
 MODEL_NAMES = {

@@ -174,9 +174,22 @@ class Predictor:
                 self._adopt(self._model.update(self._pending))
                 self._pending = []
 
-    def clone(self, *_: Any, **__: Any) -> Predictor:
-        """A predictor of the same model, as river's model selection asks for."""
-        return Predictor(self.model, self.refresh_every)
+    def clone(self, new_params: Mapping[str, Any] | None = None, include_attributes: bool = False) -> Predictor:  # noqa: ARG002
+        """A predictor of the same model, as river's model selection asks for.
+
+        Parameters
+        ----------
+        new_params : dict or None, default=None
+            `refresh_every`, to change it.
+        include_attributes : bool, default=False
+            Ignored: what was learned is always part of the model.
+
+        Returns
+        -------
+        Predictor
+            The copy; learning with one does not change the other.
+        """
+        return Predictor(self.model, (new_params or {}).get("refresh_every", self.refresh_every))
 
     def __repr__(self) -> str:
         return f"<Predictor of {self._model!r}>"

@@ -129,9 +129,8 @@ def serve(paths: Sequence[str], options: ServeOptions, ready: Callable[[str, str
         app.close()
 
 
-async def _run(app: App, options: ServeOptions, ready: Callable[[str, str], None]) -> int:
-    loop = asyncio.get_running_loop()
-    log = Log(options.quiet)
+def _shared(app: App, options: ServeOptions, log: Log) -> Shared:
+    """What the connections share: the application, counted and logged."""
 
     def finished(request: Request, response: Response, seconds: float) -> None:
         app.metrics.finished(request.method, app.route_of(request.path), response.status, seconds)
@@ -147,6 +146,13 @@ async def _run(app: App, options: ServeOptions, ready: Callable[[str, str], None
 
     shared = Shared(handle, app.body_limit, finished, options.limits)
     app.connections = lambda: len(shared.open)
+    return shared
+
+
+async def _run(app: App, options: ServeOptions, ready: Callable[[str, str], None]) -> int:
+    loop = asyncio.get_running_loop()
+    log = Log(options.quiet)
+    shared = _shared(app, options, log)
     server = await loop.create_server(lambda: Connection(shared), sock=_socket(options))
     host, port = server.sockets[0].getsockname()[:2]
     background = [loop.create_task(each) for each in (shared.sweeping(), _watching(app, log), _flushing(log))]
