@@ -14,6 +14,7 @@ from likely.calibration import DEPENDENCE
 from likely.engines import Plan
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import SPARK, Engine, choose
+from likely.engines.in_database import DatabaseEngine
 from likely.engines.memory import MOST_VALUES
 from likely.engines.planning import AUTO, plan_for
 from likely.engines.row_weights import WEIGHT_COLUMN
@@ -57,7 +58,8 @@ def learn(
     target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), date_parts: Any = AUTO,
     smoothing: Any = "auto", class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None, classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto",
-    average: bool = False, select: bool | int | str = False, engine: Any = "auto", unlabelled: str | float = "auto",
+    average: bool = False, select: bool | int | str = False, engine: Any = "auto", in_database: bool = False,
+    unlabelled: str | float = "auto",
     max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
     **how: Any,
 ) -> Model:  # fmt: skip
@@ -107,9 +109,12 @@ def learn(
     select : bool, int or str, default=False
         Whether to keep only some columns of the plain model, by forward selection on the leave-one-out log loss: True or
         "forward" as many as help, or so many at most.
-    engine : "auto", "memory", "spark" or Engine, default="auto"
-        Where the rows are counted: in this process, or in the tasks of a Spark cluster. "auto" chooses by source and size;
-        `model.engine` has the choice and its reason.
+    engine : "auto", "memory", "spark", "duckdb", "database" or Engine, default="auto"
+        Where the rows are counted: in this process, in the tasks of a Spark cluster, or by the database they are in (the last
+        two names). "auto" chooses by source and size; `model.engine` has the choice and its reason.
+    in_database : bool, default=False
+        The same as `engine="database"`: a plain model is counted by GROUP BY in DuckDB, SQLite or PostgreSQL, and only the
+        groups leave the database; its columns are planned from the first rows.
     unlabelled : "auto", "ignore", "error" or float, default="auto"
         What to do with rows without a label: use them by EM if that helps on held-out labels, leave them out, refuse them,
         or count each with this weight (0 to 1).
@@ -122,7 +127,7 @@ def learn(
     progress : callable or None, default=None
         Called with the number of rows after each batch.
     **how
-        How a file is read: `encoding`, `decimal`, `thousands`, `dates`, `header`, `table`, `sheet`, `on_bad_rows`,
+        How a file is read: `encoding`, `decimal`, `thousands`, `dates`, `header`, `table`, `query`, `sheet`, `on_bad_rows`,
         `max_unpacked`, `memory_limit`; see the page "How data is read". `reading` is all of these as one object.
 
     Returns
@@ -141,7 +146,7 @@ def learn(
     _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
     reading = ReadOptions.of(missing, {name: how[name] for name in how if name != "reading"}, how.get("reading"))
-    where, rows = choose(engine, data)
+    where, rows = choose("database" if in_database else engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading=reading)
     plain = plain or average or select is not False or textbook(smoothing)
     plan = plan_for(
@@ -163,6 +168,8 @@ def learn(
 
 def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, *, reading: ReadOptions) -> Opened:
     """The rows from which the columns are planned, with target, weights and the edges of target bins."""
+    if isinstance(where, DatabaseEngine):
+        return where.opened(rows, target, weights, target_bins, reading)
     if where.name != SPARK:
         return opened(rows, target, weights, target_bins, reading)
     for name, given in (("target", target), ("weights", weights)):

@@ -98,6 +98,11 @@ if TYPE_CHECKING:
 @click.option("--select", is_flag=True, help="Forward feature selection by the leave-one-out log loss.")
 @click.option("--average", is_flag=True, help="Bayesian model averaging over which columns depend on the class.")
 @engine_options
+@click.option(
+    "--in-database",
+    is_flag=True,
+    help="Count a plain model by GROUP BY inside the database (DuckDB, SQLite, PostgreSQL); only the groups leave it.",
+)
 @click.option("--folds", type=click.IntRange(min=2), help="Also evaluate by cross-validation with so many folds.")
 @click.option(
     "--groups",

@@ -12,8 +12,8 @@ from likely.errors import UsageError
 from likely.sources import Source
 from likely.tally import Tally
 
-AUTO, MEMORY, SPARK = "auto", "memory", "spark"
-ENGINES = (AUTO, MEMORY, SPARK)
+AUTO, MEMORY, SPARK, DUCKDB, DATABASE = "auto", "memory", "spark", "duckdb", "database"
+ENGINES = (AUTO, MEMORY, SPARK, DUCKDB, DATABASE)  # the last two are one: a database counts its own rows
 Progress = Callable[[int], None] | None
 PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow record batches to Arrow record batches
 
@@ -130,6 +130,10 @@ def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
         return asked, data
     if asked not in ENGINES:
         raise UsageError(f"engine={asked!r} is not known: choose one of {', '.join(ENGINES)}")
+    if asked in (DUCKDB, DATABASE):
+        from likely.engines.in_database import DatabaseEngine
+
+        return DatabaseEngine(), data
     if is_spark_frame(data):
         from likely.engines.spark.spark_engine import SparkEngine
 

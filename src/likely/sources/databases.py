@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from likely.errors import DataError, did_you_mean
@@ -68,6 +68,10 @@ class Database(SingleFile):
         """The rows, in order of the table."""
         raise NotImplementedError
 
+    def ask(self, build: Callable[[str], str]) -> Any:
+        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+        raise NotImplementedError
+
     @cached_property
     def table(self) -> str:
         """The requested table, or the only one."""
@@ -89,6 +93,8 @@ class Database(SingleFile):
 @dataclass(frozen=True)
 class SqliteTable(Database):
     """A table of a SQLite file, read by Python's sqlite3."""
+
+    dialect: ClassVar[str] = "sqlite"
 
     @cached_property
     def checked_table(self) -> str:
@@ -143,9 +149,8 @@ class SqliteTable(Database):
         """The rows, in order of the table."""
         start = 0
         self.refuse_changes()
-        where = quoted(self.checked_table) if self.reading.query is None else subquery(self.reading.query)
         with self._open() as connection:
-            cursor = connection.execute(f"select * from {where}")
+            cursor = connection.execute(f"select * from {self._where}")
             names = name_columns([column[0] for column in cursor.description], self.label)
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
             while rows := cursor.fetchmany(BATCH_ROWS):
@@ -153,6 +158,21 @@ class SqliteTable(Database):
                 yield Frame(columns, len(rows), start, self.missing)
                 start += len(rows)
         self.refuse_changes()
+
+    @property
+    def _where(self) -> str:
+        return quoted(self.checked_table) if self.reading.query is None else subquery(self.reading.query)
+
+    def ask(self, build: Callable[[str], str]) -> Any:
+        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+        import pyarrow as pa
+
+        self.refuse_changes()
+        with self._open() as connection:
+            cursor = connection.execute(build(self._where))
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+        return pa.table({name: to_arrow([row[i] for row in rows], name) for i, name in enumerate(names)})
 
 
 def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int:
@@ -168,6 +188,8 @@ def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int
 @dataclass(frozen=True)
 class DuckdbTable(Database):
     """A table of a DuckDB file."""
+
+    dialect: ClassVar[str] = "duckdb"
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
@@ -209,6 +231,13 @@ class DuckdbTable(Database):
             found = connection.sql(f"select {', '.join(picked)} from {where}")
             yield from self.frames(found.to_arrow_reader(BATCH_ROWS), names)
         self.refuse_changes()
+
+    def ask(self, build: Callable[[str], str]) -> Any:
+        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+        self.refuse_changes()
+        with self._open() as connection, self.as_arrow("DuckDB"):
+            where = self._where(connection) if self.reading.query is None else subquery(self.reading.query)
+            return connection.sql(build(where)).to_arrow_table()
 
     def _where(self, connection: Any) -> str:
         schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == self.table)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from likely.errors import DataError, UsageError, did_you_mean, import_optional
 from likely.kernels.parallel import cached_property
@@ -66,6 +66,14 @@ class PostgresTable:
     reading: ReadOptions
     partial: bool = False
     held: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the connection that keeps the snapshot
+
+    dialect: ClassVar[str] = "postgres"
+
+    def ask(self, build: Callable[[str], str]) -> Any:
+        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+        with self._open() as cursor:
+            cursor.execute(build(self._where(cursor)))
+            return cursor.fetch_arrow_table()
 
     @property
     def label(self) -> str:

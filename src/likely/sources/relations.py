@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
@@ -33,6 +33,19 @@ class Relation:
     label: str = "the relation"
     partial: bool = False
     under_way: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the reader of the present pass
+
+    dialect: ClassVar[str] = "duckdb"
+
+    def ask(self, build: Callable[[str], str]) -> Any:
+        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+        import duckdb
+
+        if "reader" in self.under_way:
+            self.under_way.pop("reader").close()
+        try:
+            return self.relation.query("likely_rows", build("likely_rows")).to_arrow_table()
+        except duckdb.Error as error:
+            raise DataError(f"{self.label} cannot be counted ({str(error).splitlines()[0][:200]})") from None
 
     @cached_property
     def missing(self) -> MissingTokens:

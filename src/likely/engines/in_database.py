@@ -1,0 +1,279 @@
+"""Counting inside a database: GROUP BY where the rows are, and only their groups come back.
+
+Families that count cells get the distinct cells of a block with their weights, as a weighted batch of the memory engine; means
+and spreads are computed in two passes around the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from likely.engines.counted_rows import CountedSource
+from likely.engines.engine import CountTask, Part, PartTask, Progress
+from likely.engines.memory import MOST_KEPT, MOST_VALUES, Plan, tally_batch
+from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
+from likely.engines.targets import Opened, as_name
+from likely.errors import DataError, UsageError, no_column
+from likely.families import Block
+from likely.families.statistics import Moments, Scatter, Statistic
+from likely.schema import CATEGORY, TEXT, Column, Schema
+from likely.sources import Batch, Frame, ReadOptions, Source, missing_of, open_source
+from likely.sources.cell_values import missing_numbers
+from likely.sources.databases import quoted
+from likely.sources.number_formats import are_times
+from likely.sources.wrapper import SourceWrapper
+from likely.tally import Tally
+
+LARGEST = "1.7976931348623157e308"
+WEIGHT = "likely__n"
+CLOCKS = {"duckdb": "epoch({})", "postgres": "extract(epoch from {})"}
+ELSEWHERE = "engine='memory' reads the rows"
+
+
+def database_of(source: Source) -> Any:
+    """The database under a source; UsageError if it is none."""
+    inner: Any = source
+    while not hasattr(inner, "ask"):
+        if not hasattr(inner, "inner"):
+            raise UsageError(
+                f"{source.label} is no database: in_database=True (--in-database) counts in DuckDB, SQLite and PostgreSQL",
+                remedy="leave it out, and the rows are counted in memory",
+            )
+        inner = inner.inner
+    return inner
+
+
+@dataclass(frozen=True)
+class _UnreadRows(SourceWrapper):
+    """Rows that stay where they are: what would read them is refused."""
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:  # noqa: ARG002
+        """Raise UsageError."""
+        yield from self._refused()
+
+    def _refused(self) -> Iterator[Batch]:
+        raise UsageError(
+            "what is asked for reads the rows again (EM over rows without a label or missing cells of a joint block, or "
+            "selection of columns), and they are to stay in the database",
+            remedy=f"pass unlabelled='ignore' (--unlabelled ignore); {ELSEWHERE}",
+        )
+
+
+@dataclass(frozen=True)
+class DatabaseEngine:
+    """The rows are counted by the database, in one query for each block of columns."""
+
+    reason: str = "asked for"
+    name: str = "database"
+
+    def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
+        """The database, from whose first rows the columns are planned, with target and weights as columns."""
+        if target_bins is not None:
+            raise UsageError("target_bins= (--target-bins) reads the rows", remedy=ELSEWHERE)
+        for name, given in (("target", target), ("weights", weights)):
+            if hasattr(given, "__len__") and not isinstance(given, str):
+                raise UsageError(f"{name}= of a database must be the name of one of its columns")
+        source = database_of(open_source(data, reading))
+        return Opened(source.with_target(as_name(target)), as_name(target), as_name(weights))
+
+    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+        """The rows, which nothing reads."""
+        return _UnreadRows(here)
+
+    def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
+        """Score rows in this process; `Model.sql` scores them in the database."""
+        return here()
+
+    def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
+        """Count all rows inside the database."""
+        counting = _Counting(database_of(rows.source), rows.plan)
+        counting.check()
+        rows.rows, rows.without_label, classes = counting.classes()
+        if rows.refuse_unlabelled and rows.without_label:
+            raise DataError(
+                f"has no label in {rows.without_label:,} rows", column=rows.plan.target,
+                remedy="fill them in, or pass unlabelled='ignore'",
+            )  # fmt: skip
+        rows.plan = counting.drop_identifiers(classes.rows)
+        tally = counting.tally(classes)
+        if progress:
+            progress(rows.rows)
+        return Part(tally, rows.rows, rows.without_label)
+
+
+class _Counting:
+    """The queries of one plan."""
+
+    def __init__(self, database: Any, plan: Plan) -> None:
+        self.database, self.plan = database, plan
+        self.by_name = {column.name: column for column in plan.columns}
+        self.missing = missing_of(database)
+        self.used = f"{quoted(plan.weights)} > 0" if plan.weights else "1 = 1"
+        self.weight = f"cast({quoted(plan.weights)} as double precision)" if plan.weights else "cast(1 as double precision)"
+
+    def ask(self, select: str, rest: str) -> Any:
+        """The result of a query over the rows, as an Arrow table."""
+        return self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
+
+    def check(self) -> None:
+        """Refuse what is not counted in a database, weights that are none, and infinite numbers."""
+        if self.plan.sample:
+            raise UsageError(
+                "the default model is calibrated on a sample of rows, which a database does not give",
+                remedy=f"pass plain=True (--plain); {ELSEWHERE}",
+            )
+        for column in self.plan.columns:
+            if column.kind == TEXT or "/" in column.form:
+                what = "text" if column.kind == TEXT else "a part of a date"
+                raise UsageError(f"column {column.name!r} is {what}, which is not counted in a database", remedy=ELSEWHERE)
+        if self.plan.weights:
+            self._check_weights(self.plan.weights)
+        self._check_numbers([n for b in self.plan.blocks if _is_moments(b, self.by_name) for n in b.columns])
+
+    def _check_weights(self, name: str) -> None:
+        w = f"cast({quoted(name)} as double precision)"
+        bad = self.ask(f"{w} as w", f"where {w} is null or not ({w} >= 0 and {w} <= {LARGEST_WEIGHT!r}) limit 1")
+        if len(bad):
+            value = bad["w"][0].as_py()
+            check_weights(np.array([np.nan if value is None else value]), name)
+
+    def _check_numbers(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        # NaN is greater than every number, so that the smallest of those beyond the range is infinity, if there is one.
+        x = [self.number(name) for name in names]
+        ends = [f"min(case when abs({e}) > {LARGEST} then {e} end) as x{i}" for i, e in enumerate(x)]
+        found = self.ask(", ".join(ends), f"where {self.used}").to_pylist()[0]
+        for name, value in zip(names, found.values(), strict=True):
+            if value is not None and np.isinf(value):
+                raise DataError(
+                    "which is not a finite number", column=name, value=value,
+                    remedy="correct it, treat infinity as missing, or choose another family for the column",
+                )  # fmt: skip
+
+    def number(self, name: str) -> str:
+        """SQL of a column as a number, null where a number stands for a missing cell."""
+        column = self.by_name[name]
+        if are_times(column.form):
+            clock = CLOCKS.get(self.database.dialect)
+            if clock is None:
+                raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
+            return f"cast({clock.format(quoted(name))} as double precision)"
+        x = f"cast({quoted(name)} as double precision)"
+        for number in missing_numbers(self.missing.of(name)):
+            x = f"nullif({x}, {float(number)!r})"
+        return x
+
+    def classes(self) -> tuple[int, int, Tally]:
+        """Number of rows, of those without a label, and the tally of the classes alone."""
+        target, used = quoted(self.plan.target), self.used
+        sums = f"count(*) as n, sum(case when {used} then 1 else 0 end) as used, sum({self.weight}) as w"
+        found = self.ask(f"{target}, {sums}", f"group by {target}")
+        if self.plan.target not in found.schema.names:
+            raise no_column(self.database.label, self.plan.target, found.schema.names)
+        n, kept, w = (np.array(found[name].to_pylist(), float) for name in ("n", "used", "w"))
+        frame = self._frame(found.select([0]))
+        hidden = frame.coded(self.plan.target)
+        unlabelled = hidden.codes < hidden.low if hidden.low == 0 else np.zeros(len(n), bool)
+        bare = replace(self.plan, blocks=(), columns=(), weights=None, sample=False)
+        tally = replace(tally_batch(frame, bare, weights=w), rows=int(kept[~unlabelled].sum()))
+        return int(n.sum()), int(n[unlabelled].sum()), tally
+
+    def _frame(self, table: Any) -> Frame:
+        columns = {name: column.combine_chunks() for name, column in zip(table.schema.names, table.columns, strict=True)}
+        return Frame(columns, len(table), 0, self.missing)
+
+    def drop_identifiers(self, rows: int) -> Plan:
+        """The plan without columns that identify rows rather than classify them, by the number of their values."""
+        names = [n for n in self.plan.droppable if n in self.by_name and self.by_name[n].kind == CATEGORY]
+        if names:
+            found = self.ask(", ".join(f"count(distinct {quoted(n)}) as c{i}" for i, n in enumerate(names)), "").to_pylist()[0]
+            for name, values in zip(names, found.values(), strict=True):
+                if values > MOST_VALUES and values > min(rows / 2, MOST_KEPT):
+                    self._drop(name, values, rows)
+        return self.plan
+
+    def _drop(self, name: str, values: int, rows: int) -> None:
+        why = "it names rows" if values > rows / 2 else "too many to be counted"
+        self.plan = replace(
+            self.plan,
+            blocks=tuple(block for block in self.plan.blocks if name not in block.columns),
+            columns=tuple(column for column in self.plan.columns if column.name != name),
+            ignored=(*self.plan.ignored, (name, f"{values:,} different values: {why}")),
+        )
+
+    def tally(self, classes: Tally) -> Tally:
+        """The tally of all blocks."""
+        target = classes.schema.target
+        moments = [block for block in self.plan.blocks if _is_moments(block, self.by_name)]
+        found: dict[Block, Statistic] = dict(self._moments(moments, target)) if moments else {}
+        known: dict[str, Column] = {}
+        for block in self.plan.blocks:
+            if block not in found:
+                part = self._cells(block)
+                found[block] = part.with_schema(replace(part.schema, target=target)).statistics[0]
+                known |= part.schema.by_name
+        columns = tuple(known.get(column.name, column) for column in self.plan.columns)
+        schema = Schema(target, columns, self.plan.ignored)
+        return Tally(schema, self.plan.blocks, classes.classes, tuple(found[b] for b in self.plan.blocks), classes.rows)
+
+    def _cells(self, block: Block) -> Tally:
+        """Tally of one block, from its distinct cells with their weights."""
+        columns = tuple(self.by_name[name] for name in block.columns)
+        numbers = any(column.kind != CATEGORY for column in columns)
+        if numbers and isinstance(block.nothing(columns, 0), Scatter):
+            raise UsageError(f"the joint Gaussian of {block.name!r} is not counted in a database", remedy=ELSEWHERE)
+        names = [self.plan.target, *block.columns]
+        listed = ", ".join(map(quoted, names))
+        select = f"{listed}, cast(sum({self.weight}) as double precision) as {WEIGHT}"
+        table = self.ask(select, f"where {self.used} group by {listed}")
+        plan = replace(self.plan, blocks=(block,), columns=columns, weights=None, sample=False)
+        frame = self._frame(table.drop_columns([WEIGHT]))
+        return tally_batch(frame, plan, weights=np.array(table[WEIGHT].to_pylist(), float))
+
+    def _moments(self, blocks: Sequence[Block], target: Column) -> Iterator[tuple[Block, Statistic]]:
+        """Weight, mean and spread by class of every block: the mean first, then what is left around it."""
+        names = [block.columns[0] for block in blocks]
+        inner = ", ".join(f"{self._finite(name)} as x{i}" for i, name in enumerate(names))
+        rows = f"select {quoted(self.plan.target)} as y, {self.weight} as w, {inner}"
+        first = ", ".join(
+            f"sum({there}) as n{i}, sum(w * x{i}) / sum({there}) as m{i}"
+            for i, there in enumerate(f"case when x{i} is not null then w end" for i in range(len(names)))
+        )
+        apart = [f"(r.x{i} - c.m{i})" for i in range(len(names))]
+        second = ", ".join(f"sum(r.w * {d}) as d{i}, sum(r.w * {d} * {d}) as s{i}" for i, d in enumerate(apart))
+        means = ", ".join(f"min(c.n{i}) as n{i}, min(c.m{i}) as m{i}" for i in range(len(names)))
+
+        def build(table: str) -> str:
+            given = f"with likely_r as ({rows} from {table} where {self.used}), "
+            given += f"likely_c as (select y, {first} from likely_r group by y) "
+            return f"{given}select r.y as y, {means}, {second} from likely_r r join likely_c c on c.y = r.y group by r.y"
+
+        found = self.database.ask(build).to_pydict()
+        place = [target.code.get(target.canonical(label)) for label in found["y"]]
+        for i, block in enumerate(blocks):
+            yield block, _statistic(found, i, place, len(target.values))
+
+    def _finite(self, name: str) -> str:
+        x = self.number(name)
+        return f"case when abs({x}) <= {LARGEST} then {x} end"
+
+
+def _is_moments(block: Block, by_name: Mapping[str, Column]) -> bool:
+    return isinstance(block.nothing([by_name[name] for name in block.columns], 1), Moments)
+
+
+def _statistic(found: Mapping[str, list[Any]], i: int, place: Sequence[int | None], classes: int) -> Moments:
+    """Moments of one column; the mean is corrected by what the second pass has left of it."""
+    n, mean, spread = np.zeros(classes), np.zeros(classes), np.zeros(classes)
+    columns = (found[f"{letter}{i}"] for letter in "nmds")
+    for at, weight, centre, left, square in zip(place, *columns, strict=True):
+        if at is None or not weight:
+            continue
+        n[at], mean[at] = weight, centre + left / weight
+        spread[at] = max(square - left * left / weight, 0.0)
+    return Moments(n, mean, spread)

@@ -1,0 +1,168 @@
+"""A database that counts its own rows gives the tally of the memory engine."""
+
+import sqlite3
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import databases
+import likely
+from commands import document, run
+from hostile import hostile
+from likely.errors import DataError, UsageError
+from tables import learn
+
+SETTINGS = {
+    "plain": {},
+    "counts": {"families": {"n": "poisson", "select * from x; --": "categorical", "x": "gaussian:class"}},
+    "joint categories": {"joint": [("k", "l")], "smoothing": 0.5},
+    "weights": {"weights": "w", "families": {"n": "bernoulli"}},
+    "missing numbers": {"missing": ["none", "3"]},
+    "averaged": {"average": True},
+}
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with databases.postgres_server() as uri:
+        opened = databases.Postgres(uri)
+        yield opened
+        opened.connection.close()
+
+
+def weighted(rows=700, start=1.7e5):
+    """The hostile table with weights, missing labels, and numbers far from zero, whose raw squares lose digits."""
+    table = hostile(rows)
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 4, rows) / 2
+    labels = [None if i % 19 == 2 else label for i, label in enumerate(table["y"].to_pylist())]
+    stamp = start + rng.normal(size=rows)
+    table = table.set_column(6, "y", pa.array(labels)).append_column("w", pa.array(weights))
+    pairs = {"k": [f"k{i % 3}" for i in range(rows)], "l": [f"l{i % 7 % 2}" for i in range(rows)]}
+    for name, column in pairs.items():
+        table = table.append_column(name, pa.array(column))
+    return table.append_column("stamp", pa.array(stamp))
+
+
+def stored(kind, table, tmp_path, request):
+    """A source of the table, in a database of this kind."""
+    if kind == "relation":
+        connection = duckdb.connect()
+        connection.register("given", table)
+        return {"data": connection.sql("select * from given")}
+    if kind == "postgres":
+        server = request.getfixturevalue("postgres")
+        server.put("orders", table)
+        return {"data": server.uri, "table": "orders"}
+    path = str(tmp_path / f"shop.{kind}")
+    if kind == "duckdb":
+        with duckdb.connect(path) as connection:
+            connection.register("given", table)
+            connection.execute("create table orders as select * from given")
+    else:
+        made = databases.Sqlite()
+        made.put("orders", table)
+        made.connection.commit()  # a copy waits for the end of the transaction
+        with sqlite3.connect(path) as connection:
+            made.connection.backup(connection)
+        connection.close()
+    return {"data": path, "table": "orders"}
+
+
+def tallied(one, other):
+    """Assert that two models have counted the same: counts exactly, moments up to rounding."""
+    assert one.classes == other.classes
+    assert one.schema == other.schema
+    assert one.tally.rows == other.tally.rows
+    assert one.blocks == other.blocks
+    np.testing.assert_allclose(one.tally.classes, other.tally.classes, rtol=1e-12)
+    for ours, theirs in zip(one.tally.statistics, other.tally.statistics, strict=True):
+        for name, array in ours.arrays().items():
+            np.testing.assert_allclose(array, theirs.arrays()[name], rtol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "relation", "postgres"])
+def test_the_groups_of_a_database_are_the_tally_of_memory(kind, settings, tmp_path, request):
+    table = weighted()
+    if kind == "sqlite":  # a truth value is 0 or 1 there, and so a number
+        table = table.drop_columns(["Ünï `tick`"])
+    ignore = [] if "weights" in settings else ["w"]
+    asked = {"plain": True, "unlabelled": "ignore", "ignore": ignore, **settings}
+    source = stored(kind, table, tmp_path, request)
+    there = learn(source.pop("data"), in_database=True, **asked, **source)
+    assert there.engine.startswith("database")
+    here = learn(table, **asked)
+    tallied(there, here)
+    shares = [model.posterior(table).probabilities for model in (there, here)]
+    assert np.abs(shares[0] - shares[1]).max() < 1e-9
+
+
+def test_spreads_of_times_keep_their_digits(tmp_path, request):
+    table = weighted(start=1.7e9)
+    source = stored("duckdb", table, tmp_path, request)
+    model = learn(source["data"], table="orders", plain=True, in_database=True, unlabelled="ignore", ignore=["w"])
+    found = model.tally.statistics[[block.name for block in model.blocks].index("stamp")]
+    for c, label in enumerate(model.classes):
+        x = [Fraction(v) for v, y in zip(table["stamp"].to_pylist(), table["y"].to_pylist(), strict=True) if y == label]
+        mean = sum(x) / len(x)
+        assert found.mean[c] == pytest.approx(float(mean), rel=1e-15)
+        assert found.spread[c] == pytest.approx(float(sum((v - mean) ** 2 for v in x)), rel=1e-12)
+
+
+def test_only_groups_leave_the_database(tmp_path, request):
+    asked = []
+
+    class Watched(likely.sources.relations.Relation):
+        def ask(self, build):
+            found = super().ask(build)
+            asked.append(len(found))
+            return found
+
+    table = weighted(5000)
+    connection = duckdb.connect()
+    connection.register("given", table)
+    from likely.sources import ReadOptions
+
+    source = Watched(connection.sql("select * from given"), ReadOptions())
+    learn(source, plain=True, engine="duckdb", unlabelled="ignore", ignore=["w"])
+    assert max(asked) < 30
+
+
+def test_what_a_database_does_not_count_is_refused_with_the_remedy(tmp_path, request):
+    table = weighted(200)
+    source = stored("duckdb", table, tmp_path, request)
+    path = source["data"]
+    with pytest.raises(UsageError, match="plain=True"):
+        learn(path, table="orders", in_database=True)
+    with pytest.raises(UsageError, match="joint Gaussian"):
+        learn(path, table="orders", plain=True, in_database=True, joint=[("x", 'a"b')], unlabelled="ignore")
+    with pytest.raises(UsageError, match="stay in the database"):
+        learn(path, table="orders", plain=True, in_database=True, unlabelled=0.5)
+    with pytest.raises(DataError, match="has no label in"):
+        learn(path, table="orders", plain=True, in_database=True, unlabelled="error")
+    with pytest.raises(UsageError, match="no database"):
+        learn(table, plain=True, in_database=True)
+    with pytest.raises(UsageError, match="reads the rows"):
+        learn(path, table="orders", plain=True, in_database=True, target_bins=3)
+
+
+@pytest.mark.parametrize(("column", "value", "match"), [("x", "inf", "not a finite number"), ("w", "-1", "no weight")])
+def test_cells_that_cannot_be_counted_are_refused_by_name(column, value, match, tmp_path, request):
+    path = stored("duckdb", weighted(200), tmp_path, request)["data"]
+    with duckdb.connect(path) as connection:
+        connection.execute(f"update orders set {column} = '{value}'::double where rowid = 17")
+    with pytest.raises(DataError, match=match) as error:
+        learn(path, table="orders", plain=True, in_database=True, weights="w", unlabelled="ignore")
+    assert error.value.column == column
+
+
+def test_the_command_counts_in_the_database(tmp_path, request):
+    path, model = stored("duckdb", hostile(300), tmp_path, request)["data"], str(tmp_path / "m.likely")
+    told = document("learn", path, "--table", "orders", "--target", "y", "--plain", "--in-database", "-o", model)
+    assert told["rows"] == 300
+    tallied(likely.load(model), learn(hostile(300), plain=True))
+    run("learn", path, "--table", "orders", "--target", "y", "--in-database", "-o", model, expect=2)
