@@ -2,7 +2,7 @@
 
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
-Sections: start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust,
+Sections: start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, em, sequences, networks, brain, trust,
 boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller).
 """
 
@@ -206,6 +206,12 @@ def _peak(path: Path) -> float:
     return float(done.stdout) / 1024
 
 
+def sql(small: bool) -> None:
+    from sql import report
+
+    report(small, row, plain)
+
+
 def folds(small: bool) -> None:
     import likely
 
@@ -382,8 +388,8 @@ def report(small: bool) -> None:
 SECTIONS = {
     f.__name__: f
     for f in (
-        start, gaussian, categorical, strings, parquet, folds, text, tokens, em, sequences, networks, brain, trust, boosting,
-        scaling, rows, serve, report, scale,
+        start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, em, sequences, networks, brain, trust,
+        boosting, scaling, rows, serve, report, scale,
     )
 }  # fmt: skip
 
