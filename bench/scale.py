@@ -9,6 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def _moments(connection: Any, path: Path) -> None:
 
 def compare(small: bool, row: Any, plain: Any) -> None:
     """All lines of the section."""
-    rows = int(os.environ.get("SCALE_ROWS", 200_000 if small else 10_000_000))
+    rows = int(os.environ.get("SCALE_ROWS", "") or (200_000 if small else 10_000_000))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "table.parquet"
@@ -107,7 +108,7 @@ def _on_one_machine(path: Path, rows: int, row: Any, plain: Any) -> None:
     default = best(lambda: likely.learn(path, "y"), repeats)
     row("scale", f"default model, {rows:,} x 30, against DuckDB reading it", default, read, "<= 2x", inverse=True)
     counts = best(lambda: likely.learn(path, "y", plain=True), repeats)
-    rival = min(best(lambda: work(connection, path), repeats) for work in (group_bys, group_bys_apart))
+    rival = min(best(partial(work, connection, path), repeats) for work in (group_bys, group_bys_apart))
     row("scale", "plain counts against the best GROUP BYs of DuckDB", counts, rival, "<= 1.3x", inverse=True)
     model, scored = path.with_name("m.likely"), path.with_name("out.parquet")
     likely.learn(path, "y").save(model)

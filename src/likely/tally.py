@@ -151,7 +151,11 @@ class Tally:
         if schema == self.schema:
             return replace(self, schema=schema)
         labels = _places(self.schema.target, schema.target)
-        places = {c.name: _places(c, schema.by_name[c.name]) for c in self.schema.columns if c.kind == CATEGORY}
+        places = {
+            c.name: np.arange(len(c.values)) if c.values == (new := schema.by_name[c.name]).values else _places(c, new)
+            for c in self.schema.columns
+            if c.kind == CATEGORY
+        }
         sizes = {c.name: len(c.values) for c in schema.columns}
         classes = np.zeros(len(schema.classes))
         np.add.at(classes, labels, self.classes)
@@ -377,7 +381,8 @@ def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 def _places(column: Column, larger: Column) -> NDArray[np.intp]:
     """Code of each value of a column in a larger column; texts of equal numbers share one."""
-    return np.array([larger.code[larger.canonical(value)] for value in column.values], dtype=np.intp)
+    code = larger.code
+    return np.array([code[v] if v in code else code[larger.canonical(v)] for v in column.values], dtype=np.intp)
 
 
 def _expanded(statistic: Statistic, maps: list[NDArray[np.intp]], sizes: list[int]) -> Statistic:

@@ -178,6 +178,7 @@ def _learned(
     given: dict[str, Any],
 ) -> tuple[Model, Evaluation | None]:
     from likely.learn import learn as learn_from
+    from likely.sources import rows_in_metadata
 
     target, groups = given.pop("target"), given.pop("groups")
     if groups is not None:
@@ -189,7 +190,7 @@ def _learned(
         "classes": options.names(given["classes"]) if given["classes"] else (),
         **({"reading": given["reading"]} if "reading" in given else {}),
     }
-    with terminal.progress("learning") as progress:
+    with terminal.progress("learning", total=rows_in_metadata(source)) as progress:
         model = learn_from(source, target, **settings, progress=progress)
     if class_prior:  # labels on the command line are text: the model knows their type
         settings["class_prior"] = options.class_prior(class_prior, model)

@@ -9,6 +9,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,6 +60,7 @@ def predictions(
     With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
     numbers.
     """
+    from likely.engines.memory import ahead
     from likely.schema import CATEGORY
     from likely.sources import require_rows
     from likely.sources.row_access import complete, take_columns
@@ -69,7 +71,7 @@ def predictions(
     known = {} if as_written else {column.name: column.kind for column in model.schema.columns}
     kinds = {name: known.get(name, CATEGORY) for name in first.names}
     shown = getattr(source, "shown", first.names)
-    for batch in source.batches(kinds):
+    for batch in ahead(source.batches(kinds)):
         posterior = model.posterior_of(complete(batch, model.schema.columns, source, absent))
         decided = posterior.decide(**(decisions or {})).tolist()
         yield batch if shown is first.names else take_columns(batch, shown), posterior, decided
@@ -253,7 +255,8 @@ class ParquetWriter:
         arrays = {name: _arrow(column) for name, column in columns.items()}
         if self.file is None:
             schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
-            self.file = pq.ParquetWriter(self.path, schema)
+            texts = [name for name, array in arrays.items() if _is_text(array.type)]
+            self.file = pq.ParquetWriter(self.path, schema, use_dictionary=texts)  # of numbers it would be built in vain
         typed = [_cast(array, field) for array, field in zip(arrays.values(), self.file.schema, strict=True)]
         self.file.write_batch(pa.record_batch(typed, schema=self.file.schema))
 
@@ -322,12 +325,32 @@ def write_predictions(
     """Write all batches, and return the number of predictions of each label."""
     predicted: Counter[Any] = Counter()
     first: list[str] = []
-    for batch, posterior, decided in batches:
-        columns = with_answers(batch, posterior, decided, prefix, probabilities)
-        first = first or list(columns)
-        out.write(_like(first, columns, batch))
-        predicted.update(decided)
+    with _writing(out) as write:
+        for batch, posterior, decided in batches:
+            columns = with_answers(batch, posterior, decided, prefix, probabilities)
+            first = first or list(columns)
+            write(_like(first, columns, batch))
+            predicted.update(decided)
     return predicted
+
+
+@contextlib.contextmanager
+def _writing(out: Writer) -> Iterator[Callable[[Columns], None]]:
+    """The function that writes a batch; a Parquet file is written by a thread, while the next batch is scored."""
+    if not isinstance(out, ParquetWriter):
+        yield out.write
+        return
+    with ThreadPoolExecutor(1, "likely-write") as thread:
+        under_way: list[Future[None]] = []
+
+        def write(columns: Columns) -> None:
+            while under_way:
+                under_way.pop().result()
+            under_way.append(thread.submit(out.write, columns))
+
+        yield write
+        while under_way:
+            under_way.pop().result()
 
 
 def _like(first: list[str], columns: Columns, batch: Batch) -> Columns:

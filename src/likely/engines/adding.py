@@ -13,7 +13,7 @@ import numpy as np
 from likely.families.histogram import Histogram, total_histogram
 from likely.families.statistics import Counts, Moments, Statistic
 from likely.row_sample import Reservoir
-from likely.schema import Schema
+from likely.schema import Column, Schema
 from likely.tally import Tally
 
 GROUP = 32  # tallies that are added at once
@@ -62,12 +62,21 @@ def _alike(one: Tally, other: Tally) -> bool:
 
 def _union(schemas: Sequence[Schema]) -> Schema:
     """The schema with the classes and values of all; counts of texts that were read as missing are added."""
-    found = schemas[0]
-    for schema in schemas[1:]:
-        taken = any(column.taken for column in (schema.target, *schema.columns))
-        if taken or schema is not found:
-            found = found.union(schema)
-    return found
+    targets = [schema.target for schema in schemas]
+    columns = zip(*(schema.columns for schema in schemas), strict=True)
+    return replace(schemas[0], target=_column(targets), columns=tuple(_column(column) for column in columns))
+
+
+def _column(same: Sequence[Column]) -> Column:
+    """The column with the values of all; texts are put together in one step."""
+    if any(column.taken for column in same):
+        return reduce(lambda a, b: a.union(b), same)
+    distinct = list({column.values: column for column in same}.values())
+    if len(distinct) > 1 and all(type(value) is str for column in distinct for value in column.values):
+        values = dict.fromkeys(value for column in distinct for value in column.values)
+        return replace(same[0], values=same[0].in_order(values))
+    apart = same if any(type(value) is not str for value in same[0].values) else distinct
+    return reduce(lambda a, b: a.union(b), apart)
 
 
 def _sum(column: Sequence[Statistic]) -> Statistic:

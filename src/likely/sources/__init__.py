@@ -38,6 +38,7 @@ __all__ = [
     "missing_of",
     "open_source",
     "require_rows",
+    "rows_in_metadata",
 ]
 
 # Codecs of Python that turn text into something other than a file's bytes, or refuse all text.
@@ -216,6 +217,16 @@ def for_target(source: Source, target: str | None) -> Source:
 def missing_of(source: Source) -> MissingTokens:
     """Missing-value tokens of a source."""
     return getattr(source, "missing", None) or MissingTokens()
+
+
+def rows_in_metadata(source: Any) -> int | None:
+    """Number of rows of a source, where its metadata have it; None elsewhere."""
+    if isinstance(several := getattr(source, "parts", None), tuple):
+        counts = [rows_in_metadata(part) for part in several]
+        return None if None in counts else sum(count for count in counts if count is not None)
+    inner = getattr(source, "inner", None)
+    count: int | None = getattr(source, "row_count", None) if inner is None else rows_in_metadata(inner)
+    return count
 
 
 def require_rows(seen: int, label: str) -> None:

@@ -188,6 +188,14 @@ class ParquetFile(SingleFile):
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path) as file:
             return file.schema_arrow
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows, from the metadata."""
+        import pyarrow.parquet as pq
+
+        with self.as_arrow("Parquet"):
+            return int(pq.read_metadata(self.path).num_rows)
+
     @cached_property
     def declared(self) -> list[str]:
         """Columns with a dictionary (categorical) type in the file."""

@@ -155,6 +155,10 @@ def _from_frame(data: Any, missing: MissingTokens) -> InMemory:
     """A pandas, polars or Arrow frame, through narwhals."""
     import narwhals as nw
 
+    if type(data).__module__.startswith("pyarrow") and type(data).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        data = pa.Table.from_batches([data])
     try:
         frame: Any = nw.from_native(data)
     except TypeError:
