@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning", "
 def test_counts_row_sample_and_scores_equal_those_of_the_memory_engine(engine, name, table):
     expected = likely.learn(table, "class", engine="memory", **SETTINGS[name])
     found = engine.learn(table, **SETTINGS[name])
-    assert found.schema.ignored == expected.schema.ignored
+    assert [name for name, _ in found.schema.ignored] == [name for name, _ in expected.schema.ignored]
     assert [c.name for c in found.schema.columns] == [c.name for c in expected.schema.columns]
     assert found.tally.rows == expected.tally.rows
     assert found.tally.counted_the_same(expected.tally)

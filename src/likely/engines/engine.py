@@ -30,11 +30,14 @@ class PartTask:
         What the work needs: a plan or a model in the format of the model file.
     columns : tuple of str or None
         The columns that are read; None for all.
+    adds : tuple of (str, Arrow type)
+        The columns that it adds to those of the part.
     """
 
     run: PartFunction
     state: bytes
     columns: tuple[str, ...] | None = None
+    adds: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

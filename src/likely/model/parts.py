@@ -17,7 +17,7 @@ from likely.engines.engine import CountTask, Part, PartTask
 from likely.engines.memory import tally_source
 from likely.engines.spark.tasks import part_row
 from likely.engines.targets import as_name
-from likely.errors import LikelyWarning, UsageError, no_column
+from likely.errors import LikelyWarning, SchemaError, UsageError, no_column
 from likely.model import model_file
 from likely.model.model import Model
 from likely.model.parameters import with_taken
@@ -95,7 +95,7 @@ class PartPlan:
         dates = [part.origin for part in self.model.reading.parts.values()]
         wanted = [self.model.schema.target.name, *(c.name for c in self.model.schema.columns), *dates]
         wanted += [] if self.model.weights is None else [self.model.weights]
-        return CountTask(count_part, self.to_bytes(), tuple(wanted), total_bytes, part_from_bytes)
+        return CountTask(count_part, self.to_bytes(), tuple(wanted), total=total_bytes, part=part_from_bytes)
 
     def count(self, rows: Any) -> Part:
         """Count a part of the rows: any source that `learn` takes."""
@@ -221,7 +221,26 @@ class Scoring:
         own["decisions"] = json.dumps(self._by_place(), allow_nan=False)
         if len(set(classes)) < len(classes):
             raise UsageError("two classes are written alike, so that p_<class> would occur twice: rename one of them")
-        return PartTask(score_part, to_bytes(self.model.without_rows(), own))
+        return PartTask(score_part, to_bytes(self.model.without_rows(), own), None, self._added())
+
+    def _added(self) -> tuple[tuple[str, Any], ...]:
+        """Names and types of the added columns."""
+        import pyarrow as pa
+
+        names = [f"{self.prefix}p_{label}" for label in self.model.classes] if self.probabilities else []
+        kind = _label_type(self.model, self.decisions)
+        return (f"{self.prefix}label", kind), *((name, pa.float64()) for name in names)
+
+    def check(self, names: Sequence[str], label: str) -> None:
+        """Refuse a table that lacks columns of the model, or has those that would be added, before anything runs."""
+        if twice := sorted(set(names) & {name for name, _ in self._added()}):
+            raise UsageError(f"{label} already has a column {twice[0]!r}: rename the new ones with prefix= (--prefix)")
+        derived = self.model.reading.parts
+        needed = [derived[c.name].origin if c.name in derived else c.name for c in self.model.schema.columns]
+        lacking = [name for name in dict.fromkeys(needed) if name not in set(names)]
+        if lacking and self.absent == "error":
+            remedy = "add it, or pass absent='missing' (--absent missing) to treat it as missing"
+            raise SchemaError(f"{label} has no column {', '.join(map(repr, lacking[:10]))}", column=lacking[0], remedy=remedy)
 
     def _by_place(self) -> dict[str, Any]:
         """Costs and thresholds with classes as numbers, which JSON keeps whatever their type."""
@@ -258,40 +277,19 @@ def score_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     model, own = from_bytes(state)
     decisions = _decisions(model.classes, own["decisions"])
     kinds = {column.name: column.kind for column in model.schema.columns}
-    for table in _in_turn(batches, model.reading.batch_bytes()):
+    for table in regrouped(batches, model.reading.batch_bytes()):
         rows = ArrowRows([table], model.reading, "a part of the rows")
-        frame = next(iter(rows.batches(kinds)), None)
+        frame = next(iter(rows.batches(kinds)))
         answers = _answers(model, frame, rows, own, decisions)
-        taken = set(table.schema.names) & answers.keys()
-        if taken:
-            raise UsageError(f"the rows already have a column {min(taken)!r}: rename the new ones with prefix= (--prefix)")
         yield pa.record_batch([*table.columns, *answers.values()], [*table.schema.names, *answers])
 
 
-def _in_turn(batches: Iterator[Any], most_bytes: int) -> Iterator[Any]:
-    """The batches, put together; an empty one only if it is the first, which shows the columns that are added."""
-    first = next(batches, None)
-    if first is None:
-        return
-    if not first.num_rows:
-        yield first
-    yield from regrouped(_chained(first, batches), most_bytes)
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
-
-
-def _answers(model: Model, batch: Batch | None, rows: ArrowRows, own: Mapping[str, Any], decisions: Any) -> dict[str, Any]:
+def _answers(model: Model, batch: Batch, rows: ArrowRows, own: Mapping[str, Any], decisions: Any) -> dict[str, Any]:
     """The added columns of a batch, as Arrow arrays."""
     import pyarrow as pa
 
-    if batch is None:
-        decided, p = [], np.zeros((0, len(model.classes)))
-    else:
-        posterior = model.posterior_of(complete(batch, model.schema.columns, rows, own["absent"]))
-        decided, p = posterior.decide(**decisions).tolist(), posterior.probabilities
+    posterior = model.posterior_of(complete(batch, model.schema.columns, rows, own["absent"]))
+    decided, p = posterior.decide(**decisions).tolist(), posterior.probabilities
     kind = _label_type(model, decisions)
     labels = [str(label) for label in decided] if pa.types.is_string(kind) else decided
     found = {f"{own['prefix']}label": pa.array(labels, kind)}

@@ -75,7 +75,9 @@ class ModelVerbs:
 
         decisions = {"costs": costs, "threshold": threshold}
         scoring = Scoring(cast("Model", self), absent, prefix, probabilities, decisions)
-        return SparkEngine.scoring(rows).score(lambda: None, scoring.task)
+        engine = SparkEngine.scoring(rows)
+        scoring.check(engine.frame.columns, "the Spark table")
+        return engine.score(lambda: None, scoring.task)
 
     def predict_proba(self, rows: Any, **options: Any) -> NDArray[Any]:
         """Probability of each class for every row.

@@ -73,24 +73,9 @@ class SparkEngine:
 
     def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
         """The table with the columns that the task adds, as a Spark DataFrame; nothing runs before it is used."""
+        from pyspark.sql.pandas.types import from_arrow_type
+        from pyspark.sql.types import StructField, StructType
+
         work = task()
-        schema = _with_answers(self.frame, work)
-        return mapped(self.frame, None, task_function(work), schema)
-
-
-def _with_answers(frame: Any, work: PartTask) -> Any:
-    """The schema of the scored table: that of the table, and what the task adds to an empty batch of it."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    empty = pa.Table.from_batches([], to_arrow_schema(frame.schema))
-    scored = next(iter(work.run(work.state, iter(empty.to_batches() or [_no_rows(empty.schema)]))))
-    added = from_arrow_schema(scored.schema).fields[len(frame.schema.fields) :]
-    return StructType([*frame.schema.fields, *added])
-
-
-def _no_rows(schema: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.record_batch([pa.array([], field.type) for field in schema], schema=schema)
+        added = [StructField(name, from_arrow_type(kind)) for name, kind in work.adds]
+        return mapped(self.frame, None, task_function(work), StructType([*self.frame.schema.fields, *added]))
