@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.latent.pictures import transitions
+from likely.latent.em_pictures import transitions
 from likely.plots.bars import Bar, BarChart, bars_svg
 from likely.plots.figure import Figure, Trace, figure_svg
 from likely.plots.network_drawing import DrawnNode, network_svg
