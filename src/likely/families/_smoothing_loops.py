@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.kernels.kernel import piece
+from likely.kernels.kernel import ComposedKernel, Kernel, piece
 
 HALF = np.int32(0x3F3504F3)  # the bits of sqrt(1/2): mantissas are taken from there up to sqrt(2)
 MANTISSA = np.int32(0x7FFFFF)
@@ -31,7 +31,7 @@ MANY = 1e7  # rows: beyond, the product of four factors could overflow single pr
 NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
 
 
-@piece
+@Kernel
 def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-untyped-def]
     """Mid-ranks of the bins, and the numbers that represent them with mean 0 and variance 1.
 
@@ -67,7 +67,7 @@ def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-unty
     return True
 
 
-@piece
+@Kernel
 def smooth(sets, ranks, bandwidths, reach, often, own, whole):  # type: ignore[no-untyped-def]
     """Counts smoothed along the ranks by a Gaussian kernel of each bandwidth; a bandwidth of zero keeps them.
 
@@ -133,7 +133,7 @@ def exponential(exponent, bits, out):  # type: ignore[no-untyped-def]
         out[v] = out[v] * bits[v] if exponent[v] >= -700.0 else 0.0
 
 
-@piece
+@ComposedKernel
 def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-def]
     """Gaussian densities by class as counts, with all rows and with one row of that value and class left out.
 
@@ -192,7 +192,7 @@ def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-de
                 own[s, c, v] *= scale
 
 
-@piece
+@Kernel
 def pack(sets, places, counts, shares, alone):  # type: ignore[no-untyped-def]
     """The logarithms that the leave-one-out likelihood of each of the first sets is a sum of, four factors to a logarithm.
 
@@ -241,7 +241,7 @@ def pack(sets, places, counts, shares, alone):  # type: ignore[no-untyped-def]
     return most
 
 
-@piece
+@Kernel
 def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gains):  # type: ignore[no-untyped-def]
     """Shape and pseudocount of the maximum leave-one-out likelihood of each of the first sets, and its gain.
 
@@ -296,7 +296,7 @@ def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gai
                     best[s], gains[s] = shape * len(pseudocounts) + p, score
 
 
-@piece
+@Kernel
 def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore[no-untyped-def]
     """Weight of evidence from counts, classes × values: values × classes, with all rows and leave-one-out, and its level."""
     classes, values = often.shape
@@ -315,7 +315,7 @@ def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore
             left_out[v, c] = np.log(left_out[v, c]) - level[v]
 
 
-@piece
+@Kernel
 def without_folds(codes, labels, weights, seen, sets):  # type: ignore[no-untyped-def]
     """Counts without each fold of the rows (`sets` are zeros at first); rows are scaled to the counts, values × classes."""
     folds, classes, values = sets.shape
@@ -334,7 +334,7 @@ def without_folds(codes, labels, weights, seen, sets):  # type: ignore[no-untype
                 sets[f, c, v] = max(seen[v, c] - sets[f, c, v] * scale, 0.0)
 
 
-@piece
+@Kernel
 def fill_rows(codes, labels, left, folds, often, own, totals, mass, table, left_out, level, lowest, out):  # type: ignore[no-untyped-def]
     """Evidence of a table for some of the rows, each left out of its own value and class.
 

@@ -20,6 +20,7 @@ from likely.families.value_tables import dependence, draw_places, shares_of, wei
 from likely.kernels.parallel import cached_property, in_parallel
 from likely.schema import Column
 
+MANY_COLUMNS = 300  # from which compiled loops pay even for little work on each
 FEW_BINS = 16  # of a column of numbers, to test whether it depends on the class
 
 
@@ -68,20 +69,21 @@ class Binned(Family):
     ) -> list[Parameters]:
         """Smoothed evidence or log probability of each bin; `edges` may be given."""
         given = edges or [None] * len(blocks)
-        most = sum(min(len(each.keys), self.bins) for each in statistics) * len(classes) >= COMPILED
-        cuts = [self.edges(each, most) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
+        wide = len(blocks) >= MANY_COLUMNS
+        cuts = [self.edges(each, wide) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
         compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
 
         def work(i: int) -> Parameters:
-            return self._parameters(blocks[i][0].name, statistics[i], priors[i], classes, cuts[i], compiled=compiled)
+            return self._parameters(blocks[i][0].name, statistics[i], priors[i], classes, cuts[i], compiled=compiled, wide=wide)
 
         numbers = range(len(blocks))
         return in_parallel(work, numbers) if compiled else [work(i) for i in numbers]
 
     def _parameters(
-        self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], edges: Array, *, compiled: bool
+        self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], edges: Array, *,
+        compiled: bool, wide: bool,
     ) -> Parameters:
-        seen, centres = histogram.binned(edges, compiled)
+        seen, centres = histogram.binned(edges, wide)
         if prior.chosen:
             rows_once = seen if prior.copies is None else seen / prior.copies
             evidence = choose_smoothing(rows_once, centres if self.cut == "quantiles" else None, compiled)

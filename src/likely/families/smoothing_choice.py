@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.families import _smoothing_kernels
+from likely.families import _smoothing_loops
 from likely.families.statistics import Array
 
 # On the scale of ranks, 0 to 1.
@@ -33,7 +33,6 @@ FEWEST = 4  # distinct numbers from which Gaussian densities are tried
 COMPILED = 4_000  # entries of the tables of all columns from which compiled loops are worth their import
 NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
 ALL_BANDWIDTHS, ALL_PSEUDOCOUNTS = np.array((0.0, *BANDWIDTHS)), np.array(PSEUDOCOUNTS)
-NO_CENTRES = np.empty(0)
 SMOOTHED = [f"smoothed by {each:g} of the rows" for each in BANDWIDTHS]
 NAMES = ("as counted", *SMOOTHED, "Gaussians", "Gaussians of one variance")  # of the shapes
 
@@ -93,7 +92,7 @@ class SmoothedEvidence:
 def choose_smoothing(seen: Array, centres: Array | None = None, compiled: bool = False) -> SmoothedEvidence:
     """Weight of evidence of a table of counts, values × classes; `centres` are the numbers that represent the values."""
     if compiled and seen.sum() < SINGLE:
-        return _compiled_choice(seen, centres)
+        return CompiledChoice.of(seen, centres).best()
     ((at, m, gain),) = _choices(seen[None], seen, centres)
     return replace(_evidence(seen, _shape(seen, centres, at), PSEUDOCOUNTS[m], gain), centres=centres)
 
@@ -249,22 +248,84 @@ def _density(apart: Array, variance: Array) -> Array:
     return curve
 
 
-def _compiled_choice(seen: Array, centres: Array | None) -> SmoothedEvidence:
-    """The choice by compiled loops, for tables with many columns."""
-    seen = np.ascontiguousarray(seen)
-    tables, lines, totals = np.empty((4, *seen.shape)), np.empty((2, len(seen))), np.zeros(seen.shape[1])
-    choice = _smoothing_kernels.choose_column.fast
-    best, gain = choice(seen, *_shape_arguments(seen, centres), totals, tables, lines)
-    at, m = divmod(best, len(PSEUDOCOUNTS))
-    shape = SmoothedCounts(NAMES[at], at, tables[0], tables[1], lines[1])
-    return SmoothedEvidence(tables[2], tables[3], lines[0], shape, totals, PSEUDOCOUNTS[m], gain, seen, centres)
+CompiledCounts = tuple[Array, Array, Array]  # smoothed counts: all rows, with one left out, and rows left in all classes
 
 
-def _shape_arguments(seen: Array, centres: Array | None) -> tuple[Any, ...]:
-    """Representative numbers, whether Gaussians are tried, bandwidths, reach and pseudocounts, as compiled loops take them."""
-    bandwidths = ALL_BANDWIDTHS if centres is not None and len(seen) > 1 else ALL_BANDWIDTHS[:1]
-    gaussians = centres is not None and len(seen) >= FEWEST
-    return (NO_CENTRES if centres is None else centres, gaussians, bandwidths, REACH, ALL_PSEUDOCOUNTS)
+@dataclass(frozen=True)
+class CompiledChoice:
+    """The choice for one column by compiled loops, for tables with many columns.
+
+    Counts are sets × classes × values here.
+    """
+
+    seen: Array  # values × classes
+    lines: Array  # one set
+    centres: Array | None
+    totals: Array  # of the classes
+    whole: float  # rows of all classes, and half a row for each
+    ranks: Array
+    x: Array | None  # standardised; None where Gaussians make no sense
+
+    @staticmethod
+    def of(seen: Array, centres: Array | None) -> CompiledChoice:
+        """Counts of one column, values × classes, and the numbers that represent the values."""
+        seen = np.ascontiguousarray(seen)
+        values, classes = seen.shape
+        wanted = centres is not None and values >= FEWEST
+        lines, totals, ranks = np.empty((1, classes, values)), np.zeros(classes), np.empty(values)
+        x = np.empty(values if wanted else 0)
+        varies = _smoothing_loops.standardise.fast(seen, x if centres is None else centres, lines[0], totals, ranks, x)
+        whole = float(totals.sum()) + 0.5 * classes
+        return CompiledChoice(seen, lines, centres, totals, whole, ranks, x if wanted and varies else None)
+
+    def best(self) -> SmoothedEvidence:
+        """Evidence under the best choice."""
+        made = self._shapes(self.lines, 0, len(NAMES))
+        ((at, m, gain),) = self._choices(self.lines, *made[1:])
+        often, own, whole = (each[at, 0] for each in made)
+        shape = SmoothedCounts(NAMES[at], at, often.T.copy(), own.T.copy(), whole.copy())
+        table, left_out, level = self._tables(often, own, m)
+        return SmoothedEvidence(
+            table, left_out, level, shape, self.totals, PSEUDOCOUNTS[m], gain, self.seen, self.centres
+        )
+
+    def nested(self, sets: Array) -> list[tuple[int, int, float]]:
+        """For each set of counts the shape, the pseudocount and the gain of the maximum leave-one-out likelihood."""
+        return self._choices(sets, *self._shapes(sets, 0, len(NAMES))[1:])
+
+    def under(self, at: int, m: int) -> tuple[Any, ...]:
+        """Counts of a shape, and their evidence under a pseudocount, as `fill_rows` takes them."""
+        often, own, _ = self._shapes(self.lines, at, at + 1)
+        tables = self._tables(often[0, 0], own[0, 0], m)
+        return (often[0, 0], own[0, 0], self.totals, PSEUDOCOUNTS[m] / self.whole, *tables)
+
+    def _choices(self, sets: Array, own: Array, whole: Array) -> list[tuple[int, int, float]]:
+        n, classes, values = sets.shape
+        places, counts = np.full((n, (classes + 1) * values, 4), -1, np.int32), np.zeros((n, (classes + 1) * values))
+        shares, alone = np.zeros(places.shape), np.zeros(n)
+        logs = _smoothing_loops.pack.fast(sets, places, counts, shares, alone)
+        best, gains = np.empty(n, np.int64), np.empty(n)
+        _smoothing_loops.choose.fast(own, whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS, best, gains)
+        return [(*divmod(i, len(PSEUDOCOUNTS)), gain) for i, gain in zip(best.tolist(), gains.tolist(), strict=True)]
+
+    def _shapes(self, sets: Array, first: int, last: int) -> CompiledCounts:
+        """A range of the shapes of each set, as far as they exist."""
+        smoothings = len(ALL_BANDWIDTHS) if self.centres is not None and sets.shape[2] > 1 else 1
+        last = min(last, smoothings if self.x is None else len(NAMES))
+        often, own = np.empty((2, last - first, *sets.shape))
+        whole = np.empty((last - first, len(sets), sets.shape[2]))
+        smoothed = min(last, smoothings)
+        if first < smoothed:
+            _smoothing_loops.smooth.fast(sets, self.ranks, ALL_BANDWIDTHS[first:smoothed], REACH, often, own, whole)
+        for at in range(max(first, smoothed), last):
+            i = at - first
+            _smoothing_loops.densities.fast(sets, self.x, at == len(NAMES) - 1, often[i], own[i], whole[i])
+        return often, own, whole
+
+    def _tables(self, often: Array, own: Array, m: int) -> tuple[Array, Array, Array]:
+        (table, left_out), level = np.empty((2, *self.seen.shape)), np.empty(len(self.seen))
+        _smoothing_loops.to_tables.fast(often, own, self.totals, PSEUDOCOUNTS[m] / self.whole, table, left_out, level)
+        return table, left_out, level
 
 
 @dataclass(frozen=True)
@@ -279,13 +340,20 @@ class TableRows:
     def evidence(self, whole: SmoothedEvidence, folds: int, lowest: float) -> tuple[NDArray[np.float32], Array | None]:
         """Leave-one-out evidence for every row, under the choice made without its fold, and all gains."""
         out = np.empty((len(self.codes), whole.seen.shape[1]), np.float32)
+        counts = (np.ascontiguousarray(each.T) for each in (whole.shape.counts, whole.shape.left_out))
+        mass = _mass(whole.totals, whole.pseudocount)
+        tables = (*counts, whole.totals, mass, whole.table, whole.left_out, whole.level)
         if not folds:
-            counts = (np.ascontiguousarray(each.T) for each in (whole.shape.counts, whole.shape.left_out))
-            tables = (*counts, whole.totals, whole._mass, whole.table, whole.left_out, whole.level)
-            every = np.ones(1, np.bool_)
-            _smoothing_kernels.rows_of_table.fast(self.codes, self.labels, self.left, every, *tables, lowest, out)
+            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, np.ones(1, np.bool_), *tables, lowest, out)
             return out, None
-        gains, seen = np.full(folds + 1, whole.gain), np.ascontiguousarray(whole.seen)
-        rows, arguments = (self.codes, self.labels, self.weights, self.left), _shape_arguments(seen, whole.centres)
-        _smoothing_kernels.nested_rows.fast(*rows, seen, *arguments, lowest, gains[:folds], out)
-        return out, gains
+        bins = CompiledChoice.of(whole.seen, whole.centres)
+        sets = np.zeros((folds, *bins.lines.shape[1:]))
+        _smoothing_loops.without_folds.fast(self.codes, self.labels, self.weights, bins.seen, sets)
+        choices = bins.nested(sets)
+        made = [(at, m) for at, m, _ in choices]
+        for at, m in set(made):
+            same = (at, PSEUDOCOUNTS[m]) == (whole.shape.at, whole.pseudocount)
+            chosen = tables if same else bins.under(at, m)
+            marked = np.array([each == (at, m) for each in made])
+            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, marked, *chosen, lowest, out)
+        return out, np.array([*(gain for _, _, gain in choices), whole.gain])
