@@ -5,16 +5,16 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import likely
 from likely.atomic_write import whole_file
 
+PACKAGE = Path(__file__).resolve().parents[2]
 SKIPPED = {"__pycache__"}
 MODULES = "numpy, numba, pyarrow, narwhals, threadpoolctl"
 
 
 def write_archive(path: str) -> int:
     """Write the package to a .zip file, and return the number of its files."""
-    folder = Path(likely.__file__).parent
+    folder = PACKAGE
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not SKIPPED.intersection(p.parts))
     with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
