@@ -81,8 +81,7 @@ def predict(
 
     if check_engine(engine, master):
         how = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
-        both = (cost, threshold)
-        _predict_with_spark(terminal, model, data, output, master=master, decisions=both, given=given, how=how)
+        _predict_with_spark(terminal, model, data, output, master=master, decisions=(cost, threshold), given=given, how=how)
         return
     as_written = writers.format_of(output, excel_safe) in ("csv", "tsv")
     outputs.check_table(output, output_table, [model, data])
@@ -94,11 +93,8 @@ def predict(
         if output == "-" and terminal.json:
             labels = writers.print_json(answers, standard_output().write)
         else:
-            with (
-                writers.table_writer(output, output_table, replace=replace_table)
-                if output_table
-                else writers.writer(output, excel_safe=excel_safe)
-            ) as out:
+            table = output_table and writers.table_writer(output, output_table, replace=replace_table)
+            with table or writers.writer(output, excel_safe=excel_safe) as out:
                 labels = writers.write_predictions(answers, out, prefix, probabilities)
         terminal.list_rejects(reading.rejects)
     possible = tuple(dict.fromkeys([*known.classes, *labels]))  # a reject option is no class

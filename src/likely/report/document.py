@@ -152,8 +152,7 @@ def report(
         `.to_dict()`, `.html()` and `.save("report.html")`.
     """
     step = progress or (lambda _: None)
-    inner = _model(model)
-    first = _positive(inner, positive)
+    first = _positive(inner := _model(model), positive)
     step("columns")
     found = effects(inner)
     scored = evaluation = None
