@@ -40,7 +40,7 @@ SECTIONS = {
                                           "product_rule", "conditional", "independent", "odds", "odds_ratio",
                                           "distributions"),
     "Independence": ("independence_test", "IndependenceTest", "simpson", "Simpson"),
-    "Pictures and reports": ("pictures", "report", "Report"),
+    "Pictures and reports": ("pictures", "report", "Report", "Svg"),
     "Bayesian networks": ("Network",),
     "scikit-learn estimators": ("NaiveBayes", "TextNaiveBayes", "Mixture", "HiddenMarkov", "NetworkClassifier"),
     "Brain images": ("brain",),

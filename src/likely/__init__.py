@@ -116,6 +116,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.model.parameters import ParameterCount as ParameterCount
     from likely.model.prepared import Predictor as Predictor
     from likely.networks.network import Network as Network
+    from likely.plots.svg import Svg as Svg
     from likely.priors import (
         ByClass as ByClass,
     )
@@ -178,6 +179,7 @@ _HOMES = {
     "Importance": "evaluation.feature_importance",
     "report": "report.document",
     "Report": "report.document",
+    "Svg": "plots.svg",
     "estimate": "estimate",
     "Estimate": "estimate",
     "Hypotheses": "bayes",

@@ -197,7 +197,7 @@ class Estimate(Shown):
             return {"posterior": None, "no_posterior": str(error)}
         return {"posterior": found, "predictive": _as_dict(posterior.predictive)}
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """Each parameter: maximum likelihood, MAP, and where there is a posterior its mean and 95 % interval."""
         posterior = self.to_dict()["posterior"] or {"parameters": []}
         known = {each["parameter"]: each for each in posterior["parameters"]}

@@ -160,7 +160,7 @@ class Schema(Shown):
         columns = tuple(column.union(other.by_name[column.name]) for column in self.columns)
         return replace(self, target=self.target.union(other.target), columns=columns)
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The columns: name, kind, number of values, why it was read so, and what was taken as missing."""
         rows = [
             {"column": c.name, "kind": c.kind, "values": len(c.values) if c.kind == CATEGORY else None, "read as": c.reason,

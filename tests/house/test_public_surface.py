@@ -139,7 +139,7 @@ def test_dir_of_a_model_shows_what_users_need_and_little_else() -> None:
     model = likely.learn({"a": ["u", "v"] * 4, "y": ["p", "q"] * 4}, "y", plain=True)
     shown = {name for name in dir(model) if not name.startswith("_")}
     assert shown >= MODEL_NAMES
-    assert len(shown) <= 27
+    assert len(shown) <= 36
     assert all(hasattr(model, name) for name in shown)
     assert not shown & {"recounted", "aimed", "read_as", "scorer", "batches", "block_parameters", "fitted", "stages"}
     clusters = likely.cluster({"x": [0.0, 0.1, 5.0, 5.1]}, 1)

@@ -211,7 +211,7 @@ class Posterior(Shown):
         few = "classes " + ", ".join(map(repr, names)) if len(names) <= CLASSES_SHOWN else f"{len(names)} classes"
         return f"Posterior({len(self)} row{'' if len(self) == 1 else 's'}, {few})"
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """One line a row: its most probable label, and the probability of each class."""
         names = [str(name) for name in labels_array(self.classes).tolist()]
         few = Posterior(self.classes, self.log_joint[:ROWS_SHOWN], self.log_prior)

@@ -163,7 +163,7 @@ class Calibration(Shown):
         known = len(self.values[name])
         return np.array([*(then.get(value, known) for value in today), known, known + 1])
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """Weights of the columns, and the interactions."""
         weights = [{"column": name, "weight": w, "log-loss rise": self.gains.get(name)} for name, w in self.weights.items()]
         pairs = [{"columns": i.name, "weight": i.weight, "gain": i.gain, "standard error": i.error} for i in self.interactions]
@@ -171,7 +171,7 @@ class Calibration(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Weights, gains, bias and interactions as plain data."""
-        weights, interactions = self.shown_tables()[0].rows, self.interactions
+        weights, interactions = self._shown_tables()[0].rows, self.interactions
         return {
             "weights": [dict(row) for row in weights], "bias": self.bias.tolist(), "temperature": self.temperature,
             "interactions": [{"columns": list(i.columns), "weight": i.weight, "gain": i.gain} for i in interactions],

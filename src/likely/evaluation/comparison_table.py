@@ -224,7 +224,7 @@ class Comparison(Shown):
     def __repr__(self) -> str:
         return f"<Comparison on {self.target!r}: {len(self.results)} classifiers, {self.how}>"
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The table that is printed."""
         head, lines = self.table()
         rows = [dict(zip(head, line, strict=True)) for line in lines]

@@ -19,18 +19,24 @@ MOST_DRAWN = 40  # columns of a picture
 
 
 class Importance(list[dict[str, Any]]):
-    """Feature importance: a list of one dict a column, which notebooks show as a table; from `importance`."""
+    """Feature importance: a list of one dict a column, which notebooks show as a table; from `importance`.
+
+    Parameters
+    ----------
+    iterable : iterable of dict
+        The columns with their figures.
+    """
 
     def __repr__(self) -> str:
-        best = ", ".join(str(row["column"]) for row in self.shown_tables()[0].rows[:3])
+        best = ", ".join(str(row["column"]) for row in self._shown_tables()[0].rows[:3])
         return f"<Importance of {len(self)} columns: {best}{', …' if len(self) > 3 else ''}>"
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The columns by mutual information."""
         return [ShownTable("Feature importance, in nats", sorted(self, key=lambda row: -(row["mutual_information"] or 0.0)))]
 
     def _repr_html_(self) -> str:
-        return html_tables(self.shown_tables())
+        return html_tables(self._shown_tables())
 
     def to_pandas(self) -> Any:
         """One line a column, as a pandas data frame; needs the extra `pandas`."""

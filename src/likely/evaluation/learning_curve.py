@@ -224,7 +224,7 @@ class LearningCurve(Shown):
     def __repr__(self) -> str:
         return f"<LearningCurve of {self.target!r}: {len(self.sizes)} sizes up to {self.sizes[-1]:,} rows>"
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The table that is printed."""
         rows = []
         for i, size in enumerate(self.sizes):

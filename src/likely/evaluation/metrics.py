@@ -335,7 +335,7 @@ class Evaluation(Shown):
             "fold_log_loss": [finite(part.log_loss) for part in self.parts],
         } | self._decisions_dict()  # fmt: skip
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """Metrics of the classes, metrics of all rows, and the confusion matrix."""
         metrics = [{"metric": name.replace("_", " "), "value": getattr(self, name)} for name in MAIN]
         names = [str(label) for label in self.classes]

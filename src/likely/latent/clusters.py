@@ -319,7 +319,7 @@ class Clusters(Shown):
         part = {"kind": MIXTURE, "summary": self.summary, "tried": self.tried}
         return save_latent(path, self.model, part, {}, replacing=replacing)
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The components with their shares, then the columns."""
         named = zip(self.classes, self.model.class_prior, self.tally.classes, strict=True)
         rows = [{"component": str(label), "share": float(p), "rows": float(n)} for label, p, n in named]
@@ -331,7 +331,7 @@ class Clusters(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Components, and what EM reported, as plain data."""
         return {
-            "components": [dict(row) for row in self.shown_tables()[0].rows], "trace": list(self.trace),
+            "components": [dict(row) for row in self._shown_tables()[0].rows], "trace": list(self.trace),
             "converged": self.converged, "log_likelihood": self.summary.log_likelihood if self.summary else None,
             "tried": {str(k): value for k, value in self.tried.items()},
         }  # fmt: skip

@@ -211,7 +211,7 @@ class HiddenMarkovModel(Shown):
         }  # fmt: skip
         return save_latent(path, self.emission, part, {"starts": self.starts, "moves": self.moves}, replacing=replacing)
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """Transitions, then initial states."""
         found = self.tables
         return [ShownTable(f"{self!r}: transitions", found["transition"]), ShownTable("Initial states", found["start"])]

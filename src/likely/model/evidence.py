@@ -121,7 +121,7 @@ class ModelComparison(Shown):
     def __repr__(self) -> str:
         return f"<ModelComparison: {self.verdict if len(self.names) > 1 else self.names[0]}>"
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The models, the best first."""
         return [ShownTable(self.verdict if len(self.names) > 1 else "One model", self.to_dict()["models"])]
 

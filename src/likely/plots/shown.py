@@ -24,16 +24,16 @@ class ShownTable(NamedTuple):
 class Shown:
     """A result with tables: a notebook shows all of them, `to_pandas` gives the first."""
 
-    def shown_tables(self) -> list[ShownTable]:
+    def _shown_tables(self) -> list[ShownTable]:
         """The tables of the result, the main one first."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return html_tables(self.shown_tables())
+        return html_tables(self._shown_tables())
 
     def to_pandas(self) -> Any:
         """The main table of the result as a pandas data frame; needs the extra `pandas`."""
-        return frame(self.shown_tables()[0].rows)
+        return frame(self._shown_tables()[0].rows)
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Any:

@@ -152,10 +152,10 @@ def report(
         `.to_dict()`, `.html()` and `.save("report.html")`.
     """
     step = progress or (lambda _: None)
-    first = _positive(inner := _model(model), positive)
+    inner = _model(model)
+    first, scored, evaluation = _positive(inner, positive), None, None
     step("columns")
     found = effects(inner)
-    scored = evaluation = None
     if data is not None:
         step("scoring")
         scored = score_rows(inner, data, target, None, how)
@@ -259,7 +259,7 @@ def _add_rows(document: dict[str, Any], scored: JudgedRows, found: Mapping[str, 
     picked = scored.pick([*(n for n, _ in examples), *(n for numbers in cells.values() for n in numbers)])
     known = scored.known
     document["predictions"] = [
-        prediction(scored.model, n, why, picked[n], truth=int(scored.truth[n]) if known[n] else None, effects=found)
+        prediction(scored.model, n, picked[n], found, why=why, truth=int(scored.truth[n]) if known[n] else None)
         for n, why in examples if n in picked
     ]  # fmt: skip
     document["confusion_rows"] = rows_behind(scored, cells, picked)

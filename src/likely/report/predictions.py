@@ -44,7 +44,7 @@ def chosen_rows(scored: JudgedRows) -> list[tuple[int, str]]:
 
 
 def prediction(
-    model: Model, number: int, why: str, one: Batch, *, truth: int | None, effects: Mapping[str, Effect]
+    model: Model, number: int, one: Batch, effects: Mapping[str, Effect], *, why: str, truth: int | None
 ) -> dict[str, Any]:
     """One row: its cells, the steps from prior to posterior, and what would change the prediction."""
     ledger = model.explained(one)
