@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Self
 
 from likely.errors import UsageError, import_optional
 
@@ -12,9 +13,19 @@ SCALE = 2.0  # pixels of a PNG for each unit of the picture
 
 
 class Svg(str):
-    """An SVG picture: text that a notebook shows as a picture, and that is saved as SVG, PNG or PDF."""
+    """An SVG picture: text that a notebook shows as a picture, and that is saved as SVG, PNG or PDF.
+
+    Parameters
+    ----------
+    text : str, default=""
+        The picture as SVG.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, text: str = "") -> Self:
+        """A picture from its text."""
+        return super().__new__(cls, text)
 
     def _repr_svg_(self) -> str:
         return str(self)
