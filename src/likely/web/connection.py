@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -307,10 +308,10 @@ def parse_head(head: bytes) -> Request:
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.decode("latin-1").partition(":")
-        if not colon or not name or not set(name) <= TOKEN:
+        if not colon:
             raise HttpError(400, "a header line is not 'Name: value'")
-        name, value = name.lower(), value.strip(" \t")
-        if any(c < " " and c != "\t" for c in value) or "\x7f" in value:
+        name, value = _header_name(name), value.strip(" \t")
+        if not value.isprintable() and (any(c < " " and c != "\t" for c in value) or "\x7f" in value):
             raise HttpError(400, "a header holds a control character")
         if name in headers and name in ("host", "content-length", "transfer-encoding", "authorization", "origin"):
             raise HttpError(400, f"the header {name} is there twice")
@@ -319,10 +320,18 @@ def parse_head(head: bytes) -> Request:
         raise HttpError(400, "the target must be a path")
     path, _, query = target.partition("?")
     try:
-        pairs = dict(parse_qsl(query.partition("#")[0], keep_blank_values=True, errors="strict", max_num_fields=32))
-        return Request(method, unquote(path, errors="strict"), pairs, headers)
+        pairs = dict(parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=32)) if query else {}
+        return Request(method, unquote(path, errors="strict") if "%" in path else path, pairs, headers)
     except (ValueError, UnicodeDecodeError):
         raise HttpError(400, "the target is not valid UTF-8") from None
+
+
+@lru_cache(1024)
+def _header_name(name: str) -> str:
+    """A header name in lower case; refused if it has other characters than a token may have."""
+    if not name or not set(name) <= TOKEN:
+        raise HttpError(400, "a header line is not 'Name: value'")
+    return name.lower()
 
 
 def body_length(headers: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -164,6 +165,9 @@ async def _run(app: App, options: ServeOptions, ready: Callable[[str, str], None
 
     for number, ending in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         loop.add_signal_handler(number, end, ending)
+    gc.collect()
+    gc.freeze()  # models and modules stay: the collector need not visit them while clients wait
+    gc.set_threshold(50_000, 20, 100)
     named = "localhost" if host in LOOPBACK else host
     ready(f"http://{f'[{named}]' if ':' in named else named}:{port}/", app.token)
     code = await stop
