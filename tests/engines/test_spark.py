@@ -54,6 +54,11 @@ def test_rows_without_a_label_are_used_by_em_as_in_memory(spark):
     np.testing.assert_allclose(found.posterior(table).probabilities, expected.posterior(table).probabilities, atol=1e-6)
 
 
+def test_a_spark_table_is_never_read_as_a_whole_by_the_way(spark):
+    with pytest.raises(UsageError, match="a Spark table cannot be read here as a whole"):
+        likely.evaluate(spark.createDataFrame(made(50)), target="class", folds=2)
+
+
 def test_target_bins_are_cut_from_all_rows(spark):
     table = made(200).drop_columns(["class", "id"])
     found = likely.learn(spark.createDataFrame(table), "x2", target_bins=3, engine="spark", plain=True)

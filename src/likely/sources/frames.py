@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
 from likely.sources.arrow_arrays import DAMAGED, sound
 from likely.sources.batch import Batch, Frame, Matrix, to_arrow, with_missing
@@ -155,6 +155,9 @@ def _from_frame(data: Any, missing: MissingTokens) -> InMemory:
     """A pandas, polars or Arrow frame, through narwhals."""
     import narwhals as nw
 
+    if type(data).__module__.startswith("pyspark."):
+        remedy = "learn from it and score it where it is, or pass frame.toArrow() if it fits in the memory of this process"
+        raise UsageError("a Spark table cannot be read here as a whole", remedy=remedy)
     if type(data).__module__.startswith("pyarrow") and type(data).__name__ == "RecordBatch":
         import pyarrow as pa
 
