@@ -9,11 +9,13 @@ boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -318,53 +320,11 @@ def tokens(small: bool) -> None:
         counting.compare(1 if small else 3)
 
 
-def em(small: bool) -> None:
-    import mixtures
-
-    mixtures.compare(small, row, plain)
-
-
-def sequences(small: bool) -> None:
-    import chains
-
-    chains.compare(small, row, plain)
-
-
-def scale(small: bool) -> None:
-    import scale as scales
-
-    scales.compare(small, row, plain)
-
-
-def brain(small: bool) -> None:
-    import voxels
-
-    voxels.compare(small, row, plain)
-
-
 def scaling(small: bool) -> None:
     import sizes
 
     sizes.plain_counting(small)
     sizes.default(small)
-
-
-def trust(small: bool) -> None:
-    import trust as sums
-
-    sums.compare(small, row, plain)
-
-
-def boosting(small: bool) -> None:
-    import boosting as beside
-
-    beside.compare(small, row, plain)
-
-
-def networks(small: bool) -> None:
-    import networks as beside
-
-    beside.compare(small, row, plain)
 
 
 def rows(small: bool) -> None:
@@ -385,13 +345,17 @@ def report(small: bool) -> None:
     reports.report_section(small, plain)
 
 
-SECTIONS = {
-    f.__name__: f
-    for f in (
-        start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, em, sequences, networks, brain, trust,
-        boosting, scaling, rows, serve, report, scale,
-    )
+def beside(module: str) -> Callable[[bool], None]:
+    """The section of a module that compares with another library."""
+    return lambda small: importlib.import_module(module).compare(small, row, plain)
+
+
+OTHERS = {
+    "em": "mixtures", "sequences": "chains", "networks": "networks", "brain": "voxels", "trust": "trust",
+    "boosting": "boosting", "scale": "scale",
 }  # fmt: skip
+OWN = (start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, scaling, rows, serve, report)
+SECTIONS = {f.__name__: f for f in OWN} | {name: beside(module) for name, module in OTHERS.items()}
 
 
 def main() -> None:

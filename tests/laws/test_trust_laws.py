@@ -8,9 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import likely
-from likely.calibration import discriminant, interaction_cuts, interaction_search, interaction_tables, loops, terms
-from likely.families import smoothing_choice
-from likely.families.histogram import Histogram
+from likely.calibration import discriminant, interaction_tables
 from likely.families.smoothing_choice import choose_smoothing, nested
 from likely.kernels import parallel
 
@@ -237,131 +235,6 @@ def test_iris_gains_from_the_direction():
     model = quietly(likely.learn, table(x[:100], y[:100]), "y")
     own = probabilities(model, table(x[100:], y[100:]))[np.arange(50), y[100:]]
     assert -np.log(own).mean() < 0.12
-
-
-def made_counts(seed):
-    """Counts of some values and classes, the numbers that the values stand for, and the counts without each of four folds."""
-    rng = np.random.default_rng(seed)
-    values, classes = int(rng.integers(2, 130)), int(rng.integers(2, 6))
-    seen = rng.poisson(rng.uniform(0.3, 5), (values, classes)) * rng.choice([1.0, 0.7])
-    seen[0] += 1.0
-    return seen, np.sort(rng.normal(size=values)), seen * (1.0 - rng.dirichlet(np.ones(4)))[:, None, None]
-
-
-def near_best(sets, seen, centres):
-    """For each set the gain of the best shape and pseudocount, and all choices that are as good up to single precision."""
-    classes = sets.sum(1)
-    rest = (np.maximum(classes - 1, 0) + 0.5) / (np.maximum(classes.sum(1, keepdims=True) - 1, 0) + 0.5 * seen.shape[1])
-    alone = classes * np.log(rest)
-    scores = smoothing_choice._scores(sets, seen, centres, rest) - alone.sum(1)
-    for i in range(len(sets)):
-        near = 2e-6 * np.abs(alone[i]).sum()
-        yield scores[..., i].max(), near, list(zip(*np.nonzero(scores[..., i] >= scores[..., i].max() - 2 * near), strict=True))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_compiled_loops_choose_bandwidths_and_pseudocounts_like_arrays(seed):
-    seen, centres, sets = made_counts(seed)
-    # Not proportional to each other: a distance of exactly 3.5 bandwidths is inside or outside by rounding.
-    for each in (seen, *(sets * np.random.default_rng(seed).uniform(0.8, 1.25, sets.shape))):
-        found = choose_smoothing(each, centres, compiled=True)
-        ((gain, near, choices),) = near_best(each[None], each, centres)
-        assert found.gain == pytest.approx(gain, abs=near)
-        assert (found.shape.at, smoothing_choice.PSEUDOCOUNTS.index(found.pseudocount)) in choices
-        shape = smoothing_choice._shape(each, centres, found.shape.at)
-        expected = smoothing_choice._evidence(each, shape, found.pseudocount, 0.0)
-        for name in ("counts", "left_out", "total_left"):
-            np.testing.assert_allclose(getattr(found.shape, name), getattr(shape, name), rtol=1e-9, atol=1e-12)
-        for name in ("table", "left_out", "level", "totals"):
-            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("folds", [0, 4])
-def test_compiled_loops_leave_rows_out_like_arrays(seed, folds):
-    seen, centres, _ = made_counts(seed)
-    rng = np.random.default_rng(seed)
-    values, classes = seen.shape
-    codes = rng.integers(0, values + 2, 200).astype(np.int32)
-    labels, weights = rng.integers(0, classes, 200), rng.uniform(0.5, 2, 200)
-    whole = choose_smoothing(seen, centres, compiled=True)
-    left = np.where(np.arange(200) % 3 == 0, 0.5, 1.0)
-    found, gains = smoothing_choice.TableRows(codes, labels, weights, left).evidence(whole, folds, -50.0)
-    known, candidates = codes < values, [[whole]]
-    if folds:
-        counts = np.zeros((folds, values, classes))
-        np.add.at(counts, (np.arange(200)[known] % folds, codes[known], labels[known]), weights[known])
-        sets = np.maximum(seen - counts * (seen.sum() / counts.sum()), 0.0)
-        best = list(near_best(sets, seen, centres))
-        for got, (gain, near, _) in zip(gains, best, strict=False):
-            assert got == pytest.approx(gain, abs=near)
-        assert gains[-1] == whole.gain
-        shapes, pseudocounts = smoothing_choice._shape, smoothing_choice.PSEUDOCOUNTS
-        candidates = [
-            [smoothing_choice._evidence(seen, shapes(seen, centres, at), pseudocounts[m], 0.0) for at, m in choices]
-            for _, _, choices in best
-        ]
-    for f, under in enumerate(candidates):
-        some = slice(f, None, len(candidates))
-        expected = [left_out_rows(each, codes[some], labels[some], left[some]) for each in under]
-        assert any(np.allclose(found[some], each, rtol=1e-5, atol=1e-6) for each in expected)
-
-
-def left_out_rows(evidence, codes, labels, left):
-    """Evidence of rows by the array version, each left out of its own value and class."""
-    known, out = np.flatnonzero(codes < len(evidence.table)), np.zeros((len(codes), evidence.table.shape[1]))
-    out[known] = evidence.table[codes[known]]
-    out[known, labels[known]] = evidence.without(codes[known], labels[known], left[known])
-    return out
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_compiled_loops_cut_histograms_like_arrays(seed):
-    rng = np.random.default_rng(seed)
-    rows = int(rng.integers(1, rng.choice([5, 60, 600, 6000])))
-    x = rng.normal(size=rows) * 10.0 ** rng.integers(-200, 200)
-    z = rng.normal(size=rows)
-    x = [x, np.round(z, 1), 1e15 + np.round(5 * z), np.exp(50 * z)][seed % 4]
-    histogram = Histogram.of(x, rng.integers(0, 3, rows), rng.uniform(0.1, 2, rows), 3)
-    bins = int(rng.choice([2, 16, 128]))
-    edges = histogram.edges(bins)
-    np.testing.assert_array_equal(histogram.edges(bins, compiled=True), edges)
-    for cut in (edges, edges[::2] + 1e-9):
-        for some, same in zip(histogram.binned(cut), histogram.binned(cut, compiled=True), strict=True):
-            np.testing.assert_array_equal(same, some)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_compiled_loops_group_and_cut_bins_like_arrays(seed):
-    rng = np.random.default_rng(seed)
-    values, classes, cells = int(rng.integers(2, 129)), int(rng.integers(1, 5)), int(rng.integers(1, 20))
-    codes = rng.integers(0, values + 2, 3000).astype(np.int32)
-    weights, others = rng.uniform(0.5, 2, 3000), rng.integers(0, cells, 3000).astype(np.int32)
-    some, same = (interaction_search.group_column(codes, values, True, weights, compiled) for compiled in (False, True))
-    for name in ("codes", "of_pairs", "of_more", "of_search"):
-        np.testing.assert_array_equal(getattr(same, name), getattr(some, name))
-    wrong = rng.normal(size=(3000, classes)) + np.where(codes[:, None] > values / 2, 0.5, -0.5) * (others[:, None] % 2)
-    residuals = np.concatenate([wrong, wrong**2], axis=1, dtype=np.float32)
-    given = (some.codes, values, others, cells, residuals)
-    cut = interaction_cuts._cut_numbers(*given)
-    np.testing.assert_array_equal(interaction_cuts._compiled_cut(*given), cut)
-    assert cut[-1] > 1 or values < 4 or cells < 2
-
-
-@pytest.mark.parametrize("classes", [2, 5])
-def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
-    rng = np.random.default_rng(classes)
-    n, cells = 300, rng.integers(0, 12, 300).astype(np.int32)
-    rows = interaction_tables.ScoredRows(
-        rng.integers(0, classes, n), rng.uniform(0.5, 2, n), np.ones(n), rng.dirichlet(np.ones(classes), n)
-    )
-    counted = interaction_tables.count_cells(cells, rows, 12)
-    both = (interaction_tables._gains, interaction_tables._compiled_gains)
-    some, same = (gains(*counted, cells, rows, interaction_tables.SHRINKS) for gains in both)
-    np.testing.assert_allclose(same, some, rtol=1e-9)
-    score, said = rng.normal(size=(2, n, classes))
-    lost = rows.weights @ terms.log_loss(score + 0.7 * said, rows.labels)
-    assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
 
 
 def test_linear_algebra_has_its_threads_back_after_the_second_stage():
