@@ -27,7 +27,7 @@ the command line), else all cores that the process may use by CPU affinity and c
 """
 
 SECTIONS = {
-    "Learn and load": ("learn", "load", "inspect", "Model"),
+    "Learn and load": ("learn", "load", "inspect", "Model", "plan", "CountingPlan"),
     "Results": ("Posterior", "Ledger", "Predictor", "ParameterCount", "Calibration", "Schema", "Column", "Tally"),
     "Evaluate": ("evaluate", "Evaluation", "curve", "LearningCurve", "compare", "compare_baselines", "Comparison",
                  "Difference", "importance", "Importance", "compare_models", "ModelComparison", "Curves", "DecisionFigures",
