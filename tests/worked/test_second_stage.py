@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import likely
+from likely.calibration.text_terms import matched
+from likely.families.text_calibration import LeftOutDocuments
 from likely.latent import semi_supervised
+from likely.row_sample import Reservoir
 from strategies import quietly
 
 
@@ -63,3 +66,13 @@ def test_two_switches_decide_together_and_the_probability_is_the_share_of_rows()
     for one, two, light in (("off", "off", 0.02), ("off", "on", 0.98), ("on", "off", 0.98), ("on", "on", 0.02)):
         found = dict(zip(model.classes, model.predict_proba({"one": one, "two": two})[0], strict=True))
         assert found["light"] == pytest.approx(light, abs=0.02)
+
+
+def test_a_document_is_matched_to_the_row_of_its_own_class() -> None:
+    """Rows of equal cells share a key, and each document is left out of the counts of its own class."""
+    keys, labels = np.array([5, 5, 9]), np.array([1, 0, 0])
+    kept = LeftOutDocuments(keys, labels, np.zeros((3, 2), np.float32), np.zeros(3, bool), complete=True, copies=None)
+    rows = Reservoir(np.array([5, 5, 7, 9, 9]), np.array([0, 1, 0, 0, 1]), np.ones(5), {})
+    at, there = matched(kept, rows)
+    assert there.tolist() == [True, True, False, True, False]
+    assert at[there].tolist() == [1, 0, 2]

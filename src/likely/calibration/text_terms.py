@@ -41,10 +41,25 @@ def _places(
     kept: LeftOutDocuments, sample: Reservoir, words: Words, tally: Tally
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Index of the document of every row, -1 where it has none; and whether that is known."""
-    at = np.minimum(np.searchsorted(kept.keys, sample.keys), len(kept.keys) - 1)
-    there = kept.keys[at] == sample.keys
+    at, there = matched(kept, sample)
     documents, rows = float(words.documents.sum()), float(tally.classes.sum())
     if documents > (1.0 - 1e-9) * rows:  # every row has one: it was not kept
         return at, there
     complete = words.sample is not None and float(words.sample.weights.sum()) > (1.0 - 1e-9) * documents
     return np.where(there, at, -1), there | (complete & kept.complete) | (sample.keys < kept.keys[-1])
+
+
+def matched(kept: LeftOutDocuments, sample: Reservoir) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Index of the document with the key and the label of each row, and whether there is one.
+
+    Rows of equal cells have one key whatever their labels are, and a document is left out of the counts of its own class.
+    """
+    keys, number = np.unique(kept.keys, return_inverse=True)
+    labels = int(max(kept.labels.max(), sample.labels.max())) + 1
+    own = number * labels + kept.labels
+    order = np.argsort(own, kind="stable")
+    key = np.minimum(np.searchsorted(keys, sample.keys), len(keys) - 1)
+    wanted = key * labels + sample.labels
+    place = np.minimum(np.searchsorted(own[order], wanted), len(own) - 1)
+    at = order[place]
+    return at, (keys[key] == sample.keys) & (own[at] == wanted)

@@ -175,6 +175,7 @@ class LeftOutDocuments:
     """Leave-one-out scores of the documents of the sample."""
 
     keys: NDArray[np.int64]  # rising
+    labels: NDArray[np.int64]
     scores: NDArray[np.float32]  # documents × classes, with the bias of each class
     empty: NDArray[np.bool_]  # documents without a word that others have
     complete: bool  # whether these are all documents of the sample

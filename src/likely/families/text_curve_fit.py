@@ -55,7 +55,7 @@ def fit_text_calibration(family: Any, words: Words) -> tuple[TextCalibration, Le
         heights, last.bias, last.exponent, low, documents=float(words.documents.sum()), residual_weights=steps,
         residuals=residuals, vocabulary=words.vocabulary, copies=counted.copies,
     )  # fmt: skip
-    return fitted, LeftOutDocuments(sample.keys, scores, length <= 0, complete, counted.copies)
+    return fitted, LeftOutDocuments(sample.keys, sample.labels, scores, length <= 0, complete, counted.copies)
 
 
 @dataclass(frozen=True)
