@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SILENCE = 60  # seconds after which a browser that says nothing is given up
 
@@ -19,6 +21,19 @@ SILENCE = 60  # seconds after which a browser that says nothing is given up
 def found() -> str | None:
     """The path of a browser on this machine; its pipe is handed over as only POSIX systems can."""
     return next((path for name in NAMES if (path := shutil.which(name))), None) if os.name == "posix" else None
+
+
+def axe() -> str:
+    """The script of axe-core, which finds faults of accessibility; the test is skipped where there is none."""
+    here = Path(__file__).resolve().parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+    places = [Path(place) for place in (os.environ.get("AXE_CORE", ""), str(here)) if place]
+    script = next((place for place in places if place.is_file()), None)
+    if script is None:
+        pytest.skip("NOT TESTED: axe-core is not here: set AXE_CORE to axe.min.js, or run npm install axe-core")
+    return script.read_text(encoding="utf-8")
+
+
+FAULTS = "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html)])))"
 
 
 class Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,3 +168,16 @@ def test_the_lab_answers_to_draws_points_cells_and_evidence(chromium: Any, bench
         page.wait_for_function("() => document.querySelector('main').innerText.includes('43.0 %')")
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_fault_of_accessibility_is_found_by_axe(chromium: Any, loans: Server, bench: Server, scheme: str) -> None:
+    script = browser.axe()
+    for address, ready in (
+        (loans.address, ".evidence"), (loans.address + "#score", "#csv"), (loans.address + "#lab", "main h2"),
+        (bench.address, "#use-example"),
+    ):  # fmt: skip
+        with opened(chromium, address, color_scheme=scheme) as page:
+            page.wait_for_selector(ready)
+            page.evaluate(script + ";0")
+            assert json.loads(page.evaluate(browser.FAULTS)) == [], address
