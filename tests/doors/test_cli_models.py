@@ -125,7 +125,7 @@ def test_completion_prints_a_script(shell: str) -> None:
 def test_completion_offers_the_commands() -> None:
     environment = {"_LIKELY_COMPLETE": "bash_complete", "COMP_WORDS": "likely ex", "COMP_CWORD": "1"}
     result = CliRunner().invoke(main, [], prog_name="likely", env=environment)
-    assert result.stdout.split() == ["plain,explain", "plain,examples"]
+    assert result.stdout.split() == ["plain,explain", "plain,export", "plain,examples"]
 
 
 def test_version_and_help() -> None:

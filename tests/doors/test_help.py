@@ -39,7 +39,7 @@ class TestHelp:
     def test_every_command_that_is_named_exists(self):
         texts = [run(command, "--help").stdout for command in COMMANDS]
         texts += [path.read_text() for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]]
-        named = {word for text in texts for word in re.findall(r"(?:^|`|\$ )likely ([a-z]+)\b", text, re.MULTILINE)}
+        named = {word for text in texts for word in re.findall(r"(?:^|`|\$ )likely ([a-z]+(?:-[a-z]+)*)\b", text, re.MULTILINE)}
         assert named <= set(COMMANDS)
         assert "sql" not in run("cluster", "--help").stdout
 

@@ -205,8 +205,11 @@ def _learned(
 
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metrics: Evaluation | None) -> None:
+    from likely.engines.engine import MEMORY
+
     terminal.line(f"Learned {model.schema.target.name!r} from {model.tally.rows:,} rows of {report['data']}")
-    terminal.message(f"counted by the {report['engine']['name']} engine: {report['engine']['reason']}")
+    if report["engine"]["name"] != MEMORY:
+        terminal.message(f"counted by the {report['engine']['name']} engine: {report['engine']['reason']}")
     terminal.line()
     model_report.show_classes(terminal, report)
     model_report.show_columns(terminal, report)

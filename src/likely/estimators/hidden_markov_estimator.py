@@ -102,11 +102,11 @@ class HiddenMarkov(DensityMixin, TableEstimator):
     def __init__(
         self,
         n_components: int | str = 2,
-        *,
         families: Any = "auto",
         max_iter: int = em.MAX_ITER,
         tol: float = em.TOL,
         n_init: int = 5,
+        *,
         random_state: Any = 0,
         joint: Any = (),
         smoothing: Any = 1.0,

@@ -105,11 +105,11 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
     def __init__(
         self,
         n_components: int | str = 2,
-        *,
         families: Any = "auto",
         fixed: Any = None,
         max_iter: int = em.MAX_ITER,
         tol: float = em.TOL,
+        *,
         n_init: int = 5,
         random_state: Any = 0,
         joint: Any = (),

@@ -113,11 +113,11 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
     def __init__(
         self,
         families: Any = "auto",
-        *,
         smoothing: Any = "auto",
         class_prior: Any = None,
         joint: Any = (),
         plain: bool = False,
+        *,
         dependence: str = "auto",
         average: bool = False,
         keep_rows: bool = True,

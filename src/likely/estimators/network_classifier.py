@@ -62,11 +62,11 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
     def __init__(
         self,
         structure: Any = "tan",
-        *,
         target: str = "class",
         k: int = 2,
         criterion: str = "qnml",
         kinds: Any = None,
+        *,
         smoothing: Any = "auto",
         max_parents: int | None = None,
         random_state: Any = 0,

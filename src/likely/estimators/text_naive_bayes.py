@@ -87,11 +87,11 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         kind: str = "auto",
-        *,
         smoothing: Any = 1.0,
         ngrams: tuple[int, int] = (1, 1),
         token_pattern: str | None = None,
         lowercase: bool = True,
+        *,
         keep_rows: bool = True,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
