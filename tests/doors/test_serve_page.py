@@ -175,7 +175,7 @@ def test_no_fault_of_accessibility_is_found_by_axe(chromium: Any, loans: Server,
     script = browser.axe()
     for address, ready in (
         (loans.address, ".evidence"), (loans.address + "#score", "#csv"), (loans.address + "#lab", "main h2"),
-        (bench.address, "#use-example"),
+        (bench.address + "#workbench", "#use-example"),
     ):  # fmt: skip
         with opened(chromium, address, color_scheme=scheme) as page:
             page.wait_for_selector(ready)
