@@ -125,19 +125,19 @@ def test_a_table_is_uploaded_learned_and_downloaded_by_keys_alone(chromium: Any,
         report = page.frame_locator("#report").locator("h1")
         report.wait_for()
         assert "PlayTennis" in report.inner_text()
-        focus(page, "try")
+        focus(page, "try", "Shift+Tab")  # forward leads through every control of the report
         page.keyboard.press("Enter")
         page.wait_for_selector("#label")
         assert page.inner_text("h1") == "What is PlayTennis?"
 
 
-def focus(page: Any, name: str) -> None:
-    """Press Tab until the element has the focus."""
+def focus(page: Any, name: str, key: str = "Tab") -> None:
+    """Press the key until the element has the focus."""
     for _ in range(60):
         if page.evaluate("document.activeElement.id") == name:
             return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{name} cannot be reached with Tab")
+        page.keyboard.press(key)
+    raise AssertionError(f"{name} cannot be reached with {key}")
 
 
 def test_the_lab_answers_to_draws_points_cells_and_evidence(chromium: Any, bench: Server) -> None:
