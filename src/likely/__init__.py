@@ -48,11 +48,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
         total_probability as total_probability,
     )
     from likely.calibration import Calibration as Calibration
-    from likely.distributed import CountingPlan as CountingPlan
-    from likely.distributed import plan as plan
     from likely.engines.inspection import inspect as inspect
-    from likely.estimate import Estimate as Estimate
-    from likely.estimate import estimate as estimate
     from likely.estimators.hidden_markov_estimator import HiddenMarkov as HiddenMarkov
     from likely.estimators.mixture import Mixture as Mixture
     from likely.estimators.naive_bayes import NaiveBayes as NaiveBayes
@@ -67,6 +63,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.evaluation.decision_figures import DecisionFigures as DecisionFigures
     from likely.evaluation.feature_importance import Importance as Importance
     from likely.evaluation.feature_importance import importance as importance
+    from likely.evaluation.independence import IndependenceTest as IndependenceTest
+    from likely.evaluation.independence import Simpson as Simpson
+    from likely.evaluation.independence import independence_test as independence_test
+    from likely.evaluation.independence import simpson as simpson
     from likely.evaluation.learning_curve import LearningCurve as LearningCurve
     from likely.evaluation.learning_curve import curve as curve
     from likely.evaluation.metrics import Evaluation as Evaluation
@@ -99,16 +99,16 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.families import (
         Text as Text,
     )
-    from likely.independence import IndependenceTest as IndependenceTest
-    from likely.independence import Simpson as Simpson
-    from likely.independence import independence_test as independence_test
-    from likely.independence import simpson as simpson
     from likely.latent.clusters import Clusters as Clusters
     from likely.latent.hidden_markov import sequences as sequences
     from likely.latent.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
     from likely.latent.mixtures import cluster as cluster
-    from likely.learn import learn as learn
-    from likely.load import load as load
+    from likely.learning.distributed import CountingPlan as CountingPlan
+    from likely.learning.distributed import plan as plan
+    from likely.learning.learn import learn as learn
+    from likely.learning.load import load as load
+    from likely.model.estimate import Estimate as Estimate
+    from likely.model.estimate import estimate as estimate
     from likely.model.evidence import ModelComparison as ModelComparison
     from likely.model.evidence import compare_models as compare_models
     from likely.model.ledger import Ledger as Ledger
@@ -147,10 +147,10 @@ __version__ = "0.1.0"
 
 # The module of each public name. Nothing is imported before it is used: `import likely` costs a few milliseconds.
 _HOMES = {
-    "learn": "learn",
-    "load": "load",
-    "plan": "distributed",
-    "CountingPlan": "distributed",
+    "learn": "learning.learn",
+    "load": "learning.load",
+    "plan": "learning.distributed",
+    "CountingPlan": "learning.distributed",
     "Model": "model.model",
     "Ledger": "model.ledger",
     "Predictor": "model.prepared",
@@ -180,8 +180,8 @@ _HOMES = {
     "report": "report.document",
     "Report": "report.document",
     "Svg": "plots.svg",
-    "estimate": "estimate",
-    "Estimate": "estimate",
+    "estimate": "model.estimate",
+    "Estimate": "model.estimate",
     "Hypotheses": "bayes",
     "Posterior": "bayes",
     "bayes_rule": "bayes",
@@ -194,10 +194,10 @@ _HOMES = {
     "conditional": "bayes",
     "odds": "bayes",
     "odds_ratio": "bayes",
-    "independence_test": "independence",
-    "IndependenceTest": "independence",
-    "simpson": "independence",
-    "Simpson": "independence",
+    "independence_test": "evaluation.independence",
+    "IndependenceTest": "evaluation.independence",
+    "simpson": "evaluation.independence",
+    "Simpson": "evaluation.independence",
     "Categorical": "families",
     "Binned": "families",
     "Bernoulli": "families",
@@ -235,7 +235,7 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 class _Package(ModuleType):
-    """The package itself: importing a module named like a public function (`likely.learn`) must not replace the function."""
+    """The package itself: importing a room named like a public function (`likely.report`) must not replace the function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (isinstance(value, ModuleType) and name in _HOMES):

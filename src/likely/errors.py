@@ -5,11 +5,13 @@ Never: everything else.
 
 from __future__ import annotations
 
+import errno
 import importlib
 from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import Any
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of an OSError: no room to write
 LONGEST_VALUE_SHOWN = 80
 LONGEST_MESSAGE = 1_000  # a column name may be a page long; the remedy must stay visible
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import likely
-import likely.learn
+import likely.learning.learn
 from commands import run
 from likely.cli.entry_point import MEANINGS
 from likely.errors import ConvergenceWarning, SaveError
@@ -119,7 +119,7 @@ def test_a_read_only_folder_is_exit_six():
 
 
 def test_out_of_memory_is_exit_six_and_nothing_is_written(monkeypatch):
-    monkeypatch.setattr(sys.modules["likely.learn"], "learn", lambda *_, **__: np.empty(1 << 56))
+    monkeypatch.setattr(sys.modules["likely.learning.learn"], "learn", lambda *_, **__: np.empty(1 << 56))
     said = run("learn", TENNIS, "--target", "PlayTennis", "-o", "m.likely", expect=6).stderr
     assert said.startswith("error: out of memory: ")
     assert not Path("m.likely").exists()

@@ -114,7 +114,7 @@ def test_half_a_line_at_the_end_of_the_journal_is_dropped_and_damage_before_it_i
     journal.write_bytes(b"".join(lines[:2]) + lines[2][:-7])
     with running(path) as server:
         assert counted(server) == 21
-    from likely.load import load_with_digest
+    from likely.learning.load import load_with_digest
     from likely.web.journal import Journal
 
     quietly(likely.load(path).update, [ROW]).save(path)
@@ -127,7 +127,7 @@ def test_half_a_line_at_the_end_of_the_journal_is_dropped_and_damage_before_it_i
 
 
 def test_a_fold_that_is_interrupted_between_its_steps_applies_each_row_once(path: Path) -> None:
-    from likely.load import load_with_digest
+    from likely.learning.load import load_with_digest
     from likely.web.journal import Journal, JournalEntry
 
     model, digest = load_with_digest(path)

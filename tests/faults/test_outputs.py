@@ -9,8 +9,8 @@ import pytest
 
 import likely
 from commands import run
-from likely import atomic_write
 from likely.errors import ConflictError
+from likely.sources import atomic_write
 from processes import COMMAND, TENNIS, environment
 
 ROWS = Path(TENNIS).read_text(encoding="utf-8")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely import atomic_write
 from likely.errors import LikelyError, ModelFileError, SaveError, UsageError
 from likely.model import model_file
+from likely.sources import atomic_write
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = {"colour": ["red", "red", "blue", "green"], "size": [1.0, 2.5, 3.0, 4.5], "y": ["no", "yes", "no", "yes"]}
@@ -159,7 +159,7 @@ def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_
 SAVER = """
 import sys
 import numpy as np
-from likely import atomic_write as atomic
+from likely.sources import atomic_write as atomic
 from likely.model import model_file as store
 path, seed = sys.argv[1], int(sys.argv[2])
 print("ready", flush=True)

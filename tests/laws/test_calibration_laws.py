@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import likely
-from likely import row_sample
 from likely.calibration import DEPENDENCE, calibrate
 from likely.calibration.fit import OWN_WEIGHTS
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
@@ -17,6 +16,7 @@ from likely.calibration.weight_fit import Problem
 from likely.families.binned import mdl_edges
 from likely.families.histogram import MOST, Histogram
 from likely.families.smoothing_choice import choose_smoothing
+from likely.tally import row_sample
 from strategies import quietly
 
 COUNTS = hnp.arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(2, 4)), elements=st.integers(0, 9))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely.errors import ForgetError, LikelyWarning, ModelFileError, UsageError
-from likely.load import load_model
+from likely.learning.load import load_model
 from likely.networks import network_file
 from likely.networks.family_counts import count_rows
 from likely.networks.sampling import sample_rows

@@ -7,7 +7,7 @@ import likely
 from likely.calibration.text_terms import matched
 from likely.families.text_calibration import LeftOutDocuments
 from likely.latent import semi_supervised
-from likely.row_sample import Reservoir
+from likely.tally.row_sample import Reservoir
 from strategies import quietly
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.atomic_write import whole_file
 from likely.brain.cleaning import clean
 from likely.brain.dataset import Codes, Dataset, column
 from likely.errors import DataError, UsageError
+from likely.sources.atomic_write import whole_file
 
 LABELS = ("label", "labels", "target", "targets", "condition", "conditions", "trial_type")
 RUNS = ("run", "runs", "chunk", "chunks", "session", "sessions")

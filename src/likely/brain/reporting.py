@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from likely.atomic_write import whole_file
 from likely.brain.brain_page import BrainReport
 from likely.brain.classification import classify
 from likely.brain.dataset import Array, Dataset
@@ -18,6 +17,7 @@ from likely.brain.maps import evidence_maps, mean_maps
 from likely.brain.searchlight_map import SearchlightMap, searchlight
 from likely.errors import UsageError
 from likely.plots import mosaic
+from likely.sources.atomic_write import whole_file
 
 Progress = Callable[[int], None] | None
 

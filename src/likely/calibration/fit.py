@@ -37,9 +37,9 @@ from likely.families.likelihoods import BinnedTable
 from likely.families.text_calibration import LeftOutDocuments
 from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
 from likely.kernels.progress import announce
-from likely.row_sample import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
+from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

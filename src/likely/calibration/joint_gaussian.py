@@ -19,7 +19,7 @@ from likely.calibration.calibration import LOWEST, JointGaussian
 from likely.calibration.discriminant import FOLDS, Features, feature_matrix, make_features
 from likely.calibration.terms import CalibrationData, Term
 from likely.families.likelihoods import log_densities, relative
-from likely.row_sample import Reservoir
+from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

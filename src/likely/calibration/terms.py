@@ -17,9 +17,9 @@ from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable
 from likely.families.smoothing_choice import COMPILED, SINGLE, SmoothedEvidence, TableRows, choose_smoothing, nested
 from likely.families.statistics import Moments
 from likely.kernels.parallel import FEW_ROWS, side_by_side
-from likely.row_sample import Reservoir
 from likely.schema import CATEGORY
 from likely.tally import Tally
+from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from likely.families.text_calibration import LeftOutDocuments
 from likely.families.word_counts import Words
-from likely.row_sample import Reservoir
 from likely.tally import Tally
+from likely.tally.row_sample import Reservoir
 
 Single = NDArray[np.float32]
 FEWEST = 500  # rows with documents, or half of all rows: with fewer, text has weight one

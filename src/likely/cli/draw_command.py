@@ -25,7 +25,7 @@ def draw(terminal: Terminal, model: str, data: str | None, columns: str, output:
     One column must be Gaussian (likely learn --family 'age=gaussian'). The plane of two columns is where the rows of DATA lie.
     `likely network draw` draws a plain model as a network.
     """
-    from likely.load import load
+    from likely.learning.load import load
     from likely.report import pictures
 
     names = [name.strip() for name in columns.split(",")]

@@ -16,9 +16,8 @@ from typing import Any, NoReturn
 
 import click
 
-from likely.atomic_write import FULL
 from likely.cli.terminal import Terminal, is_terminal, to_json
-from likely.errors import ConvergenceWarning, LikelyError
+from likely.errors import FULL, ConvergenceWarning, LikelyError
 from likely.kernels.thread_count import VARIABLE
 
 INTERRUPTED, TERMINATED = 130, 143

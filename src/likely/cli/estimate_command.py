@@ -15,7 +15,7 @@ from likely.cli.terminal import Terminal
 from likely.errors import DataError, UsageError, no_column
 
 if TYPE_CHECKING:
-    from likely.estimate import Estimate
+    from likely.model.estimate import Estimate
     from likely.sources import Source
 
 NORMAL = ("mean", "strength", "shape", "scale")
@@ -57,8 +57,8 @@ def estimate(
     Prints the maximum-likelihood and MAP estimates, the posterior mean with a credible interval for each parameter, and with
     --json the posterior and the predictive distribution. Rows where a cell is missing are left out.
     """
-    from likely.estimate import estimate as run
     from likely.families import family as family_of
+    from likely.model.estimate import estimate as run
 
     chosen = family_of(family)
     with inputs.as_file(data, terminal) as path:

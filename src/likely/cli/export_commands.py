@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from likely.atomic_write import whole_file
 from likely.cli import inputs, outputs, writers
 from likely.cli.options import FILE, json_option
 from likely.cli.terminal import Terminal, plain, standard_output
@@ -52,7 +51,7 @@ def sql(terminal: Terminal, /, model: str, output: str, words: str | None, colum
     A model of text is joined with a table of words, which --words writes; load it into the database under the name of
     --words-table.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     outputs.check({"-o": output, "--words": words}, [model])
     with inputs.as_file(model, terminal) as path:
@@ -78,7 +77,7 @@ def export(terminal: Terminal, /, model: str, form: str, output: str, dialect: s
 
     --dialect and --table are for SQL; likely sql has more options for it.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     outputs.check({"-o": output}, [model])
     if form == "onnx" and output == "-":
@@ -100,6 +99,8 @@ def export(terminal: Terminal, /, model: str, form: str, output: str, dialect: s
 
 def _written(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
     """Write to a file, which is complete or absent, or to standard output; with --json the report takes its place."""
+    from likely.sources.atomic_write import whole_file
+
     if output == "-":
         if terminal.json:
             terminal.result(report, lambda: None)

@@ -29,7 +29,7 @@ def independence(
     A small p-value is evidence of dependence. With --event and one --given, the rates of the event in the two groups of A are
     compared overall and within the values of the given column.
     """
-    from likely.independence import independence_test, simpson
+    from likely.evaluation.independence import independence_test, simpson
 
     if event is not None and len(given) != 1:
         raise UsageError("--event compares groups within one column: name it with --given COLUMN")

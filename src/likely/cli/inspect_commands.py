@@ -77,7 +77,7 @@ def _is_model(path: str) -> bool:
 def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[str], tables: bool) -> None:
     from likely.latent.clusters import Clusters
     from likely.latent.hidden_markov_model import HiddenMarkovModel
-    from likely.load import load_with_digest
+    from likely.learning.load import load_with_digest
     from likely.networks.network import Network
 
     found, digest = load_with_digest(path)

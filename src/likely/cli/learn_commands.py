@@ -177,7 +177,7 @@ def _learned(
     folds: int | None,
     given: dict[str, Any],
 ) -> tuple[Model, Evaluation | None]:
-    from likely.learn import learn as learn_from
+    from likely.learning.learn import learn as learn_from
     from likely.sources import rows_in_metadata
 
     target, groups = given.pop("target"), given.pop("groups")
@@ -231,7 +231,7 @@ def _change(
     **given: Any,
 ) -> None:
     """Load a model, add or remove rows, and save it unless another process has changed it meanwhile."""
-    from likely.load import load_changeable
+    from likely.learning.load import load_changeable
 
     destination = output or model
     to_stdout = checked(destination, [model, data], terminal, replaceable=[model])
@@ -346,7 +346,7 @@ def merge(terminal: Terminal, models: Sequence[str], output: str) -> None:
     All must have the same target and the same columns. The prior of the first is kept. The sum may replace one of MODELS;
     if another process changes that file meanwhile, the models are read and added again.
     """
-    from likely.load import load_changeable
+    from likely.learning.load import load_changeable
 
     if len(models) < 2:
         raise UsageError("merge needs two models or more")

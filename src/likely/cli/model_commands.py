@@ -23,7 +23,7 @@ def compare_models(terminal: Terminal, /, models: Sequence[str]) -> None:
     The models may differ in families, priors or columns. Learn them with --plain or --smoothing: a calibrated model has no
     marginal likelihood.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
     from likely.model.evidence import compare_models as run
 
     if len(models) < 2 or len(set(models)) < len(models):
@@ -57,7 +57,7 @@ def sample(
 
     A calibrated model draws from the distributions before calibration, where columns are independent given the class.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     writers.format_of(output, excel_safe)
     outputs.check({"-o": output}, [model])
@@ -99,7 +99,7 @@ def check(
     """
     from likely.evaluation.drawable import check_ending
     from likely.evaluation.predictive_check import predictive_check
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     if output is not None:
         outputs.check_picture(output, data, terminal, check_ending)

@@ -257,7 +257,7 @@ def draw(terminal: Terminal, model: str, output: str, title: str, target: str | 
 
 def _drawable(path: str) -> tuple[Network, str | None]:
     """A network and the node to highlight; a plain naive Bayes model is converted to a network."""
-    from likely.load import load_model, load_with_digest
+    from likely.learning.load import load_model, load_with_digest
     from likely.networks.network import Network
 
     found = _load(path) if _is_bif(path) else load_with_digest(path)[0]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likely.atomic_write import place
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -75,6 +74,8 @@ def _is_model(path: str) -> bool:
 
 def same_place(path: str, other: str) -> bool:
     """Whether both paths are the same name in the same folder, even if another process replaces the file."""
+    from likely.sources.atomic_write import place
+
     if "-" in (path, other):
         return False
     try:

@@ -77,7 +77,7 @@ def predict(
     complete or absent. Labels and cells are written unchanged; --excel-safe escapes formulas in CSV and TSV. With
     --cost each row gets the decision of lowest expected cost, with --threshold the class that reaches its threshold.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     if check_engine(engine, master):
         how = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
@@ -105,7 +105,7 @@ def _predict_with_spark(
     terminal: Terminal, model: str, data: str, output: str, *, master: str | None,
     decisions: tuple[Sequence[str], Sequence[str]], given: dict[str, Any], how: dict[str, Any],
 ) -> None:  # fmt: skip
-    from likely.load import load_model
+    from likely.learning.load import load_model
     from likely.sources import ReadOptions
 
     with inputs.as_file(model, terminal) as model_path:
@@ -178,7 +178,7 @@ def explain(
     All values are natural logarithms; prior and columns add up to the unnormalised log-posterior. Name DATA, or give the
     row with --set, where omitted columns are missing.
     """
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     if (data is None) == (not cells):
         raise UsageError("name DATA, or give a row with --set COLUMN=VALUE: one of the two")
@@ -252,7 +252,7 @@ def evaluate(
     """
     from likely.evaluation.cross_validation import evaluate as evaluate_model
     from likely.evaluation.drawable import check_ending
-    from likely.load import load_model
+    from likely.learning.load import load_model
 
     if curves is not None:
         check_ending(Path(curves).suffix.lower())

@@ -70,7 +70,7 @@ def report(
 
 
 def _write(terminal: Terminal, model: str, data: str | None, output: str | None, given: dict[str, Any]) -> None:
-    from likely.load import load
+    from likely.learning.load import load
     from likely.report.document import check_ending
     from likely.report.document import report as made
 

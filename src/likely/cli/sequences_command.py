@@ -125,7 +125,7 @@ def _fitted(path: str, by: str | None, given: dict[str, Any]) -> tuple[HiddenMar
 def _loaded(name: str, path: str, given: dict[str, Any], terminal: Terminal) -> tuple[HiddenMarkovModel, Any, Any]:
     """A saved model, the rows of a file, and how they were read."""
     from likely.latent.hidden_markov_model import HiddenMarkovModel
-    from likely.load import load
+    from likely.learning.load import load
 
     with inputs.as_file(name, terminal) as model_path:
         found = load(model_path)

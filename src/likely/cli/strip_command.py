@@ -27,7 +27,7 @@ def strip(terminal: Terminal, model: str, output: str | None) -> None:
     The model cannot be recalibrated afterwards. Counts by class remain: of categories, of words, and of numbers rounded
     to about 1/4,096 of their range.
     """
-    from likely.load import load_changeable
+    from likely.learning.load import load_changeable
 
     destination = output or model
     to_stdout = checked(destination, [model], terminal, replaceable=[model])

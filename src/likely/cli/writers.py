@@ -13,7 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from likely.atomic_write import whole_file
 from likely.cli.terminal import is_terminal, plain, standard_output, to_json
 from likely.errors import DataError, UsageError
 
@@ -118,6 +117,8 @@ def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
 
     Values are written unchanged; `excel_safe` escapes formulas in CSV and TSV.
     """
+    from likely.sources.atomic_write import whole_file
+
     kind = format_of(path, excel_safe)
     if path == "-":
         stream = standard_output()
@@ -136,12 +137,16 @@ def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
 
 def write_page(path: str, page: str) -> None:
     """Write a page or a picture; the file is complete or absent."""
+    from likely.sources.atomic_write import whole_file
+
     with whole_file(path) as temporary:
         Path(temporary).write_text(page, encoding="utf-8")
 
 
 def write_picture(found: Any, output: str | None, *how: Any) -> None:
     """Write a picture, drawn with the arguments `how`, to a path or standard output; nothing if `output` is None."""
+    from likely.sources.atomic_write import whole_file
+
     if output == "-":
         standard_output().write(found.svg(*how))
     elif output:

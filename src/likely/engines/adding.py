@@ -12,9 +12,9 @@ import numpy as np
 
 from likely.families.histogram import Histogram, total_histogram
 from likely.families.statistics import Counts, Moments, Statistic
-from likely.row_sample import Reservoir
 from likely.schema import Column, Schema
 from likely.tally import Tally
+from likely.tally.row_sample import Reservoir
 
 GROUP = 32  # tallies that are added at once
 

@@ -14,7 +14,9 @@ from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes
 from likely.kernels.hashing import Words, mixed
 from likely.kernels.parallel import in_parallel, slabs
-from likely.row_sample import (
+from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
+from likely.sources.batch import Batch, Coded, Frame
+from likely.tally.row_sample import (
     OPEN,
     Reservoir,
     hashes,
@@ -25,8 +27,6 @@ from likely.row_sample import (
     seed,
     to_keys,
 )
-from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
-from likely.sources.batch import Batch, Coded, Frame
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

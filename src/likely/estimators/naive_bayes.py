@@ -38,7 +38,7 @@ from likely.estimators._base import (
 from likely.estimators.linear_form import linear_form
 from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
-from likely.learn import declare
+from likely.learning.learn import declare
 from likely.model.ledger import Ledger
 from likely.model.model import Model
 from likely.model.relearning import with_room

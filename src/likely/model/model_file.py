@@ -27,8 +27,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.atomic_write import failed, whole_file
 from likely.errors import ChangedError, ModelFileError, SaveError, UsageError
+from likely.sources.atomic_write import failed, whole_file
 
 MAGIC = b"LIKELY\r\n"
 VERSION = 2  # 1 had all values of a column, however many, in the header

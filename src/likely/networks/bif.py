@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.atomic_write import whole_file
 from likely.errors import DataError, UsageError
 from likely.networks.graph import Graph
 from likely.networks.limits import check_family
 from likely.schema import CATEGORY, Column
+from likely.sources.atomic_write import whole_file
 
 Array = NDArray[np.float64]
 LONGEST_FILE = 1 << 28  # bytes, unpacked

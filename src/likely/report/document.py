@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from likely.atomic_write import whole_file
 from likely.errors import UsageError, did_you_mean
 from likely.evaluation.cross_validation import evaluate
 from likely.evaluation.feature_importance import importance
@@ -23,6 +22,7 @@ from likely.report.card import card, missing_share, warnings_of
 from likely.report.performance import confusion_examples, performance
 from likely.report.predictions import chosen_rows, prediction, rows_behind
 from likely.report.scored_rows import JudgedRows, finite, score_rows
+from likely.sources.atomic_write import whole_file
 
 FORMAT = 1
 MOST_NODES = 24  # of the network drawing

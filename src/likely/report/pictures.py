@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from likely.bayes.continuous import Normal
 from likely.bayes.grid import GridHypotheses
 from likely.errors import UsageError, did_you_mean
-from likely.estimate import Estimate
+from likely.model.estimate import Estimate
 from likely.model.model import Model
 from likely.plots.axes import spread
 from likely.plots.lines import Chart, Series, lines_svg

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from likely.atomic_write import FULL
-from likely.errors import DataError, LikelyError, ResourceError
+from likely.errors import FULL, DataError, LikelyError, ResourceError
 from likely.kernels.parallel import cached_property
 from likely.sources.arrow_arrays import sound
 from likely.sources.batch import Frame

@@ -12,7 +12,7 @@ import numpy as np
 
 from likely.bayes import Hypotheses
 from likely.latent.mixtures import cluster
-from likely.learn import learn
+from likely.learning.learn import learn
 from likely.networks.network import Network
 from likely.web.messages import HttpError, Request, decoded, plain
 

@@ -63,7 +63,7 @@ class OnlineLearner:
     """
 
     def __init__(self, served: ServedModel) -> None:
-        from likely.load import load_changeable
+        from likely.learning.load import load_changeable
 
         assert served.path is not None
         model, digest = load_changeable(served.path)

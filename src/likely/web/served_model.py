@@ -15,7 +15,7 @@ import msgspec
 from likely.bayes.rule import labels_array
 from likely.errors import UsageError
 from likely.latent.clusters import Clusters
-from likely.load import load_changeable
+from likely.learning.load import load_changeable
 from likely.model.model import Model
 from likely.model.prepared import Predictor
 from likely.web.messages import plain

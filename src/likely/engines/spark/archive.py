@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from likely.atomic_write import whole_file
+from likely.sources.atomic_write import whole_file
 
 PACKAGE = Path(__file__).resolve().parents[2]
 SKIPPED = {"__pycache__"}

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from likely.calibration.calibration import Calibration, Interaction, JointGaussian
 from likely.model.model_file import from_json
-from likely.row_sample import Reservoir
 from likely.schema import Schema
+from likely.tally.row_sample import Reservoir
 
 Arrays = dict[str, NDArray[Any]]
 Written = Mapping[str, Any]

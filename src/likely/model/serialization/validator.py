@@ -22,8 +22,8 @@ from likely.model.serialization.checks import need
 from likely.model.serialization.header import SHAPES, check_header
 from likely.model.serialization.latent_part import check_latent_arrays
 from likely.model.serialization.values import from_arrays
-from likely.row_sample import OPEN
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
+from likely.tally.row_sample import OPEN
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

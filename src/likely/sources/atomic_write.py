@@ -18,13 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from likely.errors import ConflictError, SaveError
+from likely.errors import FULL, ConflictError, SaveError
 
 SAVING, LOCK = ".saving", ".lock"
 LOCK_TIMEOUT = 30.0  # seconds to wait for a lock that is normally held for milliseconds
 POLL_SECONDS = 0.01
 LONGEST_NAME = 100  # bytes of the file's own name in a hidden one: a name has 255 at most
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # errors of flock when another process has the lock
 
 

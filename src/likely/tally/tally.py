@@ -17,8 +17,8 @@ from likely.families import Block, Encoded
 from likely.families.histogram import Histogram
 from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
 from likely.families.word_counts import Words
-from likely.row_sample import Reservoir
 from likely.schema import CATEGORY, Column, Schema
+from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Places = dict[str, NDArray[np.intp]]

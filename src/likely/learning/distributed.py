@@ -12,7 +12,7 @@ from typing import Any
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import CountTask, Part, PartTask, Progress
 from likely.errors import UsageError
-from likely.learn import learn
+from likely.learning.learn import learn
 from likely.model.model import Model
 from likely.model.parts import PartPlan, total
 from likely.sources import Source
