@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 from typing import Any
 
@@ -31,6 +32,8 @@ def equal(model: likely.Model, rows: list[dict[str, Any]]) -> None:
         label = quietly(predictor.predict_one, row)
         assert label == together.labels[i]
         assert type(label) is type(together.labels.tolist()[i])
+        alone = quietly(model.posterior, row)
+        np.testing.assert_allclose(alone.log_joint, together.log_joint[i : i + 1], **DIGITS)
 
 
 @given(st.data())
@@ -95,6 +98,22 @@ def test_columns_made_from_dates_and_numbers_that_mean_missing_are_read_as_in_a_
     labels = ["work" if day.weekday() < 5 else "rest" for day in days]
     model = quietly(likely.learn, table | {"y": labels}, "y", missing=["-999"])
     equal(model, [{"day": days[i], "x": table["x"][i]} for i in range(14)] + [{"day": days[3], "x": -999}])
+
+
+def test_a_misspelt_column_of_one_row_is_pointed_out_and_an_unknown_absent_is_refused() -> None:
+    model = quietly(likely.learn, mixed(), "y", families={"text": "text"})
+    assert model.row_scorer is not None
+    with pytest.warns(likely.errors.LikelyWarning, match="'letter' is meant"):
+        model.posterior({"number": 1.0, "leter": "a"})
+    with pytest.raises(UsageError, match="absent"):
+        model.posterior({"number": 1.0}, absent="skip")
+
+
+def test_a_model_that_scored_a_row_can_be_copied_with_what_it_prepared() -> None:
+    model = quietly(likely.learn, mixed(), "y", families={"text": "text"})
+    row = {"number": 1.0, "letter": "a"}
+    wanted = model.posterior(row).log_joint
+    np.testing.assert_array_equal(copy.deepcopy(model).posterior(row).log_joint, wanted)
 
 
 def test_rows_that_a_table_refuses_are_refused_with_the_same_words() -> None:

@@ -106,6 +106,7 @@ class RowScorer:
     def __init__(self, scorer: Scorer, gaps: MissingTokens) -> None:
         self.scorer, self.gaps = scorer, gaps
         self._names = [column.name for column in scorer.schema.columns]
+        self._known = frozenset(self._names)
         self._forms: list[Any] = [parameters.likelihood for parameters in scorer.parameters]
         base = scorer.log_prior if scorer.bias is None else scorer.log_prior + scorer.bias
         self._readers: list[Callable[[Row], int]] = []
@@ -128,6 +129,9 @@ class RowScorer:
         self._curve_numbers = [self._number(scorer.parameters[i].columns[0]) for i in self._of(GaussianTerm)]
         done = (LookupTable, InteractionTable, GaussianTerm)
         self._rest = [i for i in scorer.order if i not in scorer.texts and not isinstance(self._forms[i], done)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowScorer, (self.scorer, self.gaps)
 
     def _of(self, form: type) -> list[int]:
         return [i for i in self.scorer.order if isinstance(self._forms[i], form)]
@@ -192,6 +196,15 @@ class RowScorer:
         for i in self._rest:
             joint += self._other(row, i)
         return joint
+
+    def joint_or_none(self, row: Row) -> Array | None:
+        """Log joint of one row; None if only the reader of tables can interpret it, or would warn of a misspelt column."""
+        if not (row.keys() <= self._known or self._known <= row.keys()):
+            return None
+        try:
+            return self.log_joint(row)
+        except UnusualCellError:
+            return None
 
     def _add_curves(self, row: Row, joint: Array) -> Array:
         """Add the Gaussian terms, one after the other."""

@@ -16,6 +16,7 @@ from likely.calibration.averaging import arc_of, arc_probability
 from likely.calibration.copies import effective
 from likely.engines import Scorer
 from likely.engines.engine import is_spark_frame
+from likely.engines.row_scorer import RowScorer
 from likely.engines.targets import BinnedTarget
 from likely.errors import DataError, UsageError
 from likely.families import Block, FittedBlock, Parameters
@@ -48,6 +49,7 @@ from likely.sources.row_access import complete, one_row
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
+ABSENT = ("error", "missing")
 
 
 # What `dir(model)` shows; the other attributes serve the rest of the package.
@@ -218,6 +220,11 @@ class Model(ModelVerbs):
         bias = self.calibration.bias if self.calibration else None
         return Scorer(self.schema, log(self.class_prior), self.block_parameters, bias)
 
+    @cached_property
+    def row_scorer(self) -> RowScorer | None:
+        """The same parameters, laid out for single rows; None where the reader of tables makes columns from dates."""
+        return None if self.reading.parts else RowScorer(self.scorer, self.reading.gaps(False))
+
     def posterior(self, rows: Any, *, absent: str = "error", reading: ReadOptions | None = None, **how: Any) -> Posterior:
         """Posterior of the classes for every row.
 
@@ -240,6 +247,10 @@ class Model(ModelVerbs):
         """
         if is_spark_frame(rows):
             return cast("Posterior", self.scored(rows, absent=absent))
+        if type(rows) is dict and self.row_scorer and not how and reading is None and absent in ABSENT:
+            joint = self.row_scorer.joint_or_none(rows)
+            if joint is not None:
+                return Posterior(self.classes, joint[None], self.scorer.log_prior, self.no_evidence)
         joints = [self.scorer.log_joint(batch) for batch in self.batches(rows, absent, reading, **how)]
         joint = joints[0] if len(joints) == 1 else np.concatenate(joints or [np.zeros((0, len(self.classes)))])
         return Posterior(self.classes, joint, self.scorer.log_prior, self.no_evidence)
@@ -287,7 +298,7 @@ class Model(ModelVerbs):
 
     def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""
-        if absent not in ("error", "missing"):
+        if absent not in ABSENT:
             raise UsageError(f"absent={absent!r} is not known: choose 'error' or 'missing'")
         source = open_source(rows, reading or self.read_as(how))
         kinds = {column.name: column.kind for column in self.schema.columns}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import labels_array, share_out
-from likely.engines.row_scorer import RowScorer, UnusualCellError
+from likely.engines.row_scorer import UnusualCellError
 from likely.errors import DataError, UsageError
 from likely.schema import is_missing
 
@@ -53,8 +53,7 @@ class Predictor:
 
     def _adopt(self, model: Model) -> None:
         self._names: list[Any] = labels_array(model.classes).tolist()
-        derived = bool(model.reading.parts)  # columns made from dates: the reader of tables makes them
-        self._rows = None if derived else RowScorer(model.scorer, model.reading.gaps(False))
+        self._rows = model.row_scorer
         self._model = model
         rows = self.refresh_every or max(1, int(GROWTH * model.tally.rows))
         self._room = rows
