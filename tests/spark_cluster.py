@@ -14,6 +14,8 @@ import likely
 
 SOURCES = Path(likely.__file__).parents[1]
 CORES, STARTING = 1, 120  # seconds: a loaded machine may take long for its first JVM
+# Six JVMs live for a minute each: the second compiler and a collector with threads of its own would cost more than the tests.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def why_not() -> str:
@@ -53,7 +55,8 @@ class Cluster:
 
         spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
         own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(SOURCES),
-               "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_DIRS": str(self.folder / "local")}
+               "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+               "SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_DIRS": str(self.folder / "local")}
         with open(self.folder / f"{name}.log", "wb") as log:
             self.processes.append(subprocess.Popen(
                 [str(spark_class), *command], env=os.environ | own, stdout=log, stderr=log, start_new_session=True))
@@ -75,7 +78,9 @@ class Cluster:
             "spark.driver.host": "127.0.0.1", "spark.driver.memory": "512m", "spark.executor.memory": "512m",
             "spark.executor.cores": str(CORES), "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
             "spark.sql.adaptive.enabled": "false", "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
-            "spark.sql.session.timeZone": "UTC", "spark.executorEnv.PYTHONPATH": str(SOURCES),
+            "spark.driver.extraJavaOptions": SHORT_LIVED, "spark.executor.extraJavaOptions": SHORT_LIVED,
+            "spark.sql.codegen.wholeStage": "false", "spark.sql.session.timeZone": "UTC",
+            "spark.executorEnv.PYTHONPATH": str(SOURCES),
         }.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()

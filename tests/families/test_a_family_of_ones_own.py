@@ -159,3 +159,18 @@ def _information(model: likely.Model) -> float:
         logs = np.log(rates) - np.outer(x, rates)
         total += share[c] * np.mean(logs[:, c] - np.log(np.exp(logs) @ share))
     return float(total)
+
+
+def test_a_gaussian_of_another_name_is_drawn_and_becomes_a_network_like_the_package_s_own() -> None:
+    """Pictures and networks ask for the likelihood form, never for the name of the family."""
+
+    class Measured(likely.Gaussian):
+        name = "measured"
+
+    del likely.families.REGISTRY["measured"]  # no other test is to find it
+    own = likely.learn(TABLE, "line", families={"wait": Measured()}, plain=True)
+    shipped = likely.learn(TABLE, "line", families={"wait": "gaussian"}, plain=True)
+    assert likely.pictures.class_densities(own, "wait") == likely.pictures.class_densities(shipped, "wait")
+    rows = {"wait": [0.5, 3.0]}
+    found = likely.Network.of_naive_bayes(own).posterior(rows, "line")
+    assert found.tolist() == likely.Network.of_naive_bayes(shipped).posterior(rows, "line").tolist()

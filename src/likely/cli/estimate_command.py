@@ -15,6 +15,7 @@ from likely.cli.terminal import Terminal
 from likely.errors import DataError, UsageError, no_column
 
 if TYPE_CHECKING:
+    from likely.families import Family
     from likely.model.estimate import Estimate
     from likely.sources import Source
 
@@ -65,7 +66,7 @@ def estimate(
         source, reading = inputs.opened(path, None, options.how_read(given))
         values, left_out = _values(source, columns, chosen.column_kind)
         terminal.list_rejects(reading.rejects)
-    found = run(values, chosen, _prior(given_prior, family))
+    found = run(values, chosen, _prior(given_prior, chosen))
     report = found.to_dict(level) | {"data": data, "columns": list(columns), "missing": left_out}
     if between is not None:
         report["between"] = {"low": between[0], "high": between[1], "probability": found.probability(*between, at="predictive")}
@@ -109,7 +110,7 @@ def _require(rows: int, source: Source, columns: Sequence[str]) -> None:
         raise DataError(f"{source.label} has no values to estimate from", column=columns[0])
 
 
-def _prior(given: Sequence[str], family: str) -> Any:
+def _prior(given: Sequence[str], family: Family) -> Any:
     """A pseudocount, Dirichlet parameters by value, or a normal–inverse-gamma prior."""
     from likely.priors import Dirichlet, NormalInverseGamma
 
@@ -122,7 +123,7 @@ def _prior(given: Sequence[str], family: str) -> Any:
         return options.number(plain[0], "--prior")
     pairs = dict(options.pair(text, "--prior", "1/2, VALUE=2, or mean=0") for text in given)
     numbers = {name: options.number(text, "--prior") for name, text in pairs.items()}
-    if not family.startswith("gaussian"):
+    if not family.counts_moments:  # of mean and variance the normal–inverse-gamma is the conjugate prior
         return Dirichlet(numbers)
     odd = [name for name in numbers if name not in NORMAL]
     if odd:

@@ -107,10 +107,11 @@ class _EMRun:
                 return
 
     def _e_step(self) -> Array:
-        engine = Inference(self.graph, self.columns, self.parameters)
+        before = self._engine if self._engine is not None and self._engine.names else None
+        tree = before.tree if before else None  # the structure stays, the potentials are new
+        engine = Inference(self.graph, self.columns, self.parameters, tree)
         batch = BatchInference(engine, self.rows)
-        if self._engine is not None and self._batch is not None and self._engine.names:
-            engine.__dict__["tree"] = self._engine.tree  # the structure stays, the potentials are new
+        if before and self._batch is not None:
             batch.reuse(self._batch)
         self._engine, self._batch = engine, batch
         self.tally, evidence = batch.expected()

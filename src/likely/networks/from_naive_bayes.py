@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
+from likely.families.likelihoods import GaussianTerm
 from likely.model.model import Model
 from likely.networks.graph import Graph
 from likely.networks.network import Network
@@ -30,13 +31,14 @@ def network_of(model: Any) -> Network:
     gaussians = {}
     for block, parameters in zip(model.blocks, model.block_parameters, strict=True):
         form: Any = parameters.likelihood
-        if len(block.columns) != 1 or block.family.name not in ("categorical", "gaussian"):
+        gaussian = isinstance(form, GaussianTerm)
+        if len(block.columns) != 1 or not (gaussian or model.schema.by_name[block.name].kind == CATEGORY):
             raise UsageError(
                 f"column {block.name!r} is {block.family.name}: a network holds categorical and Gaussian columns "
                 f"(families={{{block.name!r}: 'categorical'}})"
             )
         name = block.columns[0]
-        if block.family.name == "gaussian":
+        if gaussian:
             columns[name] = Column(name, NUMBER)
             gaussians[name] = LinearGaussian(np.array(form.mean), np.zeros((len(form.mean), 0)), -0.5 / np.array(form.curve))
         else:

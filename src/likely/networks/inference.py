@@ -100,17 +100,21 @@ class Inference:
     ----------
     graph, columns, parameters
         The network.
+    tree
+        The junction tree, where a network of the same graph has made it already.
 
     """
 
-    def __init__(self, graph: Graph, columns: Mapping[str, Column], parameters: NetworkParameters) -> None:
+    def __init__(
+        self, graph: Graph, columns: Mapping[str, Column], parameters: NetworkParameters, tree: JunctionTree | None = None
+    ) -> None:
         self.graph, self.columns, self.parameters = graph, columns, parameters
         self.names = [node for node in graph.nodes if columns[node].kind == CATEGORY]
         self.place = {name: i for i, name in enumerate(self.names)}
         self.sizes = [len(columns[name].values) for name in self.names]
         self.scopes = [tuple(self.place[v] for v in (*graph.parents[name], name)) for name in self.names]
         self.numeric = NumericPart(graph, columns, parameters.gaussians)
-        self._queries = 0
+        self._queries, self._tree = 0, tree
         self._unobserved = np.full((1, len(self.names)), -1, np.int32)
         self._potentials: dict[int | None, Array] = {}
         self._whole: dict[int | None, Array] = {}
@@ -126,7 +130,7 @@ class Inference:
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree of the categorical nodes."""
-        return JunctionTree(self.scopes, self.sizes, self.names)
+        return self._tree or JunctionTree(self.scopes, self.sizes, self.names)
 
     @cached_property
     def _rounded(self) -> dict[str, set[str]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from likely.bayes.continuous import Normal
 from likely.bayes.grid import GridHypotheses
 from likely.errors import UsageError, did_you_mean
+from likely.families.likelihoods import GaussianTerm
 from likely.model.estimate import Estimate
 from likely.model.model import Model
 from likely.plots.axes import spread
@@ -241,15 +242,13 @@ def _gaussian(model: Model, column: str) -> tuple[Array, Array]:
     if column in gaussian_columns(model):
         means, covariances = gaussians(model, [column])
         return means[:, 0], np.sqrt(covariances[:, 0, 0])
-    alone = {block.columns[0] for block in model.blocks if block.family.name == "gaussian"}
+    alone = {p.columns[0]: p.likelihood for p in model.plain_parameters if isinstance(p.likelihood, GaussianTerm)}
     if column not in alone:
         raise UsageError(
             f"{column!r} is not a Gaussian column of the model{did_you_mean(column, model.schema.by_name)}: "
             f"learn it with families={{{column!r}: 'gaussian'}} (--family {column}=gaussian)"
         )
-    rows = {row["class"]: row for row in model.parameters[column]}
-    found = np.array([(rows[label]["mean"], rows[label]["deviation"]) for label in model.classes])
-    return found[:, 0], found[:, 1]
+    return alone[column].mean, np.sqrt(-0.5 / alone[column].curve)
 
 
 def _surface(model: Model, x: str, y: str, data: Any, title: str) -> Surface:

@@ -14,7 +14,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,6 +56,14 @@ KEPT_CELLS = 1 << 22  # a file of one batch with at most this many cells is cach
 Table = tuple[int, list[Any]]
 
 
+@dataclass
+class KeptTable:
+    """A small file after parsing, so that it is parsed once: its columns as text, and those that were read as numbers."""
+
+    parsed: Table | None = None
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class CsvFile(SingleFile):
     """A file of delimited text."""
@@ -68,6 +76,10 @@ class CsvFile(SingleFile):
         with self.as_text():
             encoding = encoding_of(self.path, self.label, self.reading.encoding)
             return _check(self.path, self.label, encoding, self.reading.header)
+
+    @cached_property
+    def _kept(self) -> KeptTable:
+        return KeptTable()
 
     @cached_property
     def text_types(self) -> dict[str, int]:
@@ -84,7 +96,7 @@ class CsvFile(SingleFile):
                     if found[i] >= DECIMAL and i not in numeric_candidates and may_be_numbers(column):
                         numeric_candidates.add(i)
         if len(read) == 1 and read[0][0] * len(names) <= KEPT_CELLS:
-            self.__dict__["parsed"] = read[0]
+            self._kept.parsed = read[0]
         if self.reading.header and read:
             warn_of_missing_header(names, found, read[0][1], self.label)
         signs = self.reading.decimal == "," or self.reading.thousands == "."  # then 1.520 may be 1520
@@ -168,7 +180,7 @@ class CsvFile(SingleFile):
 
     def _typed(self, name: str, column: Any, found: int, start: int) -> Any:
         """A column as numbers; cached if the parsed file is cached."""
-        kept: dict[str, Any] = self.__dict__.setdefault("numbers", {}) if "parsed" in self.__dict__ else {}
+        kept: dict[str, Any] = self._kept.numbers if self._kept.parsed else {}
         if name not in kept:
             read = text_to_numbers if found == DECIMAL else text_to_whole_numbers
             kept[name] = read(column, self.missing.of(name))
@@ -177,7 +189,7 @@ class CsvFile(SingleFile):
 
     def _tables(self, places: list[int]) -> Iterator[Table]:
         """Batches of text columns, from the cache, from Arrow or from Python's parser."""
-        parsed: Table | None = self.__dict__.get("parsed")
+        parsed = self._kept.parsed
         if parsed:
             yield parsed[0], [parsed[1][i] for i in places]
         elif self.checked.regular and self.checked.survey.rows > self.reading.header:

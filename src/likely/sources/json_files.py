@@ -106,8 +106,13 @@ class JsonLines(SingleFile):
             if small:
                 first.append(row)
         if small:
-            self.__dict__["parsed"] = first  # a small file is parsed once
+            self._kept[:] = first  # at once: two threads may read the names
         return tuple(name_columns(list(found), self.label))
+
+    @cached_property
+    def _kept(self) -> list[Row]:
+        """The rows of a small file, which is parsed once; empty before that, and for a large one."""
+        return []
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
@@ -116,7 +121,7 @@ class JsonLines(SingleFile):
         rows: list[Row] = []
         most_bytes = self.reading.batch_bytes(len(self.names))
         start = size = 0
-        for row in self.__dict__.get("parsed") or self._rows():
+        for row in self._kept or self._rows():
             rows.append(row)
             size += len(row) + sum(len(cell) for cell in row.values() if isinstance(cell, str))
             if len(rows) == most or size >= most_bytes:

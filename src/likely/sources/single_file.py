@@ -37,10 +37,15 @@ class SingleFile:
         """The same file with a target, which may have missing-value tokens of its own."""
         if self.missing.target == target or self.missing.labels in (None, self.missing.tokens):
             return self
-        known: dict[str, Self] = self.__dict__.setdefault("_by_target", {})  # cached, so that a file is surveyed once
+        known: dict[str, Self] = self._by_target
         if target not in known:
             known[target] = replace(self, reading=replace(self.reading, target=target))
         return known[target]
+
+    @cached_property
+    def _by_target(self) -> dict[str, Any]:
+        """The same file with each target that was asked for, so that it is surveyed once."""
+        return {}
 
     @property
     def label(self) -> str:

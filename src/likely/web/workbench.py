@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from likely.families import ALL
 from likely.web.messages import JSON, HttpError, Request, Response, answer, decoded, plain
 from likely.web.pages import report_page
 from likely.web.served_model import ServedModel, loaded
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Request], "Response | Awaitable[Response]"]
 MOST_TABLES, MOST_MODELS = 20, 20
-FAMILIES = ("auto", "categorical", "binned", "gaussian", "poisson", "text", "ignore")
+FAMILIES = ("auto", *(each.name for each in ALL if each().for_each_column), "ignore")  # those that one column has by name
 LEARN_SECONDS = 600
 STAGES = {"learn": "learning and cross-validating", "report": "writing the report", "compare": "comparing with baselines"}
 

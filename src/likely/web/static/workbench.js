@@ -2,7 +2,7 @@
 
 import { dropZone, el, failure, get, post, send } from "./dom.js";
 
-const NAMES = { auto: "automatic", categorical: "categories", binned: "number, histogram", gaussian: "number, Gaussian", poisson: "count, Poisson", text: "text, words", ignore: "leave out" };
+const NAMES = { auto: "automatic", categorical: "categories", binned: "number, histogram", bernoulli: "yes or no, Bernoulli", gaussian: "number, Gaussian", poisson: "count, Poisson", text: "text, words", ignore: "leave out" };
 
 export async function workbench(view, context) {
   const { examples } = await get("/api/workbench/examples");
