@@ -39,6 +39,25 @@ def shared_data(request):
     return find
 
 
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A standalone Spark cluster of two workers; tests that use it are in the group "spark", so that there is one."""
+    from spark_cluster import Cluster, why_not
+
+    if reason := why_not():
+        pytest.skip(f"NOT TESTED: no Spark cluster can be started, {reason}")
+    found = Cluster(tmp_path_factory.mktemp("spark"))
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(cluster):
+    session = cluster.session()
+    yield session
+    session.stop()
+
+
 def pytest_terminal_summary(terminalreporter, config):
     absent = sorted(set(config.stash[ABSENT]))
     if absent:

@@ -1,4 +1,4 @@
-"""Databases that tests run for real: DuckDB, SQLite, a PostgreSQL server of the test's own, one Spark session."""
+"""Databases that tests run for real: DuckDB, SQLite, a PostgreSQL server of the test's own, a Spark session."""
 
 import contextlib
 import glob
@@ -111,21 +111,3 @@ def postgres_server():
             yield f"postgresql:///postgres?host={folder}&user=likely"
         finally:
             run(control, "-D", base, "-m", "immediate", "stop")
-
-
-def spark_session():
-    """One local session; the test is skipped, loudly, without pyspark or Java."""
-    sql = pytest.importorskip("pyspark.sql", reason="NOT TESTED: pyspark is not installed")
-    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        pytest.skip("NOT TESTED: there is no Java on this machine (Debian: apt install openjdk-17-jre-headless)")
-    settings = {
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "UTC",
-        "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
-    }  # fmt: skip
-    made = sql.SparkSession.builder.master("local[1]")
-    for name, value in settings.items():
-        made = made.config(name, value)
-    session = made.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    return session

@@ -79,7 +79,8 @@ class Cluster:
             "spark.executor.cores": str(CORES), "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
             "spark.sql.adaptive.enabled": "false", "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
             "spark.driver.extraJavaOptions": SHORT_LIVED, "spark.executor.extraJavaOptions": SHORT_LIVED,
-            "spark.sql.codegen.wholeStage": "false", "spark.sql.session.timeZone": "UTC",
+            "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.session.timeZone": "UTC",
             "spark.executorEnv.PYTHONPATH": str(SOURCES),
         }.items():
             builder = builder.config(name, value)

@@ -7,27 +7,9 @@ import pyarrow as pa
 import pytest
 
 import likely
-from spark_cluster import Cluster, why_not
 
 SPARK = pytest.mark.xdist_group("spark")  # one cluster, in one process
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
-
-
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
-    """A standalone Spark cluster of two workers."""
-    if reason := why_not():
-        pytest.skip(f"NOT TESTED: no Spark cluster can be started, {reason}")
-    found = Cluster(tmp_path_factory.mktemp("spark"))
-    yield found
-    found.stop()
-
-
-@pytest.fixture(scope="session")
-def spark(cluster):
-    session = cluster.session()
-    yield session
-    session.stop()
 
 
 def hostile_table(rows=400):

@@ -13,13 +13,6 @@ def postgres():
         opened.connection.close()
 
 
-@pytest.fixture(scope="session")
-def spark():
-    session = databases.spark_session()
-    yield databases.Spark(session)
-    session.stop()
-
-
 @pytest.fixture
 def database(request):
     """A database by the name of its dialect."""

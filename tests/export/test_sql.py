@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
+from databases import Spark
 from export_help import both_ways
 from hostile import hostile, strange
 from likely.errors import DataError, UsageError
@@ -34,10 +35,11 @@ def test_the_statement_equals_the_posterior(database, request, settings):
     both_ways(model, pa.concat_tables([table, strange(table)]), database, dialect)
 
 
+@pytest.mark.xdist_group("spark")
 def test_the_statement_equals_the_posterior_in_spark(spark):
     table = hostile(200)
     model = learn(table, families={'a"b': "gaussian", "n": "poisson"})
-    both_ways(model, pa.concat_tables([table, strange(table)]), spark, "spark")
+    both_ways(model, pa.concat_tables([table, strange(table)]), Spark(spark), "spark")
 
 
 REAL = {"credit_g": "class", "titanic": "survived", "penguins": "species"}
@@ -91,8 +93,9 @@ def test_texts_are_joined_with_a_table_of_words(database, request, kind):
     scored_texts(database, request.node.callspec.params["database"], kind)
 
 
+@pytest.mark.xdist_group("spark")
 def test_texts_are_joined_with_a_table_of_words_in_spark(spark):
-    scored_texts(spark, "spark", "multinomial")
+    scored_texts(Spark(spark), "spark", "multinomial")
 
 
 def scored_texts(database, dialect, kind, rows=240):
