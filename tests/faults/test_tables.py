@@ -16,29 +16,44 @@ from tables import COLUMNS, GOOD, believed, learn, written
 
 @pytest.mark.parametrize("kind", ["dict", "csv", "parquet"])
 def test_ten_thousand_columns_are_learned_saved_and_explained(kind, tmp_path):
-    values = np.random.default_rng(0).normal(size=(10_000, 20)).round(3)
-    table = {f"c{i}": column.tolist() for i, column in enumerate(values)} | {"y": ["u", "v"] * 10}
-    data = written(table, kind, tmp_path)
-    model = learn(data, plain=kind != "csv")  # the second stage is fitted from counted rows, whatever they were read from
+    table, data = wide(10_000, kind, tmp_path)
+    model = learn(data, plain=True)
     assert len(model.schema.columns) == 10_000
     shares = model.posterior(data).probabilities
     assert np.isfinite(shares).all()
     if kind == "csv":
-        model.save(tmp_path / "wide.likely")
-        assert likely.load(tmp_path / "wide.likely").tally == model.tally
-        assert (
-            len(model.explain({name: column[0] for name, column in table.items()}).entries) == 10_001
-        )  # and the calibration's
+        saved_and_explained(model, table, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["rows", "csv"])
-def test_one_row_of_a_hundred_thousand_columns_is_a_table(kind, file):
-    names = [f"c{i}" for i in range(100_000)]
+def test_a_second_stage_over_two_thousand_columns_is_fitted_saved_and_explained(tmp_path):
+    table, data = wide(2_000, "csv", tmp_path)
+    model = learn(data)
+    assert model.calibration is not None
+    assert np.isfinite(model.posterior(data).probabilities).all()
+    saved_and_explained(model, table, tmp_path, more=1)  # the entry of the calibration
+
+
+def wide(columns, kind, tmp_path):
+    values = np.random.default_rng(0).normal(size=(columns, 20)).round(3)
+    table = {f"c{i}": column.tolist() for i, column in enumerate(values)} | {"y": ["u", "v"] * 10}
+    return table, written(table, kind, tmp_path)
+
+
+def saved_and_explained(model, table, tmp_path, more=0):
+    model.save(tmp_path / "wide.likely")
+    assert likely.load(tmp_path / "wide.likely").tally == model.tally
+    entries = model.explain({name: column[0] for name, column in table.items()}).entries
+    assert len(entries) == len(model.schema.columns) + more
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("rows", 100_000), ("csv", 20_000)])
+def test_one_row_of_a_hundred_thousand_columns_is_a_table(kind, columns, file):
+    names = [f"c{i}" for i in range(columns)]
     data = [dict.fromkeys(names, 1.5) | {"y": "u"}]
     if kind == "csv":
-        data = file(",".join([*names, "y"]) + "\n" + "1.5," * 100_000 + "u\n")
+        data = file(",".join([*names, "y"]) + "\n" + "1.5," * columns + "u\n")
     model = learn(data, classes=["u", "v"], families=likely.Gaussian())
-    assert len(model.schema.columns) == 100_000
+    assert len(model.schema.columns) == columns
     assert np.isfinite(model.posterior(data).probabilities).all()
 
 

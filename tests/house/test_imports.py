@@ -1,6 +1,7 @@
 """The house stands: rooms import downwards, the front door is light, files and functions stay small."""
 
 import ast
+import functools
 import json
 import os
 import subprocess
@@ -19,6 +20,8 @@ EXECUTABLE_FORMATS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "jo
 MAY_USE_THE_FRONT_DOOR = {"__init__", "__main__", "cli", "teaching", "web"}
 MOST_LINES_IN_A_FILE = 400
 MOST_LINES_IN_A_FUNCTION = 40
+
+pytestmark = pytest.mark.xdist_group("source tree")  # which is parsed once
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -41,9 +44,9 @@ def measured_files() -> list[Path]:
     return [*files(), *sorted((ROOT / "bench").rglob("*.py")), *sorted((ROOT / "scripts").rglob("*.py"))]
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for path in files():
-        yield path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def trees() -> list[tuple[Path, ast.Module]]:
+    return [(path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))) for path in files()]
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
@@ -67,29 +70,42 @@ def test_import_likely_brings_in_no_heavy_library() -> None:
     assert loaded == ""
 
 
-@pytest.mark.parametrize("kind", ["dict", "rows", "array", "csv", "odd.csv", "jsonl", "parquet"])
-def test_learning_and_predicting_bring_in_no_library_that_the_data_do_not_need(kind: str, tmp_path: Path) -> None:
-    """Arrow imports pandas whenever it is handed a Python value, which takes longer than learning a small table."""
+KINDS = ["dict", "rows", "array", "csv", "odd.csv", "jsonl", "parquet"]
+LEARN_AND_PREDICT = """
+import json, sys, warnings, numpy as np, likely
+warnings.simplefilter("ignore")
+for kind, data in json.loads(sys.argv[1]).items():
+    data = np.array(data, dtype=float) if kind == "array" else data
+    model = likely.learn(data, "x2" if kind == "array" else "y")
+    model.predict(data); model.update(data)
+    print(kind, *[name for name in ("pandas", "polars", "sklearn", "numba") if name in sys.modules])
+"""
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What is imported after learning from each kind of data, one after the other in one process."""
+    folder = tmp_path_factory.mktemp("kinds")
     table = {"a": [1.5, 2.5, None, 4.0], "n": [1, 2, 2, None], "b": ["u", "v", None, "v"], "y": ["p", "q", "p", "q"]}
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    path = tmp_path / f"table.{kind}"
     lines = "".join(",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in rows)
-    path.write_text(
-        "a,n,b,y" + ("\r\n" if kind == "odd.csv" else "\n") + lines, newline=""
-    )  # odd: two kinds of line end
-    if kind == "parquet":
-        pq.write_table(pa.table(table), path)
-    elif kind == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    array = "np.array([[1.5, 2, 0], [2.5, np.nan, 1], [3.5, 1, 0], [1, 2, 1]])"
-    given = {"dict": repr(table), "rows": repr(rows), "array": array}.get(kind, repr(str(path)))
-    loaded = python(
-        f"import sys, warnings, numpy as np, likely; warnings.simplefilter('ignore'); data = {given}\n"
-        f"model = likely.learn(data, {'x2' if kind == 'array' else 'y'!r})\n"
-        f"model.predict(data); model.update(data)\n"
-        f"print(*[name for name in ('pandas', 'polars', 'sklearn', 'numba') if name in sys.modules])"
-    )
-    assert loaded == ""
+    (folder / "table.csv").write_text("a,n,b,y\n" + lines, newline="")
+    (folder / "table.odd.csv").write_text("a,n,b,y\r\n" + lines, newline="")  # two kinds of line end
+    (folder / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.table(table), folder / "table.parquet")
+    array = [[1.5, 2, 0], [2.5, None, 1], [3.5, 1, 0], [1, 2, 1]]
+    data = {"dict": table, "rows": rows, "array": array} | {kind: str(folder / f"table.{kind}") for kind in KINDS[3:]}
+    done = run(sys.executable, "-c", LEARN_AND_PREDICT, json.dumps(data))
+    assert done.returncode == 0, done.stderr
+    return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_learning_and_predicting_bring_in_no_library_that_the_data_do_not_need(
+    kind: str, libraries: dict[str, list[str]]
+) -> None:
+    """Arrow imports pandas whenever it is handed a Python value, which takes longer than learning a small table."""
+    assert libraries[kind] == []
 
 
 def test_a_verb_stays_callable_whichever_module_was_imported_first() -> None:
@@ -164,16 +180,16 @@ def test_no_function_but_a_compiled_loop_has_more_than_forty_lines_besides_its_d
 def test_no_function_but_a_compiled_loop_takes_more_than_five_arguments_by_position() -> None:
     """A command of the shell gets its options by name from click."""
     wide = []
-    for path in SOURCE.rglob("*.py"):
+    for path, tree in trees():
         if path.name in ("_block_operations.py", "_scalar.py", "_simd.py"):  # the operations that compiled loops call
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef) or any("click." in ast.unparse(d) for d in node.decorator_list):
                 continue
             names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
             count = len(names) - (names[:1] in (["self"], ["cls"]))
             if count > 5 and not compiled(node):
-                wide.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}")
+                wide.append(f"{path}:{node.lineno} {node.name}")
     assert wide == []
 
 

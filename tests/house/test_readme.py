@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,12 +12,16 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from click.testing import CliRunner
+
+import likely.cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {"api.md", "cli.md", "items.md"}  # references made from the code; items.md is run by test_items.py
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md") if p.name not in ELSEWHERE)]
 NOT_RUN = "<!-- not run -->"
 LEFT_TO_THE_READER = ("make", "pip", "git", "cd", "python3", ".venv/bin/")
+SHELL = set("|<>;&$*?`~")  # what only a shell understands
 FENCE = re.compile(r"^```(\w*)\s*$")
 
 
@@ -57,6 +62,10 @@ def run_command(command: str, folder: Path, where: str) -> None:
     if command.startswith(LEFT_TO_THE_READER):
         return
     assert command.startswith("likely"), f"{where}: cannot run {command!r}; put {NOT_RUN} before the block"
+    if not SHELL & set(command):  # no process of its own: starting one is what the tests of the command line are for
+        done = CliRunner().invoke(likely.cli.main, shlex.split(command, comments=True)[1:])
+        assert done.exit_code == 0, f"{where}: {command}\nexit {done.exit_code}\n{done.stdout}\n{done.stderr}"
+        return
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,17 +111,24 @@ def eliminate(
     """The product of the factors with every variable but `keep` eliminated, over the axes of `keep` in their order."""
     wanted = {v for factor in factors for v in factor.scope} - set(keep)
     order = best_order([f.scope for f in factors] + [tuple(keep)], sizes, wanted)
+    for scope in _tables([set(f.scope) for f in factors], order, set(keep)):  # all, before the first is computed
+        check_clique([names[u] for u in scope], math.prod(float(sizes[u]) for u in scope))
     left = list(factors)
     for v in order:
         touched = [f for f in left if v in f.scope]
-        scope = {u for f in touched for u in f.scope}
-        check_clique([names[u] for u in scope], math.prod(float(sizes[u]) for u in scope))
         left = [f for f in left if v not in f.scope]
         left.append(reduce(product(touched), v))
-    cells = math.prod(float(sizes[v]) for v in keep)
-    check_clique([names[v] for v in keep], cells)
     whole = product(left) if left else Factor((), np.zeros(()))
     return Factor(tuple(keep), np.broadcast_to(whole.over(keep), [sizes[v] for v in keep]).copy())
+
+
+def _tables(scopes: list[set[int]], order: Sequence[int], keep: set[int]) -> Iterator[set[int]]:
+    """The scope of every table that eliminating in this order makes."""
+    for v in order:
+        scope = set[int]().union(*(each for each in scopes if v in each))
+        yield scope
+        scopes = [*(each for each in scopes if v not in each), scope - {v}]
+    yield keep
 
 
 def sum_out(factor: Factor, v: int) -> Factor:
