@@ -22,6 +22,15 @@ def run(*args: str, stdin: bytes | str | None = None, expect: int = 0) -> Result
     return result
 
 
+def refused(*args: str, code: int, **options: Any) -> str:
+    """The one line of a refusal."""
+    result = run(*args, expect=code, **options)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
 def document(*args: str, **options: Any) -> dict[str, Any]:
     """What a command prints with --json: strict JSON, without NaN."""
 
