@@ -55,6 +55,24 @@ def test_a_row_a_list_of_rows_and_columns_get_the_library_s_probabilities(server
     assert one["model_version"] == many["model_version"] == wide["model_version"]
 
 
+def test_large_batches_get_the_library_s_probabilities_in_both_forms(server: Server, folder: Path) -> None:
+    """Beyond 64 KiB a body is scanned by a kernel."""
+    model = likely.load(folder / "loans.likely")
+    rows = [
+        ROW | {"amount": i * 7.25, "employment": ("employed", "student", None, "never seen")[i % 4], "note": f"a:{i % 9}"}
+        for i in range(1_500)
+    ]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    wanted = quietly(model.posterior, columns, absent="missing")
+    _, many = server.ask("/api/predict", {"rows": rows})
+    assert [each["label"] for each in many["predictions"]] == wanted.labels.tolist()
+    np.testing.assert_array_equal([list(each["probabilities"].values()) for each in many["predictions"]], wanted.probabilities)
+    _, wide = server.ask("/api/predict", {"columns": columns})
+    assert wide["labels"] == wanted.labels.tolist()
+    np.testing.assert_array_equal(np.array(list(wide["probabilities"].values())).T, wanted.probabilities)
+    assert many["unknown_columns"] == wide["unknown_columns"] == ["note"]
+
+
 def test_explanations_are_the_library_s_and_name_their_model_version(server: Server, folder: Path) -> None:
     status, found = server.ask("/api/explain", {"rows": [ROW]})
     ledger = quietly(likely.load(folder / "loans.likely").explain, ROW)

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from likely import __version__
 from likely.web import openapi
 from likely.web.journal import JournalEntry
+from likely.web.json_tables import SCANNED, read_table
 from likely.web.messages import HttpError, Request, Response, answer
-from likely.web.model_routes import describe, explain, predict_row, predict_table, read_table, read_update
+from likely.web.model_routes import describe, explain, predict_row, predict_table, read_update
 from likely.web.online_learning import OnlineLearner
 from likely.web.pages import PAGE_POLICY, page, static_file
 from likely.web.request_metrics import RequestMetrics
@@ -169,14 +170,14 @@ class App:
     # -------------------------------------------------------------- the routes
 
     def _predict(self, state: ModelState, request: Request) -> Response | Awaitable[Response]:
-        table = read_table(request) if len(request.body) < 1 << 16 else None
-        if table is not None and table.rows is not None and len(table.rows) == 1:
+        table = read_table(request, state.kinds) if len(request.body) < SCANNED else None
+        if table is not None and table.by_row and table.many == 1:
             self.metrics.rows["predict"] += 1
             return predict_row(state, table.rows[0])
 
         def work() -> Response:
-            found = table or read_table(request)
-            self.metrics.rows["predict"] += len(found.rows or next(iter((found.columns or {}).values()), ()))
+            found = table or read_table(request, state.kinds)
+            self.metrics.rows["predict"] += found.many
             return predict_table(state, found)
 
         return self.in_thread(work)

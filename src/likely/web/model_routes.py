@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER
-from likely.web.messages import HttpError, Request, Response, answer, decoded, plain, refuse_duplicates
+from likely.web.json_tables import JsonTable, Row, check_keys
+from likely.web.messages import HttpError, Request, Response, answer, decoded, plain
 from likely.web.served_model import ModelState
 
-Cell = str | int | float | bool | None
-Row = dict[str, Cell]
-MOST_ROWS = 500_000
 MOST_EXPLAINED = 100
 MOST_LEARNED = 10_000
-CHUNK = 256  # rows that stay in the cache while they are turned into columns
-
-
-class TableBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Rows as objects, or as one list a column."""
-
-    rows: list[Row] | None = None
-    columns: dict[str, list[Cell]] | None = None
 
 
 class RowsBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,45 +32,7 @@ class Update(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
-TABLE, ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (TableBody, RowsBody, Update))
-
-
-def read_table(request: Request) -> TableBody:
-    """The body of /predict."""
-    table: TableBody = decoded(request, TABLE.decode)
-    if (table.rows is None) == (table.columns is None):
-        raise HttpError(422, 'send {"rows": [{column: value}, …]} or {"columns": {column: [value, …]}}')
-    if table.rows is not None:
-        _check_keys(request.body, table.rows, 1)
-        many = len(table.rows)
-    else:
-        assert table.columns is not None
-        if request.body.count(b":") != 1 + len(table.columns):
-            _check_columns(request.body, table.columns)
-        sizes = {len(cells) for cells in table.columns.values()}
-        if len(sizes) > 1:
-            raise HttpError(422, "the columns have different lengths", lengths={k: len(v) for k, v in table.columns.items()})
-        many = max(sizes, default=0)
-    if not many:
-        raise HttpError(422, "there are no rows")
-    if many > MOST_ROWS:
-        raise HttpError(413, f"{many:,} rows are too many for one request: send at most {MOST_ROWS:,}")
-    return table
-
-
-def _check_keys(body: bytes, rows: Sequence[Row], outer: int) -> None:
-    """Refuse a key that is twice in an object: there are as many colons as keys, but for those inside of texts."""
-    keys = outer + sum(map(len, rows))
-    if body.count(b":") != keys:
-        texts = (text for row in rows for pair in row.items() for text in pair if type(text) is str)
-        if body.count(b":") != keys + sum(text.count(":") for text in texts):
-            refuse_duplicates(body)
-
-
-def _check_columns(body: bytes, columns: dict[str, list[Cell]]) -> None:
-    texts = (text for name, cells in columns.items() for text in (name, *cells) if type(text) is str)
-    if body.count(b":") != 1 + len(columns) + sum(text.count(":") for text in texts):
-        refuse_duplicates(body)
+ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (RowsBody, Update))
 
 
 def predict_row(state: ModelState, row: Row) -> Response:
@@ -94,57 +45,35 @@ def predict_row(state: ModelState, row: Row) -> Response:
     return Response(200, msgspec.json.encode(document))
 
 
-def predict_table(state: ModelState, table: TableBody) -> Response:
+def predict_table(state: ModelState, table: JsonTable) -> Response:
     """Predictions for many rows, in the form in which they came."""
-    columns = table.columns if table.columns is not None else _as_columns(table.rows or [])
-    data: Any = table.rows if columns is None else _as_arrow(state, columns)
-    posterior = state.model.posterior(data, absent="missing")
+    posterior = state.model.posterior(table.rows if table.columns is None else table.columns, absent="missing")
     best = np.where(posterior.impossible, state.model.scorer.log_prior.argmax(), posterior.log_joint.argmax(1))
-    labels = [state.labels[i] for i in best.tolist()]
     document: dict[str, Any] = {"model_version": state.version}
-    if table.rows is not None:
-        keys = state.keys
-        rows = zip(labels, posterior.probabilities.tolist(), strict=True)
-        document["predictions"] = [{"label": lab, "probabilities": dict(zip(keys, p, strict=True))} for lab, p in rows]
-        names: Any = columns or dict.fromkeys(name for row in table.rows for name in row)
+    if table.by_row:
+        document["predictions"] = msgspec.Raw(_predictions(state, best, posterior.probabilities))
     else:
         shares = posterior.probabilities.T.tolist()
-        document |= {"labels": labels, "probabilities": dict(zip(state.keys, shares, strict=True))}
-        names = table.columns
+        document["labels"] = [state.labels[i] for i in best.tolist()]
+        document["probabilities"] = dict(zip(state.keys, shares, strict=True))
+    names = table.columns if table.columns is not None else dict.fromkeys(name for row in table.rows for name in row)
     if unknown := [name for name in names if name not in state.columns]:
         document["unknown_columns"] = _without_target(state, unknown)
     return Response(200, msgspec.json.encode(document))
 
 
-def _as_columns(rows: list[Row]) -> dict[str, list[Cell]] | None:
-    """Rows as columns, where all rows have the same keys; None otherwise."""
-    first = rows[0]
-    made: dict[str, list[Cell]] = {name: [] for name in first}
-    for start in range(0, len(rows), CHUNK):
-        some = rows[start : start + CHUNK]
-        if any(len(row) != len(first) for row in some):
-            return None
-        try:
-            for name, cells in made.items():
-                cells += [row[name] for row in some]
-        except KeyError:
-            return None
-    return made
-
-
-def _as_arrow(state: ModelState, columns: dict[str, list[Cell]]) -> dict[str, Any]:
-    """Columns as Arrow arrays of the type that the model reads; what is of another type stays a list, to be read as usual."""
-    import pyarrow as pa
-
-    kinds = state.model.schema.by_name
-    made: dict[str, Any] = {}
-    for name, cells in columns.items():
-        made[name] = cells
-        if name in kinds:
-            wanted = pa.float64() if kinds[name].kind == NUMBER else pa.string()
-            with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
-                made[name] = pa.array(cells, wanted)
-    return made
+def _predictions(state: ModelState, best: NDArray[np.intp], probabilities: NDArray[np.float64]) -> bytes:
+    """`[{"label": …, "probabilities": {…}}, …]`, joined from pieces without an object for each row."""
+    begin = [b'{"label":%b,"probabilities":{' % msgspec.json.encode(label) for label in state.labels]
+    step = 2 * len(state.keys) + 2
+    pieces: list[bytes] = [b"}},"] * (step * len(best))
+    pieces[::step] = [begin[i] for i in best.tolist()]
+    for place, (key, shares) in enumerate(zip(state.keys, probabilities.T.tolist(), strict=True)):
+        before = b"," if place else b""
+        pieces[2 * place + 1 :: step] = [before + msgspec.json.encode(key) + b":"] * len(best)
+        pieces[2 * place + 2 :: step] = msgspec.json.encode(shares)[1:-1].split(b",")
+    pieces[-1] = b"}}]"
+    return b"[" + b"".join(pieces)
 
 
 def _without_target(state: ModelState, names: list[str]) -> list[str]:
@@ -154,7 +83,7 @@ def _without_target(state: ModelState, names: list[str]) -> list[str]:
 def explain(state: ModelState, request: Request) -> Response:
     """Prior, weights of evidence and posterior of some rows."""
     rows: list[Row] = decoded(request, ROWS.decode).rows
-    _check_keys(request.body, rows, 1)
+    check_keys(request.body, rows, 1)
     if not 0 < len(rows) <= MOST_EXPLAINED:
         raise HttpError(422, f"send 1 to {MOST_EXPLAINED} rows to explain, not {len(rows):,}")
     made = []
@@ -171,7 +100,7 @@ def explain(state: ModelState, request: Request) -> Response:
 def read_update(state: ModelState, request: Request) -> tuple[str, list[Row]]:
     """Identifier and rows of an update; the `Idempotency-Key` header may carry the identifier as well."""
     update: Update = decoded(request, UPDATE.decode)
-    _check_keys(request.body, update.rows, 1 if update.id is None else 2 + update.id.count(":"))
+    check_keys(request.body, update.rows, 1 if update.id is None else 2 + update.id.count(":"))
     if not 0 < len(update.rows) <= MOST_LEARNED:
         raise HttpError(422, f"send 1 to {MOST_LEARNED:,} rows, not {len(update.rows):,}")
     target = state.model.schema.target.name

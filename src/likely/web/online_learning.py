@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from likely.errors import LikelyError
@@ -141,7 +141,7 @@ class OnlineLearner:
         model = applied(self.served.state.model, entries)  # first: what is refused must not be in the journal
         made = ModelState.of(model, "")
         self.journal.append(entries)
-        self.served.state = ModelState(model, made.predictor, self._version(), made.labels, made.keys, made.columns)
+        self.served.state = replace(made, version=self._version())
         for each in group:
             each.settle(self._report(each, duplicate=False))
         if len(self.journal.entries) >= FOLDED_ENTRIES:

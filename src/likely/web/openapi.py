@@ -7,8 +7,9 @@ from typing import Any
 
 from likely import __version__
 from likely.schema import CATEGORY, NUMBER
+from likely.web.json_tables import MOST_ROWS
 from likely.web.messages import plain
-from likely.web.model_routes import MOST_EXPLAINED, MOST_LEARNED, MOST_ROWS
+from likely.web.model_routes import MOST_EXPLAINED, MOST_LEARNED
 from likely.web.served_model import ModelState, ServedModel
 
 CELL = {"type": ["string", "number", "boolean", "null"]}

@@ -33,6 +33,7 @@ class ModelState:
     labels: list[Any]  # as JSON holds them
     keys: list[str]  # of the probabilities
     columns: frozenset[str]
+    kinds: dict[str, str]  # of the columns
 
     @staticmethod
     def of(model: Model, version: str) -> ModelState:
@@ -40,7 +41,9 @@ class ModelState:
         labels = [plain(label) for label in labels_array(model.classes).tolist()]
         named = frozenset(column.name for column in model.schema.columns)
         origins = frozenset(part.origin for part in model.reading.parts.values())
-        return ModelState(model, model.prepare(), version, labels, [key_of(label) for label in labels], named | origins)
+        kinds = {column.name: column.kind for column in model.schema.columns}
+        keys = [key_of(label) for label in labels]
+        return ModelState(model, model.prepare(), version, labels, keys, named | origins, kinds)
 
 
 def key_of(label: Any) -> str:
