@@ -105,8 +105,8 @@ class RowScorer:
 
     def __init__(self, scorer: Scorer, gaps: MissingTokens) -> None:
         self.scorer, self.gaps = scorer, gaps
-        self._names = [column.name for column in scorer.schema.columns]
-        self._known = frozenset(self._names)
+        self._names = frozenset(column.name for column in scorer.schema.columns)
+        self._texts = scorer.texts
         self._forms: list[Any] = [parameters.likelihood for parameters in scorer.parameters]
         base = scorer.log_prior if scorer.bias is None else scorer.log_prior + scorer.bias
         self._readers: list[Callable[[Row], int]] = []
@@ -177,7 +177,7 @@ class RowScorer:
         row : dict
             Column → value; an absent column is a missing cell.
         """
-        if not any(name in row for name in self._names):
+        if self._names.isdisjoint(row):
             raise UnusualCellError
         lines = [0]
         lines.extend([read(row) for read in self._readers])
@@ -188,7 +188,7 @@ class RowScorer:
             if cell >= 0:
                 lines.append(first + cell)
         terms = self._table.take(lines, 0)
-        for i in self.scorer.texts:
+        for i in self._texts:
             terms[0] += self._text(row, i)
         joint: Array = np.add.reduce(terms, 0)
         if self._curves:
@@ -199,7 +199,7 @@ class RowScorer:
 
     def joint_or_none(self, row: Row) -> Array | None:
         """Log joint of one row; None if only the reader of tables can interpret it, or would warn of a misspelt column."""
-        if not (row.keys() <= self._known or self._known <= row.keys()):
+        if not (row.keys() <= self._names or self._names <= row.keys()):
             return None
         try:
             return self.log_joint(row)

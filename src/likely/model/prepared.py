@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Mapping
@@ -106,12 +107,12 @@ class Predictor:
         joint = self.log_joint_one(x)
         best = int(joint.argmax())
         peak = joint[best]
-        if not np.isfinite(peak):  # impossible in every class: the prior decides
+        if not math.isfinite(peak):  # impossible in every class: the prior decides
             log_prior = self._model.scorer.log_prior
             shares = share_out(joint[None], log_prior).reshape(-1)
             return (int(log_prior.argmax()) if np.isneginf(peak) else best), shares
         shares = np.exp(joint - peak)
-        shares /= shares.sum()
+        shares /= np.add.reduce(shares)
         return best, shares
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
@@ -139,7 +140,7 @@ class Predictor:
         """
         joint = self.log_joint_one(x)
         best = int(joint.argmax())
-        return self._names[best if np.isfinite(joint[best]) else self.decide_one(x)[0]]
+        return self._names[best if math.isfinite(joint[best]) else self.decide_one(x)[0]]
 
     def learn_one(self, x: Row, y: Any) -> None:
         """Learn one row; new values and new classes are welcome.

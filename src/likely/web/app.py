@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from likely import __version__
@@ -261,6 +262,7 @@ class App:
             self.workbench.close()
 
 
+@lru_cache(256)
 def _hostname(address: str) -> str | None:
     try:
         return urlsplit(address).hostname

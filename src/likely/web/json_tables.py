@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -48,8 +48,7 @@ TABLE, RAW = msgspec.json.Decoder(TableBody), msgspec.json.Decoder(RawColumns)
 CELLS, TEXTS, ROW = msgspec.json.Decoder(list[Cell]), msgspec.json.Decoder(list[str]), msgspec.json.Decoder(Row)
 
 
-@dataclass(frozen=True)
-class JsonTable:
+class JsonTable(NamedTuple):
     """A table that was sent: columns as lists or Arrow arrays; rows only where these have different keys, or there is one."""
 
     many: int

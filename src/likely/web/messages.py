@@ -26,7 +26,7 @@ CODES = {
 }  # fmt: skip
 
 
-@dataclass
+@dataclass(slots=True)
 class Request:
     """One request: method, path without query, query, headers in lower case, body."""
 
@@ -37,7 +37,7 @@ class Request:
     body: bytes = b""
 
 
-@dataclass
+@dataclass(slots=True)
 class Response:
     """One response: status, body, its type, and further headers."""
 

@@ -32,6 +32,7 @@ class Update(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
+ENCODE = msgspec.json.Encoder().encode
 ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (RowsBody, Update))
 
 
@@ -40,9 +41,9 @@ def predict_row(state: ModelState, row: Row) -> Response:
     best, shares = state.predictor.decide_one(row)
     prediction = {"label": state.labels[best], "probabilities": dict(zip(state.keys, shares.tolist(), strict=True))}
     document: dict[str, Any] = {"model_version": state.version, "predictions": [prediction]}
-    if unknown := [name for name in row if name not in state.columns]:
-        document["unknown_columns"] = _without_target(state, unknown)
-    return Response(200, msgspec.json.encode(document))
+    if not state.columns.issuperset(row):
+        document["unknown_columns"] = _without_target(state, [name for name in row if name not in state.columns])
+    return Response(200, ENCODE(document))
 
 
 def predict_table(state: ModelState, table: JsonTable) -> Response:

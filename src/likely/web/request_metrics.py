@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,11 +29,9 @@ class RequestMetrics:
         """Count one answered request."""
         self.requests[method, route, status] += 1
         self.seconds[route] += seconds  # type: ignore[assignment]
-        buckets = self.buckets.setdefault(route, [0] * (len(BOUNDS) + 1))
-        place = 0
-        while place < len(BOUNDS) and seconds > BOUNDS[place]:
-            place += 1
-        buckets[place] += 1
+        if route not in self.buckets:
+            self.buckets[route] = [0] * (len(BOUNDS) + 1)
+        self.buckets[route][bisect_left(BOUNDS, seconds)] += 1
 
     def text(self, models: Iterable[ServedModel], connections: int) -> str:
         """All counters."""
