@@ -136,6 +136,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
         Spread as Spread,
     )
     from likely.report import pictures as pictures
+    from likely.report.displays import EffectDisplay as EffectDisplay
+    from likely.report.displays import ExplanationDisplay as ExplanationDisplay
+    from likely.report.displays import ImportanceDisplay as ImportanceDisplay
+    from likely.report.displays import NomogramDisplay as NomogramDisplay
     from likely.report.document import Report as Report
     from likely.report.document import report as report
     from likely.schema import Column as Column
@@ -179,6 +183,10 @@ _HOMES = {
     "Importance": "evaluation.feature_importance",
     "report": "report.document",
     "Report": "report.document",
+    "EffectDisplay": "report.displays",
+    "ExplanationDisplay": "report.displays",
+    "ImportanceDisplay": "report.displays",
+    "NomogramDisplay": "report.displays",
     "Svg": "plots.svg",
     "estimate": "model.estimate",
     "Estimate": "model.estimate",

@@ -32,7 +32,12 @@ def described(model: Model) -> dict[str, Any]:
 
 
 def nomogram(model: Model, label: Any, top: int) -> Svg:
-    """The nomogram of one class."""
+    """The nomogram of one class, as a picture."""
+    return nomogram_svg(nomogram_of(model, label, top))
+
+
+def nomogram_of(model: Model, label: Any, top: int) -> Nomogram:
+    """The nomogram of one class: the scales of the columns with the most evidence, and the prior log-odds."""
     names = [str(each) for each in model.classes]
     if label is not None and label not in model.classes:
         raise UsageError(f"{label!r} is no class{did_you_mean(str(label), names)}: choose from {names[:20]}")
@@ -46,7 +51,7 @@ def nomogram(model: Model, label: Any, top: int) -> Svg:
     subtitle = f"weight of evidence of each value, in nats; prior {100 * model.class_prior[c]:.1f} %"
     prior = float(start[c] - start[1 - c]) if two else 0.0
     scales = [_scale(effect, c) for effect in found]
-    return nomogram_svg(Nomogram(f"{model.schema.target.name} = {names[c]}", subtitle, scales, prior, probabilities=two))
+    return Nomogram(f"{model.schema.target.name} = {names[c]}", subtitle, scales, prior, probabilities=two)
 
 
 def _scale(effect: Effect, c: int) -> Scale:
@@ -58,5 +63,5 @@ def _scale(effect: Effect, c: int) -> Scale:
         step = (len(weights) - 1) / (MOST_LEVELS - 1)
         ends = {weights.index(min(weights)), weights.index(max(weights))}
         places = sorted({*(round(i * step) for i in range(MOST_LEVELS)), *ends})
-        labels = [f"{value:.4g}" for value in effect.values]
+        labels = [f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}" for value in effect.values]
     return Scale(effect.column, [labels[i] for i in places], [weights[i] for i in places])
