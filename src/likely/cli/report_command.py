@@ -37,6 +37,7 @@ STEPS = 7  # about how many a report has
 @click.option("--title", metavar="TEXT", help="Title of the report.")
 @click.option("--positive", metavar="CLASS", help="The class that views of one class begin with.")
 @click.option("--surface", metavar="A,B", help="Two columns of numbers for the decision surface.")
+@click.option("--columns", metavar="A,B", help="Columns whose pictures come first; else those with the most evidence.")
 @click.option("--curve", is_flag=True, help="Add a learning curve, which learns many models from DATA.")
 @click.option(
     "--no-rows", is_flag=True, help="Show no rows of DATA: no single predictions, no rows behind the confusion matrix."
@@ -80,8 +81,7 @@ def _write(terminal: Terminal, model: str, data: str | None, output: str | None,
             check_ending(Path(output).suffix.lower())
         outputs.check({"-o": output}, [model, data])
         to_stdout = outputs.stdout_is_taken(output, terminal, "report")
-    pair = given.pop("surface")
-    surface = [name.strip() for name in pair.split(",")] if pair else ()
+    surface, columns = (_names(given.pop(name)) for name in ("surface", "columns"))
     wanted = {name: given.pop(name) for name in ("target", "title", "positive", "curve")}
     rows, cost = not given.pop("no_rows"), given.pop("cost")
     with inputs.as_file(model, terminal) as path:
@@ -89,7 +89,9 @@ def _write(terminal: Terminal, model: str, data: str | None, output: str | None,
         inner = getattr(known, "model", known)
         with _data(terminal, data, getattr(inner, "reading", None), given) as table, _steps(terminal) as step:
             costs = costs_of(cost, inner) if cost else None
-            found = made(known, table, surface=surface, rows=rows, costs=costs, progress=step, **wanted)
+            found = made(
+                known, table, surface=surface, columns=columns, rows=rows, costs=costs, progress=step, **wanted
+            )
     if to_stdout:
         standard_output().write(found.html())
         return
@@ -97,6 +99,10 @@ def _write(terminal: Terminal, model: str, data: str | None, output: str | None,
         writers.write_page(output, found.to_json(2) + "\n" if output.endswith(".json") else found.html())
     document = {"output": output} if output else found.to_dict()
     terminal.result(document, lambda: terminal.line(f"Report written to {output}"))
+
+
+def _names(given: str | None) -> list[str]:
+    return [name.strip() for name in given.split(",")] if given else []
 
 
 @contextlib.contextmanager

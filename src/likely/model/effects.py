@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import log
+from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, TEXT
 
 if TYPE_CHECKING:
@@ -76,22 +77,22 @@ class Effect:
     log_prior: Array
     others: int = 0
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """Weight of evidence of each level for each class against the others, in nats."""
         return contrasts(self.terms, self.log_prior)
 
-    @property
+    @cached_property
     def weight_errors(self) -> Array:
         """Standard errors of the weights of evidence."""
         return contrast_errors(self.terms, self.errors, self.log_prior)
 
-    @property
+    @cached_property
     def missing_weights(self) -> Array:
         """Weight of evidence of a missing cell."""
         return np.asarray(contrasts(self.missing_terms[None], self.log_prior)[0])
 
-    @property
+    @cached_property
     def span(self) -> float:
         """Mean absolute weight of evidence over the rows learned from; over the levels where there are no counts."""
         size = np.abs(self.weights).max(1)
@@ -101,32 +102,30 @@ class Effect:
 
 def contrasts(terms: Array, log_prior: Array) -> Array:
     """Each class against the mean of the others, weighted by their prior: levels × classes, in nats."""
-    bounded = np.maximum(np.nan_to_num(terms, neginf=LOWEST), LOWEST + terms.max(1, keepdims=True).clip(min=LOWEST))
-    found = np.empty_like(bounded)
-    for c in range(bounded.shape[1]):
-        rest = np.delete(bounded, c, 1)
-        prior = np.delete(log_prior, c)
-        if not rest.shape[1] or not np.isfinite(prior).any():
-            found[:, c] = 0.0
-            continue
-        top = rest.max(1, keepdims=True)
-        share = np.exp(prior)
-        found[:, c] = bounded[:, c] - top[:, 0] - log((np.exp(rest - top) * share).sum(1) / share.sum())
-    return np.asarray(found)
+    top = terms.max(1, keepdims=True).clip(min=LOWEST)
+    bounded = np.maximum(np.nan_to_num(terms, neginf=LOWEST), LOWEST + top)
+    share = np.exp(log_prior)
+    others = _of_the_others(share[None])[0]
+    there = np.isfinite(others) & (others > 0)
+    mean = _of_the_others(np.exp(bounded - top) * share) / np.where(there, others, 1.0)
+    return np.asarray(np.where(there, bounded - top - log(mean), 0.0))
 
 
 def contrast_errors(terms: Array, errors: Array, log_prior: Array) -> Array:
     """Standard errors of the contrasts, by the delta method."""
-    found = np.empty_like(terms)
-    for c in range(terms.shape[1]):
-        joint = np.delete(np.maximum(terms, LOWEST) + log_prior, c, 1)
-        if not joint.shape[1]:
-            found[:, c] = errors[:, c]
-            continue
-        share = np.exp(joint - joint.max(1, keepdims=True))
-        share /= share.sum(1, keepdims=True)
-        found[:, c] = np.sqrt(errors[:, c] ** 2 + (share**2 * np.delete(errors, c, 1) ** 2).sum(1))
-    return found
+    joint = np.maximum(terms, LOWEST) + log_prior
+    share = np.exp(joint - joint.max(1, keepdims=True))
+    whole = _of_the_others(share)
+    spread = _of_the_others(share**2 * errors**2) / np.where(whole > 0, whole, 1.0) ** 2
+    return np.asarray(np.sqrt(errors**2 + spread))
+
+
+def _of_the_others(parts: Array) -> Array:
+    """For each class the sum over all others, added from both ends: nothing is subtracted, so no digits are lost."""
+    before, after = np.zeros_like(parts), np.zeros_like(parts)
+    before[:, 1:] = np.cumsum(parts[:, :-1], 1)
+    after[:, :-1] = np.cumsum(parts[:, :0:-1], 1)[:, ::-1]
+    return before + after
 
 
 def effects(model: Model) -> dict[str, Effect]:

@@ -100,6 +100,37 @@ def legend_rows(
     return rows
 
 
+def simplified(points: Sequence[tuple[float, float] | None], tolerance: float = 0.3) -> list[tuple[float, float] | None]:
+    """The same line with fewer points: none that is dropped is farther from the line than a fraction of a pixel."""
+    kept: list[tuple[float, float] | None] = []
+    stretch: list[tuple[float, float]] = []
+    for point in [*points, None]:
+        if point is not None:
+            stretch.append(point)
+            continue
+        kept += [*_thinned(stretch, tolerance), None]
+        stretch = []
+    return kept[:-1]
+
+
+def _thinned(points: Sequence[tuple[float, float]], tolerance: float) -> list[tuple[float, float]]:
+    kept, first = list(points[:1]), 0
+    for i in range(2, len(points)):
+        if any(_off(points[first], points[i], points[j]) > tolerance for j in range(first + 1, i)):
+            first = i - 1
+            kept.append(points[first])
+    return [*kept, *points[max(len(points) - 1, 1) :]]
+
+
+def _off(start: tuple[float, float], end: tuple[float, float], point: tuple[float, float]) -> float:
+    """Distance of a point from the line between two others, measured upwards; sideways where the line goes back."""
+    across = end[0] - start[0]
+    if across <= 0:
+        return float("inf")
+    share = (point[0] - start[0]) / across
+    return abs(point[1] - (start[1] + share * (end[1] - start[1])))
+
+
 def runs(points: Sequence[tuple[float, float] | None]) -> str:
     """A path through pixels; None interrupts it."""
     path, pen = [], "M"

@@ -16,6 +16,7 @@ from likely.plots.axes import (
     palette,
     printable,
     runs,
+    simplified,
     spread,
     text,
     within,
@@ -143,7 +144,8 @@ def _axes(figure: Figure, head: float) -> Axes | None:
     if not xs or not (ys or figure.columns):
         return None
     x = figure.x or spread(min(xs), max(xs))
-    y = figure.y or spread(min([*ys, 0.0] if figure.zero else ys), max([*ys, 0.0] if figure.zero else ys), 0.04)
+    ys += [0.0] if figure.zero else []
+    y = spread(*figure.y) if figure.y else spread(min(ys), max(ys), 0.04)
     return Axes(x, y, head + 6, head + figure.height, LEFT, WIDE - RIGHT - (ASIDE if figure.aside else 0))
 
 
@@ -219,9 +221,9 @@ def _line(trace: Trace, i: int, axes: Axes) -> list[str]:
 
     parts = []
     if trace.low and trace.high:
-        there = [p for a, b in zip(trace.x, trace.high, strict=True) if (p := at(a, b))]
-        back = [p for a, b in zip(trace.x, trace.low, strict=True) if (p := at(a, b))]
-        ring = "L".join(f"{x:.1f} {y:.1f}" for x, y in [*there, *back[::-1]])
+        there, back = (simplified([p for a, b in zip(trace.x, part, strict=True) if (p := at(a, b))])
+                       for part in (trace.high, trace.low))  # fmt: skip
+        ring = "L".join(f"{p[0]:.1f} {p[1]:.1f}" for p in [*there, *back[::-1]] if p)
         parts.append(f'<path class="lk-f{i} lk-band{i % 8}" d="M{ring}Z"/>' if ring else "")
     points = [at(a, b) for a, b in zip(trace.x, trace.y, strict=True)]
     tip = f"<title>{escape(printable(trace.name))}</title>" if trace.name else ""
@@ -229,7 +231,7 @@ def _line(trace: Trace, i: int, axes: Axes) -> list[str]:
         f'class="{_stroke(trace, i)}" fill="none" stroke-width="{1.4 if trace.faint else 2.2}" stroke-linejoin="round"'
     )
     dash = ' stroke-dasharray="4 4"' if trace.faint else _dash(i)
-    parts.append(f'<path {style}{dash} d="{runs(points)}">{tip}</path>')
+    parts.append(f'<path {style}{dash} d="{runs(simplified(points))}">{tip}</path>')
     for j, point in enumerate(points if trace.marks else []):
         if point is not None:
             label = trace.tips[j] if trace.tips else f"{trace.name} {trace.x[j]:g}: {trace.y[j]:.4g}"

@@ -8,17 +8,21 @@ from typing import Any
 from likely.plots.bars import Bar, BarChart, bars_svg
 from likely.plots.figure import Columns, Figure, Trace, figure_svg
 from likely.plots.svg import Svg
-from likely.report.markup import details, grid, number, percent, section, table, text
+from likely.report.markup import details, grid, left_out, number, percent, section, size, table, text
 
 Document = Mapping[str, Any]
 FIRST = 6  # columns whose pictures are shown at once
-MOST_COLUMNS = 30  # with pictures
+LISTED = 80  # columns in the table; of the others the names
+NAMED = 1_000  # columns whose names are listed
+SUMMARISED = 200  # columns without a picture, whose strongest values are listed
 MOST_CLASSES = 4  # in one picture
-MOST_BINS = 32  # of the bars behind a line
+MOST_BINS = 24  # of the bars behind a line
 MOST_BARS = 20  # of a chart of categories
 TWO_ERRORS = 1.96
 SKEWED = 0.8  # share of the rows in narrow bins from which on an axis is of bins, not of numbers
 ORDINAL = " (bins of unequal width)"
+LINE = 200  # bytes of a column in the list of those without a picture, about
+IN_DOCUMENT = "the document (likely report --json, Report.to_dict())"
 
 
 def class_names(document: Document) -> list[str]:
@@ -39,7 +43,7 @@ def columns_section(document: Document) -> str:
     """All columns in a table: family, missing cells, importance and a small picture."""
     strongest = max((c["evidence"] or 0.0 for c in document["columns"]), default=0.0) or 1.0
     rows = []
-    for column in document["columns"]:
+    for column in document["columns"][:LISTED]:
         now = column.get("in_data") or {}
         rise = column["importance"].get("log_loss_rise")
         rows.append([
@@ -58,7 +62,7 @@ def columns_section(document: Document) -> str:
         "evidence",
         "rows",
     ]
-    body = table(head, rows, "Columns by mean evidence", right=(2, 3, 4, 5, 6))
+    body = table(head, rows, "Columns by mean evidence", right=(2, 3, 4, 5, 6)) + _not_listed(document)
     lead = (
         "<b>Evidence</b> is the mean absolute weight of evidence over the rows learned from; <b>log-loss rise</b> is what "
         "leaving the column out would cost (leave-one-out); <b>weight</b> is the fitted weight of the column."
@@ -68,6 +72,17 @@ def columns_section(document: Document) -> str:
         items = "".join(f"<li>{text(each['name'])}: {text(each['reason'])}</li>" for each in left)
         body += details("Columns that were left out", f"<ul>{items}</ul>")
     return section("columns", "Columns", body, lead)
+
+
+def _not_listed(document: Document) -> str:
+    """Names of the columns that are not in the table."""
+    rest = document["columns"][LISTED:]
+    if not rest:
+        return ""
+    names = ", ".join(f"{text(c['name'])} ({number(c['evidence'])})" for c in rest[:NAMED])
+    more = f" … and {len(rest) - NAMED:,} more" if len(rest) > NAMED else ""
+    note = left_out(f"The table has the {LISTED} columns with the most evidence; {IN_DOCUMENT} has all.")
+    return note + details(f"The {len(rest):,} other columns, with their evidence", f"<p>{names}{more}</p>")
 
 
 def _bar(share: float) -> str:
@@ -88,12 +103,10 @@ def _spark(column: Mapping[str, Any]) -> str:
     heights = _grouped([sum(row) for row in rows], 24)
     most = max(heights, default=0.0) or 1.0
     wide = 90 / max(len(heights), 1)
-    bars = "".join(
-        f'<rect class="lk-f0" x="{i * wide:.1f}" y="{22 - 22 * h / most:.1f}" width="{max(wide - 0.8, 0.6):.1f}" '
-        f'height="{22 * h / most:.1f}"/>'
-        for i, h in enumerate(heights)
-    )
-    return f'<svg width="90" height="22" role="img" aria-label="distribution of {text(column["name"])}">{bars}</svg>'
+    bar = f"h{max(wide - 0.8, 0.6):.1f}"
+    bars = "".join(f"M{i * wide:.1f} 22v{-22 * h / most:.1f}{bar}V22Z" for i, h in enumerate(heights) if h > 0)
+    picture = f'<path class="lk-f0" d="{bars}"/>'
+    return f'<svg width="90" height="22" role="img" aria-label="distribution of {text(column["name"])}">{picture}</svg>'
 
 
 def _grouped(values: Sequence[float], most: int) -> list[float]:
@@ -102,16 +115,26 @@ def _grouped(values: Sequence[float], most: int) -> list[float]:
     return [sum(values[i : i + size]) for i in range(0, len(values), size)]
 
 
-def effects_section(document: Document) -> str:
-    """For each column: its distribution in each class, and its weight of evidence with uncertainty."""
-    drawn = [c for c in document["columns"] if c.get("effect")][:MOST_COLUMNS]
-    if not drawn:
+def effects_section(document: Document, room: int) -> str:
+    """For each column: its distribution in each class, and its weight of evidence with uncertainty.
+
+    Pictures are drawn as long as they fit into so many bytes; of all other columns the strongest values are listed.
+    """
+    columns = [c for c in document["columns"] if c.get("effect")]
+    chosen = document.get("first_columns", [])
+    columns.sort(key=lambda c: chosen.index(c["name"]) if c["name"] in chosen else len(chosen))
+    if not columns:
         return ""
-    first = "".join(_column_view(document, column) for column in drawn[:FIRST])
-    rest = "".join(
-        details(f"<b>{text(c['name'])}</b>", _column_view(document, c, heading=False)) for c in drawn[FIRST:]
-    )
-    more = f"<h3>More columns</h3>{rest}" if rest else ""
+    first = "".join(_column_view(document, column) for column in columns[:FIRST])
+    room, views, rest = room - size(first), [], columns[FIRST:]
+    while rest:
+        view = details(f"<b>{text(rest[0]['name'])}</b>", _column_view(document, rest[0], heading=False))
+        room -= size(view)
+        if room < LINE * min(len(rest), SUMMARISED):
+            break
+        views.append(view)
+        rest = rest[1:]
+    more = f"<h3>More columns</h3>{''.join(views)}{_summarised(document, rest)}" if views or rest else ""
     of = f"for {text(document['positive'])}" if len(document["classes"]) == 2 else "for each class against the others"
     lead = (
         f"Left: how the column is distributed in each class. Right: its weight of evidence {of}, in nats: what it adds to the "
@@ -119,6 +142,28 @@ def effects_section(document: Document) -> str:
         "cell is a bar of its own."
     )
     return section("effects", "Effects", first + more, lead)
+
+
+def _summarised(document: Document, columns: Sequence[Mapping[str, Any]]) -> str:
+    """Columns without a picture: the values with the most evidence for and against the first class shown."""
+    if not columns:
+        return ""
+    c = shown_classes(document)[0]
+    label = class_names(document)[c]
+    rows = []
+    for column in columns[:SUMMARISED]:
+        effect = column["effect"]
+        weights = [row[c] for row in effect["weights"]]
+        ends = (weights.index(max(weights)), weights.index(min(weights)))
+        strongest = [f"{text(effect['labels'][i])} ({weights[i]:+.2f})" for i in ends]
+        rows.append([text(column["name"]), *strongest, number(column["evidence"])])
+    caption = f"Columns without pictures: values with the most evidence for and against {label}, in nats"
+    more = f" {len(columns) - SUMMARISED:,} more are not listed." if len(columns) > SUMMARISED else ""
+    note = left_out(
+        f"To keep the page small, {len(columns):,} columns with less evidence have no picture here.{more} Choose the columns "
+        f"that are drawn first with --columns A,B (report(..., columns=[...])); {IN_DOCUMENT} has the numbers of all."
+    )
+    return note + table(["column", "most for", "most against", "evidence"], rows, caption, (3,))
 
 
 def _column_view(document: Document, column: Mapping[str, Any], *, heading: bool = True) -> str:

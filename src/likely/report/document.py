@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import UsageError, did_you_mean
+from likely.errors import UsageError, did_you_mean, no_column
 from likely.evaluation.cross_validation import evaluate
 from likely.evaluation.feature_importance import importance
 from likely.evaluation.metrics import Evaluation
@@ -115,6 +115,7 @@ def report(
     surface: Sequence[str] = (),
     curve: bool = False,
     rows: bool = True,
+    columns: Sequence[str] = (),
     progress: Step | None = None,
     **how: Any,
 ) -> Report:
@@ -141,6 +142,9 @@ def report(
         Whether to add a learning curve of the data, which learns many models.
     rows : bool, default=True
         Whether rows of the data may be shown: single predictions, and rows behind the confusion matrix.
+    columns : sequence of str, default=()
+        Columns whose pictures come first; by default those with the most evidence. A page of many columns has pictures of
+        some, and a list of the others.
     progress : callable or None, default=None
         Called with the name of each step.
     **how
@@ -153,16 +157,12 @@ def report(
     """
     step = progress or (lambda _: None)
     inner = _model(model)
-    first, scored, evaluation = _positive(inner, positive), None, None
+    first = _positive(inner, positive)
     step("columns")
     found = effects(inner)
-    if data is not None:
-        step("scoring")
-        scored = score_rows(inner, data, target, None, how)
-    if scored is not None and scored.labelled and scored.known.any() and inner is model:
-        step("evaluation")
-        evaluation = evaluate(data, target=target, model=inner, costs=costs, **how)
-    document = _document(inner, found, scored, evaluation, step)
+    drawn = _first(columns, found)
+    scored, evaluation = _judged(inner, data, {"target": target, "costs": costs} | how, step, evaluated=inner is model)
+    document = _document(inner, found, scored, evaluation, step) | drawn
     document |= {"title": title or f"Report of {inner.schema.target.name}", "positive": str(inner.classes[first])}
     if scored is not None and evaluation is not None:
         document["evaluation"] = performance(scored, evaluation, costs, first)
@@ -170,13 +170,35 @@ def report(
         step("single predictions")
         _add_rows(document, scored, found)
     step("structure")
-    document |= {"surface": model_structure.surface(inner, found, scored, surface), "em": _em(model)}
-    document["pairs"] = model_structure.dependent_pairs(inner, found, scored)
+    document |= {"surface": model_structure.surface(inner, found, scored, surface), "em": _em(model),
+                 "pairs": model_structure.dependent_pairs(inner, found, scored)}  # fmt: skip
     if curve and data is not None:
         step("learning curve")
         document["learning_curve"] = _learning_curve(inner, data, target, how)
     document["card"] = card(inner, scored, _rows_shown(document))
     return Report(finite({name: part for name, part in document.items() if part is not None}))
+
+
+def _judged(
+    model: Model, data: Any, given: Mapping[str, Any], step: Step, *, evaluated: bool
+) -> tuple[JudgedRows | None, Evaluation | None]:
+    """The rows scored, and evaluated where they have labels; None without data."""
+    if data is None:
+        return None, None
+    step("scoring")
+    how = {name: value for name, value in given.items() if name not in ("target", "costs")}
+    scored = score_rows(model, data, given["target"], None, how)
+    if not (evaluated and scored.labelled and scored.known.any()):
+        return scored, None
+    step("evaluation")
+    return scored, evaluate(data, model=model, **given)
+
+
+def _first(columns: Sequence[str], found: Mapping[str, Effect]) -> dict[str, list[str]]:
+    """The columns to be drawn first, as a part of the document; nothing where none were named."""
+    if odd := [name for name in columns if name not in found]:
+        raise no_column("the effects of the model", odd[0], list(found))
+    return {"first_columns": list(columns)} if columns else {}
 
 
 def _model(model: Any) -> Model:

@@ -107,6 +107,6 @@ SCHEMA: Schema = {
                        "icl": NUMBER,
                        "aic": NUMBER, "tried": _list(_object({"k": {"type": "integer"}, "criterion": NUMBER}))},
                       {"start": NUMBERS, "transition": MATRIX}),
-        "learning_curve": {"type": "object"},
+        "learning_curve": {"type": "object"}, "first_columns": NAMES,
     },
 )  # fmt: skip

@@ -83,6 +83,16 @@ def select(name: str, label: str, options: Sequence[tuple[Any, str]], chosen: An
     return f'<label for="{name}">{text(label)}<select id="{name}">{listed}</select></label>'
 
 
+def left_out(sentence: str) -> str:
+    """What a view does not show, with the way to get it."""
+    return f'<p class="faint">{text(sentence)}</p>'
+
+
+def size(content: str) -> int:
+    """Bytes of a part of the page."""
+    return len(content.encode())
+
+
 def details(summary: str, body: str, *, opened: bool = False) -> str:
     """A part that opens and closes; `summary` is ready HTML."""
     return f"<details{' open' if opened else ''}><summary>{summary}</summary>{body}</details>"

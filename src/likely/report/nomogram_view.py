@@ -7,27 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from likely.model.effects import contrasts
+from likely.model.effects import LOWEST, contrasts
 from likely.plots.nomogram import Nomogram, Scale, nomogram_svg
 from likely.plots.svg import Svg
-from likely.report.column_views import class_names, short_number
-from likely.report.markup import percent, section, select, wide
+from likely.report.column_views import IN_DOCUMENT, class_names, short_number
+from likely.report.markup import left_out, percent, section, select, wide
 
 Document = Mapping[str, Any]
 MOST_LEVELS = 12  # of a number in the nomogram
+MOST_CLASSES = 40  # to choose from
+MOST_BYTES = 60_000  # of the levels that the script of the page reads, about
+FEWEST = 5  # columns of the nomogram
 
 
 def nomogram_levels(column: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The levels of a column in the nomogram: all values, of a number some that are about equally frequent."""
     effect = column["effect"]
-    labels, terms = effect["labels"], effect["terms"]
+    labels, weights = effect["labels"], effect["weights"]
     places = list(range(len(labels)))
     if column["kind"] == "number" and effect["values"]:
         places = _spread_out([sum(row) for row in effect["counts"] or effect["shares"]], effect["weights"])
         labels = _numbers(effect)
-    levels = [{"label": labels[i], "terms": terms[i]} for i in places]
+    levels = [{"label": labels[i], "weights": weights[i]} for i in places]
     if sum(effect["missing"]["counts"] or [0.0]):
-        levels.append({"label": "missing", "terms": effect["missing"]["terms"]})
+        levels.append({"label": "missing", "weights": effect["missing"]["weights"]})
     return levels
 
 
@@ -66,14 +69,10 @@ def nomogram_picture(document: Document, top: int = 10) -> Svg:
     """The nomogram of the positive class, as a picture that needs no script."""
     names = class_names(document)
     c = names.index(document["positive"])
-    log_prior = np.log(np.maximum([each["prior"] for each in document["classes"]], 1e-300))
     scales = []
     for column in [each for each in document["columns"] if each.get("effect")][:top]:
         levels = nomogram_levels(column)
-        weights = contrasts(
-            np.array([[-30.0 if t is None else t for t in level["terms"]] for level in levels]), log_prior
-        )[:, c]
-        scales.append(Scale(column["name"], [level["label"] for level in levels], weights.tolist()))
+        scales.append(Scale(column["name"], [level["label"] for level in levels], [level["weights"][c] for level in levels]))
     two = len(names) == 2
     bias = [b if b is not None else -30.0 for b in document["bias"]]
     prior = bias[c] - bias[1 - c] if two else 0.0
@@ -87,7 +86,7 @@ def nomogram_section(document: Document) -> str:
     """The nomogram with its choices: class, scale, order, number of columns, and the row whose values are marked."""
     if not any(column.get("effect") for column in document["columns"]):
         return ""
-    names = class_names(document)
+    names, classes = class_names(document), offered_classes(document)
     rows = [
         (-1, "none"),
         *((i, f"row {each['row']:,} ({each['why']})") for i, each in enumerate(document.get("predictions", []))),
@@ -100,7 +99,8 @@ def nomogram_section(document: Document) -> str:
         ("model", "as in the table"),
     ]
     controls = "".join([
-        select("nomogram-class", "class", list(enumerate(names)), names.index(document["positive"])),
+        select("nomogram-class", "class", [(i, names[c]) for i, c in enumerate(classes)],
+               classes.index(names.index(document["positive"]))),
         select("nomogram-scale", "scale", [("odds", "log-odds"), ("points", "points (0 to 100)")]),
         select("nomogram-order", "order by", orders),
         select("nomogram-top", "columns", [(5, "5"), (10, "10"), (20, "20"), (100_000, "all")], 10),
@@ -109,7 +109,70 @@ def nomogram_section(document: Document) -> str:
     picture = wide(nomogram_picture(document), "Scales of the nomogram").replace(
         'class="wide"', 'class="wide" id="nomogram-picture"', 1
     )
-    body = f'<div class="controls hidden">{controls}</div><p id="nomogram-sum" role="status"></p>{picture}'
+    body = f'<div class="controls hidden">{controls}</div><p id="nomogram-sum" role="status"></p>{picture}{_limits(document)}'
     note = " Interactions between columns come on top of it: see below." if document["interactions"] else ""
     lead = f"Each value stands at its weight of evidence: the weights and the prior add up to the log-odds of the class.{note}"
     return section("nomogram", "Nomogram", body, lead)
+
+
+def _limits(document: Document) -> str:
+    """What can be chosen, where that is not everything."""
+    classes, columns = len(offered_classes(document)), len(offered_columns(document))
+    whole = sum(bool(column.get("effect")) for column in document["columns"])
+    said = []
+    if classes < len(document["classes"]):
+        said.append(f"the {classes} most frequent of {len(document['classes']):,} classes")
+    if columns < whole:
+        said.append(f"the {columns} of {whole:,} columns with the most evidence")
+    return left_out(f"To be chosen from here: {' and '.join(said)}; {IN_DOCUMENT} has all.") if said else ""
+
+
+def offered_classes(document: Document) -> list[int]:
+    """Classes of the nomogram: all, of many the most frequent and the positive one."""
+    names = class_names(document)
+    order = sorted(range(len(names)), key=lambda c: (names[c] != document["positive"], -document["classes"][c]["count"]))
+    return sorted(order[:MOST_CLASSES])
+
+
+def offered_columns(document: Document) -> list[tuple[Mapping[str, Any], list[dict[str, Any]]]]:
+    """Columns of the nomogram with their levels: those with the most evidence, as long as the page stays small."""
+    classes = len(offered_classes(document))
+    found: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
+    rows, room = 1 + len(document.get("predictions", [])), MOST_BYTES
+    for column in (each for each in document["columns"] if each.get("effect")):
+        levels = nomogram_levels(column)
+        room -= sum(24 + len(level["label"]) + 7 * classes for level in levels) + rows * (len(column["name"]) + 7 * classes)
+        if room < 0 and len(found) >= FEWEST:
+            break
+        found.append((column, levels))
+    return found
+
+
+def embedded(document: Document) -> dict[str, Any]:
+    """What the script of the page reads: levels of the nomogram, marked rows, and counts for costs."""
+    classes = offered_classes(document)
+
+    def of(weights: Sequence[float]) -> list[float]:
+        return [round(weights[c], 3) for c in classes]
+
+    columns = [
+        {"name": column["name"], "evidence": column["evidence"] or 0.0,
+         "levels": [{"label": level["label"], "weights": of(level["weights"])} for level in levels]}
+        for column, levels in offered_columns(document)
+    ]  # fmt: skip
+    log_prior = np.log(np.maximum([each["prior"] for each in document["classes"]], 1e-300))
+    rows = []
+    for each in document.get("predictions", []):
+        terms = {c["name"]: each["terms"][c["name"]] for c in columns if c["name"] in each["terms"]}
+        bounded = np.array([[LOWEST if t is None else t for t in line] for line in terms.values()])
+        marks = contrasts(bounded, log_prior).tolist() if terms else []
+        p = list(each["probabilities"].values())
+        rows.append({"row": each["row"], "probabilities": [p[c] for c in classes],
+                     "marks": {name: of(line) for name, line in zip(terms, marks, strict=True)}})  # fmt: skip
+    found = (document.get("evaluation") or {}).get("thresholds")
+    shown = [document["classes"][c] for c in classes]
+    return {
+        "classes": [each["label"] for each in shown], "prior": [each["prior"] for each in shown],
+        "bias": [document["bias"][c] for c in classes], "columns": columns, "predictions": rows,
+        "thresholds": {key: found[key] for key in ("positives", "negatives", "curve")} if found else None,
+    }  # fmt: skip

@@ -13,10 +13,12 @@ from likely.model.ledger_page import by_digest, page_head
 from likely.plots import charts, figure, network_drawing, regions
 from likely.plots.axes import DARK, LIGHT, palette
 from likely.report import column_views, nomogram_view, quality_views, row_views
-from likely.report.markup import count, number, percent, section, table, text
+from likely.report.markup import count, left_out, number, percent, section, size, table, text
 
 Document = Mapping[str, Any]
 SUMMARY_COLUMNS = 12
+MOST_CLASSES = 40  # in the table of classes
+MOST_BYTES = 450_000  # of the page: pictures of columns are drawn as long as they fit
 
 
 @cache
@@ -64,15 +66,19 @@ def _shades(colours: tuple[str, ...], ink: str) -> str:
 def page(document: Document) -> str:
     """The report as one HTML page."""
     style, script = style_sheet(), _asset("report.js")
-    views = [
+    before = [
         _summary_section(document), column_views.columns_section(document), row_views.em_section(document),
-        nomogram_view.nomogram_section(document), column_views.effects_section(document), row_views.texts_section(document),
-        row_views.predictions_section(document), quality_views.quality_section(document),
+        nomogram_view.nomogram_section(document),
+    ]  # fmt: skip
+    after = [
+        row_views.texts_section(document), row_views.predictions_section(document), quality_views.quality_section(document),
         quality_views.calibration_section(document), quality_views.thresholds_section(document),
         quality_views.learning_curve_section(document), row_views.interactions_section(document),
         row_views.structure_section(document), _card_section(document),
     ]  # fmt: skip
-    body = "".join(views)
+    data = _embedded(document)
+    others = sum(map(size, [style, script, data, *before, *after]))
+    body = "".join([*before, column_views.effects_section(document, MOST_BYTES - others), *after])
     links = re.findall(r'<h2 id="([a-z]+)-title">([^<]+)</h2>', body)
     nav = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in links)
     head = page_head(document["title"], f"style-src {by_digest(style)}; script-src {by_digest(script)}")
@@ -82,28 +88,14 @@ def page(document: Document) -> str:
         f"<header><h1>{text(document['title'])}</h1>{_lead(document)}</header>\n"
         f'<nav aria-label="Sections"><ul>{nav}</ul></nav>\n<main id="main">{body}</main>\n'
         f"<footer>{_made_by(document)}</footer>\n"
-        f'<script type="application/json" id="report-data">{_embedded(document)}</script>\n'
+        f'<script type="application/json" id="report-data">{data}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
 def _embedded(document: Document) -> str:
-    """What the script reads: levels of the nomogram, marked rows, and counts for costs."""
-    columns = [
-        {"name": c["name"], "evidence": c["evidence"] or 0.0, "levels": nomogram_view.nomogram_levels(c)}
-        for c in document["columns"] if c.get("effect")
-    ]  # fmt: skip
-    rows = [
-        {"row": p["row"], "terms": p["terms"], "probabilities": p["probabilities"]}
-        for p in document.get("predictions", [])
-    ]
-    found = (document.get("evaluation") or {}).get("thresholds")
-    kept = {key: found[key] for key in ("positives", "negatives", "curve")} if found else None
-    data = {
-        "classes": column_views.class_names(document), "prior": [each["prior"] for each in document["classes"]],
-        "bias": document["bias"], "columns": columns, "predictions": rows, "thresholds": kept,
-    }  # fmt: skip
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
+    data = json.dumps(nomogram_view.embedded(document), allow_nan=False, separators=(",", ":"))
+    return data.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _lead(document: Document) -> str:
@@ -150,12 +142,13 @@ def _summary_section(document: Document) -> str:
         else '<p class="none">Nothing in model or data calls for a warning.</p>'
     )
     total = sum(each["count"] for each in document["classes"]) or 1.0
-    few = document["classes"][:40]
+    few = document["classes"][:MOST_CLASSES]
     rows = [
         [text(each["label"]), count(each["count"]), percent(each["count"] / total), percent(each["prior"])]
         for each in few
     ]
-    more = f"<p>… and {len(document['classes']) - 40:,} more classes</p>" if len(document["classes"]) > 40 else ""
+    rest = len(document["classes"]) - MOST_CLASSES
+    more = left_out(f"{rest:,} more classes are not listed; {column_views.IN_DOCUMENT} has all.") if rest > 0 else ""
     classes = table(["class", "rows", "share", "prior"], rows, "Classes in the rows learned from", (1, 2, 3))
     return section("summary", "Data and warnings", f'{warnings}<dl class="tiles">{boxes}</dl>{classes}{more}')
 

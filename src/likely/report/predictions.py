@@ -12,14 +12,14 @@ from likely.model.effects import Effect
 from likely.model.ledger import Entry, Ledger, marked, shown, word_weight
 from likely.model.model import Model
 from likely.report.scored_rows import JudgedRows
-from likely.sources import Batch
-from likely.sources.date_parts import part_of
-from likely.sources.row_access import cell
+from likely.sources import Batch, open_source
+from likely.sources.row_access import cell, complete
 
 MOST_EXAMPLES = 6
 MOST_STEPS = 12  # of a waterfall; the others are summed
 MOST_CHANGES = 5
 VALUES_TRIED = 14  # for each column
+COLUMNS_TRIED = 40  # those with the most evidence
 MOST_TEXT = 1_500  # characters of a highlighted document
 
 
@@ -78,11 +78,12 @@ def _step(entry: Entry, best: int, second: int) -> dict[str, Any]:
 
 
 def changes(model: Model, cells: Mapping[str, Any], best: int, effects: Mapping[str, Effect]) -> list[dict[str, Any]]:
-    """Changes of one cell that lower the probability of the predicted class most, one for each column."""
-    if any(part_of(column) for column in model.schema.columns):
-        return []  # a part of a date cannot be changed alone
+    """Changes of one cell that lower the probability of the predicted class most, one for each column.
+
+    A part of a date is changed like a cell: the same month and hour on another weekday.
+    """
     tried: list[tuple[str, Any, str]] = []
-    for name, effect in effects.items():
+    for name, effect in sorted(effects.items(), key=lambda item: -item[1].span)[:COLUMNS_TRIED]:
         step = max(1, len(effect.values) // VALUES_TRIED)
         tried += [(name, effect.values[j], effect.labels[j]) for j in range(0, len(effect.values), step)]
         tried.append((name, None, "missing"))
@@ -91,7 +92,10 @@ def changes(model: Model, cells: Mapping[str, Any], best: int, effects: Mapping[
     table: dict[str, list[Any]] = {name: [value] * len(tried) for name, value in cells.items()}
     for i, (name, value, _) in enumerate(tried):
         table[name][i] = value
-    p = model.posterior(table).probabilities
+    source = open_source(table)  # not as the model reads: that would derive parts from a date that is not there
+    kinds = {column.name: column.kind for column in model.schema.columns}
+    batches = (complete(batch, model.schema.columns, source, "missing") for batch in source.batches(kinds))
+    p = np.concatenate([model.posterior_of(batch).probabilities for batch in batches])
     found: dict[str, dict[str, Any]] = {}
     for i in np.argsort(p[:, best], kind="stable").tolist():
         name, _, label = tried[i]

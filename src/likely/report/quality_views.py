@@ -7,10 +7,16 @@ from typing import Any
 
 from likely.plots.figure import Columns, Figure, Trace, figure_svg
 from likely.plots.svg import Svg
-from likely.report.markup import count, details, grid, number, percent, section, table, text
+from likely.report.column_views import IN_DOCUMENT
+from likely.report.markup import count, details, grid, left_out, number, percent, section, table, text
 
 Document = Mapping[str, Any]
 UNIT = (0.0, 1.0)
+MATRIX_CLASSES = 30  # up to which the confusion matrix is drawn
+SHARES_CLASSES = 10  # up to which its cells have their share
+MOST_ERRORS = 40  # cells that are listed instead
+MOST_CLASSES = 80  # in the table of metrics
+SHOWN_COLUMNS = 10  # of the rows behind a cell
 AREAS = (("area", "roc_area"), ("average precision", "average_precision"))
 
 
@@ -27,25 +33,49 @@ def quality_section(document: Document) -> str:
 
 
 def _confusion(document: Document, found: Mapping[str, Any]) -> str:
+    body = _matrix(found) if len(found["classes"]) <= MATRIX_CLASSES else _largest_errors(found)
+    behind = "".join(_behind(document, each) for each in document.get("confusion_rows", []))
+    return body + (f"<p>Rows behind the errors, the most confident first:</p>{behind}" if behind else "")
+
+
+def _largest_errors(found: Mapping[str, Any]) -> str:
+    """The cells off the diagonal with the most rows, where the whole matrix would be too large to be read."""
     names, matrix = found["classes"], found["confusion"]
+    whole = [sum(row) or 1.0 for row in matrix]
+    cells = [(value, i, j) for i, row in enumerate(matrix) for j, value in enumerate(row) if i != j and value]
+    cells.sort(key=lambda cell: -cell[0])
+    rows = [[text(names[i]), text(names[j]), count(n), percent(n / whole[i])] for n, i, j in cells[:MOST_ERRORS]]
+    note = left_out(
+        f"A matrix of {len(names):,} classes is too large to be read: these are the {len(rows)} largest of its {len(cells):,} "
+        f"cells with errors; {IN_DOCUMENT} has all of it."
+    )
+    head = ["true class", "predicted", "rows", "share of the true class"]
+    return table(head, rows, "The most frequent confusions", (2, 3)) + note
+
+
+def _matrix(found: Mapping[str, Any]) -> str:
+    names, matrix = found["classes"], found["confusion"]
+    few = len(names) <= SHARES_CLASSES
     rows = []
     for i, name in enumerate(names):
         whole = sum(matrix[i]) or 1.0
         cells = [text(name)]
         for j, value in enumerate(matrix[i]):
             kind = f"{'g' if i == j else 'r'}{min(9, int(10 * value / whole))}"
-            cells.append(f'<td class="cell {kind}">{count(value)}<br><small>{percent(value / whole)}</small></td>')
+            share = f"<br><small>{percent(value / whole)}</small>" if few else ""
+            cells.append(f'<td class="cell {kind}">{count(value)}{share}</td>' if value or few else "<td></td>")
         rows.append(cells)
-    caption = "True class in the rows, predicted class in the columns; shares of the true class"
-    body = table(["true \\ predicted", *names], rows, caption)
-    behind = "".join(_behind(each) for each in document.get("confusion_rows", []))
-    return body + (f"<p>Rows behind the errors, the most confident first:</p>{behind}" if behind else "")
+    shaded = "shares of the true class" if few else "shaded by the share of the true class"
+    return table(["true \\ predicted", *names], rows, f"True class in the rows, predicted class in the columns; {shaded}")
 
 
-def _behind(cell: Mapping[str, Any]) -> str:
+def _behind(document: Document, cell: Mapping[str, Any]) -> str:
     if not cell["rows"]:
         return ""
-    names = list(cell["rows"][0]["values"])
+    known = list(cell["rows"][0]["values"])
+    ranked = [name for column in document["columns"] for name in column["columns"] if name in known]
+    names = ranked[:SHOWN_COLUMNS]
+    note = f"Values of the {SHOWN_COLUMNS} columns with the most evidence; {IN_DOCUMENT} has all {len(known):,}."
     rows = [
         [
             number(row["row"]),
@@ -55,13 +85,17 @@ def _behind(cell: Mapping[str, Any]) -> str:
         for row in cell["rows"]
     ]
     caption = f"{cell['truth']} predicted as {cell['predicted']}"
-    return details(text(caption), table(["row", "probability", *names], rows, caption, right=(0, 1)))
+    listed = table(["row", "probability", *names], rows, caption, right=(0, 1))
+    return details(text(caption), listed + (left_out(note) if len(known) > len(names) else ""))
 
 
 def _per_class(found: Mapping[str, Any]) -> str:
     keys = ["precision", "recall", "f1", "auc", "average_precision"]
-    rows = [[text(each["class"]), count(each["rows"]), *(number(each[key]) for key in keys)] for each in found["per_class"]]
-    return table(
+    classes = found["per_class"][:MOST_CLASSES]
+    rows = [[text(each["class"]), count(each["rows"]), *(number(each[key]) for key in keys)] for each in classes]
+    rest = len(found["per_class"]) - MOST_CLASSES
+    more = left_out(f"{rest:,} more classes are not listed; {IN_DOCUMENT} has all.") if rest > 0 else ""
+    return more + table(
         ["class", "rows", "precision", "recall", "F1", "AUC", "average precision"],
         rows,
         "Metrics of each class",

@@ -15,11 +15,12 @@ from likely.plots.network_drawing import DrawnNode, network_svg
 from likely.plots.probability_map import ProbabilityMap, probability_map_svg
 from likely.plots.regions import Surface, regions_svg
 from likely.plots.svg import Svg
-from likely.report.column_views import class_names
-from likely.report.markup import details, figure, grid, number, percent, section, select, table, text, wide
+from likely.report.column_views import IN_DOCUMENT, class_names
+from likely.report.markup import details, figure, grid, left_out, number, percent, section, select, table, text, wide
 
 Document = Mapping[str, Any]
 MOST_LINES = 30  # of values of a row
+MOST_WORDS = 12  # classes whose words are drawn
 ZERO = 5e-4  # evidence that is shown as zero
 
 
@@ -56,7 +57,10 @@ def _prediction(document: Document, each: Mapping[str, Any]) -> str:
     values = [
         [text(name), text("–" if value is None else value)] for name, value in list(each["values"].items())[:MOST_LINES]
     ]
-    cells = details("All values of the row", table(["column", "value"], values, f"Row {each['row']:,}"))
+    rest = len(each["values"]) - MOST_LINES
+    more = left_out(f"{rest:,} more columns are not listed; {IN_DOCUMENT} has all.") if rest > 0 else ""
+    cells = details("Values of the row" if more else "All values of the row",
+                    table(["column", "value"], values, f"Row {each['row']:,}") + more)  # fmt: skip
     texts = "".join(highlighted(document, part) for part in each["texts"])
     notes = "".join(f"<p>{text(note)}</p>" for note in each["notes"])
     beside = f"<div>{flips}{notes}{cells}</div>"
@@ -229,7 +233,7 @@ def texts_section(document: Document) -> str:
     body = ""
     for each in document["texts"]:
         charts = []
-        for c, words in enumerate(each["words"][:12]):
+        for c, words in enumerate(each["words"][:MOST_WORDS]):
             rows = [
                 (w["word"], [Bar(_bounded(w["weight"]), colour=c % 8, value=f"{_bounded(w['weight']):.2f}")])
                 for w in words["words"]
@@ -243,6 +247,8 @@ def texts_section(document: Document) -> str:
                     )
                 )
         body += grid(charts)
+        rest = len(each["words"]) - MOST_WORDS
+        body += left_out(f"Words of {rest:,} more classes are not drawn; {IN_DOCUMENT} has all.") if rest > 0 else ""
     return section(
         "texts",
         "Words",

@@ -11,15 +11,6 @@
   };
   const cut = (text, most) => (text.length <= most ? text : text.slice(0, most - 1) + "…");
 
-  // A class against the mean of the others, weighted by their prior.
-  const contrast = (terms, c) => {
-    const rest = terms.map((t, k) => [Math.max(t ?? -30, -30), data.prior[k]]).filter((_, k) => k !== c && data.prior[k] > 0);
-    if (!rest.length) return 0;
-    const top = Math.max(...rest.map(([t]) => t));
-    const share = rest.reduce((sum, [, p]) => sum + p, 0);
-    const mean = rest.reduce((sum, [t, p]) => sum + p * Math.exp(t - top), 0) / share;
-    return Math.max(terms[c] ?? -30, -30) - top - Math.log(mean);
-  };
   const ticks = (low, high) => {
     const step = 10 ** Math.floor(Math.log10((high - low) / 5));
     const size = [1, 2, 5, 10].map((m) => m * step).find((s) => (high - low) / s <= 8);
@@ -43,8 +34,8 @@
     const points = byId("nomogram-scale").value === "points";
     const row = data.predictions[+byId("nomogram-row").value];
     const lines = data.columns.map((column, place) => {
-      const weights = column.levels.map((level) => contrast(level.terms, c));
-      const mark = row && row.terms[column.name] ? contrast(row.terms[column.name], c) : null;
+      const weights = column.levels.map((level) => level.weights[c]);
+      const mark = row?.marks[column.name]?.[c] ?? null;
       return { ...column, place, weights, mark, low: Math.min(...weights), high: Math.max(...weights) };
     });
     lines.sort(ORDERS[byId("nomogram-order").value]);
@@ -73,7 +64,7 @@
   }
 
   const sentence = (c) => `Before any column is looked at, P(${data.classes[c]}) = ${(100 * data.prior[c]).toFixed(1)} %.`;
-  const total = (row, c) => row.probabilities[data.classes[c]];
+  const total = (row, c) => row.probabilities[c];
 
   function drawScale(svg, each, scaled, x, y, left, right) {
     svg.append(make("text", { class: "lk-ink", x: left - 10, y: y + 4.5, "font-size": 13, "text-anchor": "end" }, cut(each.name, 24)));
