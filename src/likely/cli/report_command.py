@@ -53,6 +53,8 @@ def report(
 ) -> None:
     """Write a report of MODEL: columns, effects, nomogram, single predictions, quality, calibration, thresholds, model card.
 
+    Of a Bayesian network: drawing, strongest arcs, parameters, and the log-likelihood of DATA.
+
     The page is one file that loads nothing from elsewhere. With --json, or with an output that ends in .json, the document
     behind it is written instead; --schema prints its JSON Schema.
     """

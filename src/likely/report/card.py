@@ -32,18 +32,19 @@ def card(model: Model, scored: JudgedRows | None, shown: int) -> dict[str, Any]:
         "interactions": len(fitted.interactions) if fitted else 0,
         "calibration_is_stale": model.stale, "free_parameters": count.free, "table_entries": count.table_entries,
         "rows_inside_the_model": model.tally.rows_kept, "rows_shown_in_this_report": shown,
-        "data": _file_name(scored.source.label) if scored else None, "data_rows": scored.rows if scored else None,
+        "data": file_name(scored.source.label) if scored else None, "data_rows": scored.rows if scored else None,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": _versions(),
+        "versions": versions(),
     }  # fmt: skip
 
 
-def _file_name(label: str) -> str:
+def file_name(label: str) -> str:
     """The name of the data without its folders: a report is passed on."""
     return label.strip("'\"").replace("\\", "/").rsplit("/", 1)[-1] or "data"
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that a report depends on."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": ".".join(map(str, sys.version_info[:3])), "numpy": np.__version__}

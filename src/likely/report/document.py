@@ -17,8 +17,11 @@ from likely.latent.clusters import Clusters
 from likely.latent.hidden_markov_model import HiddenMarkovModel
 from likely.model.effects import Effect, effects
 from likely.model.model import Model
+from likely.networks.network import Network
 from likely.report import model_structure
 from likely.report.card import card, missing_share, warnings_of
+from likely.report.network_document import KIND as NETWORK
+from likely.report.network_document import network_document
 from likely.report.performance import confusion_examples, performance
 from likely.report.predictions import chosen_rows, prediction, rows_behind
 from likely.report.scored_rows import JudgedRows, finite, score_rows
@@ -93,6 +96,8 @@ class Report:
 
     def __repr__(self) -> str:
         found = self.document
+        if found["kind"] == NETWORK:
+            return f"<Report of a Bayesian network: {found['card']['nodes']} nodes, {found['card']['arcs']} arcs>"
         tested = found.get("evaluation")
         how = f", accuracy {tested['accuracy']:.4f} on {tested['rows']:,} rows" if tested else ""
         return f"<Report of {found['card']['target']!r}: {len(found['columns'])} columns{how}>"
@@ -121,9 +126,11 @@ def report(
 ) -> Report:
     """Report of a model: data, columns, effects, nomogram, single predictions, quality, calibration and a model card.
 
+    Of a Bayesian network: drawing, strongest arcs, parameters of each node, and the log-likelihood of the data.
+
     Parameters
     ----------
-    model : Model, Clusters or HiddenMarkovModel
+    model : Model, Clusters, HiddenMarkovModel or Network
         The model; of a hidden Markov model the emissions of its states, and its transitions.
     data : path, frame, dict of columns or None, default=None
         Rows that the model has not learned from, with their labels: they are scored and evaluated. Without them the report
@@ -156,6 +163,9 @@ def report(
         `.to_dict()`, `.html()` and `.save("report.html")`.
     """
     step = progress or (lambda _: None)
+    if isinstance(model, Network):
+        _refuse(target=target, costs=costs, positive=positive, surface=surface, columns=columns, curve=curve)
+        return Report(finite(network_document(model, data, how, step, title=title, rows=rows)))
     inner = _model(model)
     first = _positive(inner, positive)
     step("columns")
@@ -177,6 +187,12 @@ def report(
         document["learning_curve"] = _learning_curve(inner, data, target, how)
     document["card"] = card(inner, scored, _rows_shown(document))
     return Report(finite({name: part for name, part in document.items() if part is not None}))
+
+
+def _refuse(**given: Any) -> None:
+    """Settings of classifiers are not for networks."""
+    if odd := [name for name, value in given.items() if value]:
+        raise UsageError(f"{', '.join(odd)}: a report of a Bayesian network has no such view; it takes data, title and rows")
 
 
 def _judged(
@@ -205,7 +221,7 @@ def _model(model: Any) -> Model:
     inner = model.model if isinstance(model, Clusters) else model
     inner = model.emission if isinstance(model, HiddenMarkovModel) else inner
     if not isinstance(inner, Model):
-        raise UsageError(f"a report is of a model, a clustering or a hidden Markov model, not of {type(model).__name__}")
+        raise UsageError(f"a report is of a model, clusters, a hidden Markov model or a network, not of {type(model).__name__}")
     return inner
 
 

@@ -86,10 +86,37 @@ CARD = _object({
     "rows_inside_the_model": COUNT, "rows_shown_in_this_report": COUNT, "data": {"type": ["string", "null"]},
     "data_rows": {"type": ["integer", "null"]}, "created": TEXT, "versions": {"type": "object", "additionalProperties": TEXT},
 })  # fmt: skip
-SCHEMA: Schema = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Report of a Likely model",
-} | _object(
+NODE = _object(
+    {
+        "name": TEXT, "kind": {"enum": ["category", "number"]}, "hidden": {"type": "boolean"}, "parents": NAMES,
+        "children": NAMES, "values": NAMES, "marginal": MAYBE_NUMBERS, "free_parameters": COUNT,
+        "table": _list(_object(
+            {"given": NAMES, "count": COUNT},
+            {"probabilities": NUMBERS, "intercept": NUMBER, "variance": NUMBER,
+             "slopes": {"type": "object", "additionalProperties": NUMBER}},
+        )),
+    },
+    what="A node: probabilities of its values (of a number mean and variance), and its distribution given its parents.",
+)  # fmt: skip
+NETWORK = _object(
+    {
+        "format": {"const": 1}, "kind": {"const": "likely network report"}, "title": TEXT, "warnings": NAMES,
+        "nodes": _list(NODE), "arcs": _list(_object({"from": TEXT, "to": TEXT, "information": NUMBER}), "The strongest first."),
+        "card": _object({
+            "nodes": COUNT, "arcs": COUNT, "hidden_nodes": NAMES, "rows_learned_from": COUNT,
+            "fitted_by": {"enum": ["counting", "EM", "given"]}, "free_parameters": COUNT, "data": {"type": ["string", "null"]},
+            "data_rows": {"type": ["integer", "null"]}, "created": TEXT,
+            "versions": {"type": "object", "additionalProperties": TEXT},
+        }),
+    },
+    {"evaluation": _object({
+        "rows": COUNT, "log_likelihood": NUMBER, "independent_log_likelihood": NUMBER, "impossible_rows": COUNT,
+        "histogram": _object({"edges": NUMBERS, "counts": NUMBERS}),
+        "unusual_rows": _list(_object({"row": {"type": "integer", "minimum": 1}, "log_likelihood": NUMBER})),
+    })},
+    "Report of a Bayesian network.",
+)  # fmt: skip
+MODEL = _object(
     {
         "format": {"const": 1}, "kind": {"const": "likely report"}, "title": TEXT, "positive": TEXT, "warnings": NAMES,
         "classes": _list(_object({"label": TEXT, "count": COUNT, "prior": NUMBER})), "bias": NUMBERS, "columns": _list(COLUMN),
@@ -109,4 +136,8 @@ SCHEMA: Schema = {
                       {"start": NUMBERS, "transition": MATRIX}),
         "learning_curve": {"type": "object"}, "first_columns": NAMES,
     },
+    "Report of a model, a clustering or a hidden Markov model.",
 )  # fmt: skip
+SCHEMA: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Report of Likely", "oneOf": [MODEL, NETWORK],
+}  # fmt: skip

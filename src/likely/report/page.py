@@ -14,6 +14,8 @@ from likely.plots import charts, figure, network_drawing, regions
 from likely.plots.axes import DARK, LIGHT, palette
 from likely.report import column_views, nomogram_view, quality_views, row_views
 from likely.report.markup import count, left_out, number, percent, section, size, table, text
+from likely.report.network_document import KIND as NETWORK
+from likely.report.network_page import network_lead, network_sections, network_tiles
 
 Document = Mapping[str, Any]
 SUMMARY_COLUMNS = 12
@@ -65,6 +67,8 @@ def _shades(colours: tuple[str, ...], ink: str) -> str:
 
 def page(document: Document) -> str:
     """The report as one HTML page."""
+    if document["kind"] == NETWORK:
+        return _whole(document, "".join(network_sections(document)), network_lead(document))
     style, script = style_sheet(), _asset("report.js")
     before = [
         _summary_section(document), column_views.columns_section(document), row_views.em_section(document),
@@ -79,17 +83,24 @@ def page(document: Document) -> str:
     data = _embedded(document)
     others = sum(map(size, [style, script, data, *before, *after]))
     body = "".join([*before, column_views.effects_section(document, MOST_BYTES - others), *after])
+    return _whole(document, body, _lead(document), data, script)
+
+
+def _whole(document: Document, body: str, lead: str, data: str = "", script: str = "") -> str:
+    """The page around its sections: head with the policy, navigation, and the script with its data, if there is one."""
+    style = style_sheet()
     links = re.findall(r'<h2 id="([a-z]+)-title">([^<]+)</h2>', body)
     nav = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in links)
-    head = page_head(document["title"], f"style-src {by_digest(style)}; script-src {by_digest(script)}")
+    allowed = by_digest(script) if script else "'none'"
+    head = page_head(document["title"], f"style-src {by_digest(style)}; script-src {allowed}")
+    scripts = f'<script type="application/json" id="report-data">{data}</script>\n<script>{script}</script>\n' if script else ""
     return (
         f"{head}<style>{style}</style>\n</head>\n<body>\n"
         '<a class="skip" href="#main">Skip to the report</a>\n'
-        f"<header><h1>{text(document['title'])}</h1>{_lead(document)}</header>\n"
+        f"<header><h1>{text(document['title'])}</h1>{lead}</header>\n"
         f'<nav aria-label="Sections"><ul>{nav}</ul></nav>\n<main id="main">{body}</main>\n'
         f"<footer>{_made_by(document)}</footer>\n"
-        f'<script type="application/json" id="report-data">{data}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        f"{scripts}</body>\n</html>\n"
     )
 
 
@@ -170,13 +181,28 @@ def _card_section(document: Document) -> str:
 
 
 def summary(document: Document) -> str:
-    """A short version for a notebook: main figures, warnings and the strongest columns."""
-    cells = "".join(f"<tr><th>{text(a)}</th><td>{text(b)}</td><td>{text(c)}</td></tr>" for a, b, c in tiles(document))
+    """A short version for a notebook: main figures, warnings and the strongest columns or arcs."""
+    network = document["kind"] == NETWORK
+    figures = network_tiles(document) if network else tiles(document)
+    cells = "".join(f"<tr><th>{text(a)}</th><td>{text(b)}</td><td>{text(c)}</td></tr>" for a, b, c in figures)
     warned = "".join(f"<li>{text(warning)}</li>" for warning in document["warnings"][:8])
+    strongest = _arc_lines(document) if network else _column_lines(document)
+    tables = f"<table>{cells}</table><ul>{warned}</ul><table>{strongest}</table>"
+    return f"<b>{text(document['title'])}</b>{tables}<p>.save('report.html') writes the full report.</p>"
+
+
+def _arc_lines(document: Document) -> str:
+    rows = "".join(
+        f"<tr><td>{text(a['from'])} → {text(a['to'])}</td><td>{number(a['information'])}</td></tr>"
+        for a in document["arcs"][:SUMMARY_COLUMNS]
+    )
+    return f"<tr><th>arc</th><th>information</th></tr>{rows}"
+
+
+def _column_lines(document: Document) -> str:
     rows = "".join(
         f"<tr><td>{text(c['name'])}</td><td>{text(c['kind'])}</td><td>{text(c['family'])}</td><td>{number(c['evidence'])}</td></tr>"
         for c in document["columns"][:SUMMARY_COLUMNS]
     )
     head = "<tr><th>column</th><th>kind</th><th>family</th><th>evidence</th></tr>"
-    tables = f"<table>{cells}</table><ul>{warned}</ul><table>{head}{rows}</table>"
-    return f"<b>{text(document['title'])}</b>{tables}<p>.save('report.html') writes the full report.</p>"
+    return f"{head}{rows}"
