@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -17,6 +18,7 @@ from likely.kernels.parallel import cached_property
 from likely.plots.shown import Shown, ShownTable
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
+FEW_VALUES = 1_000  # texts of a column whose places in another column are remembered
 BINS = "bins"  # the form of a target whose classes are bins of a column of numbers
 CALENDAR = {
     "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
@@ -192,6 +194,20 @@ class Schema(Shown):
         ]
         lines += [f"{name!r}: left out ({reason})" for name, reason in self.ignored]
         return "\n".join(lines)
+
+
+def places_in(larger: Column, column: Column) -> tuple[int, ...]:
+    """Code of each value of a column in a larger column; texts of equal numbers share one."""
+    short = len(larger.values) <= FEW_VALUES and all(type(value) is str for value in larger.values)
+    return (_places_of_texts if short else _places)(larger, column)
+
+
+def _places(larger: Column, column: Column) -> tuple[int, ...]:
+    code = larger.code
+    return tuple(code[v] if v in code else code[larger.canonical(v)] for v in column.values)
+
+
+_places_of_texts = lru_cache(256)(_places)  # every batch of a table has the same texts, mostly in the same order
 
 
 def ordered(values: Iterable[Any]) -> tuple[Any, ...]:

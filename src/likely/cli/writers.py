@@ -59,7 +59,7 @@ def predictions(
     With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
     numbers.
     """
-    from likely.engines.memory import ahead
+    from likely.engines.read_ahead import ahead
     from likely.schema import CATEGORY
     from likely.sources import require_rows
     from likely.sources.row_access import complete, take_columns

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-import queue
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines.adding import settled, together
+from likely.engines.category_counts import can_count, count_categories
 from likely.engines.coded_rows import CodedRows
-from likely.engines.row_sampling import KeyLimit, draw, nothing_drawn, row_keys
+from likely.engines.read_ahead import ahead
+from likely.engines.row_sampling import KeyLimit, class_hashes, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
 from likely.errors import DataError
 from likely.families import Block, Encoded, groups
@@ -26,7 +25,7 @@ from likely.families.statistics import Counts, Statistic, finite, totals
 from likely.families.value_tables import count_tables
 from likely.kernels import counting, kernel
 from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs, workers
-from likely.kernels.thread_count import limited_to, own_limit, threads
+from likely.kernels.thread_count import threads
 from likely.schema import CATEGORY, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.sources.date_parts import DatePart
@@ -38,6 +37,7 @@ Labels = NDArray[np.int64]
 NONE = np.zeros((0, 0))
 MOST_AT_ONCE = 8  # batches: each is in memory with its codes and numbers while it is counted
 AT_FIRST, TOGETHER = 4, 8  # batches that are added one by one, so that the row sample is full early; then so many at once
+MANY_ROWS = 1 << 14  # of a batch: from here on rows of weight one are counted by loops of their own
 MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added pairwise
 MOST_VALUES = 50_000  # a column with more, most of them in one row each, identifies rows and is no category
 MOST_KEPT = 1_000_000  # values of one column, however frequent: a larger table would fill the memory
@@ -61,43 +61,6 @@ class Plan:
         """The columns that are read, and the kind as which each is read."""
         wanted = {column.name: column.kind for column in self.columns} | {self.target: CATEGORY}
         return wanted | ({self.weights: "number"} if self.weights is not None else {})
-
-
-def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
-    """The same batches, read ahead in a thread; never more than a few are in memory."""
-    ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
-    left = threading.Event()
-
-    def put(item: Batch | BaseException | None) -> None:
-        while not left.is_set():
-            with contextlib.suppress(queue.Full):
-                ready.put(item, timeout=0.1)
-                return
-
-    def read(limit: int | None) -> None:
-        try:
-            with limited_to(limit):
-                for batch in batches:
-                    put(batch)
-                    if left.is_set():
-                        return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    first = list(itertools.islice(batches := iter(batches), 2))
-    yield from first[:1]
-    if len(first) < 2:
-        return  # one batch in all: no thread is needed
-    yield from first[1:]
-    threading.Thread(target=read, args=(own_limit(),), name="likely-read", daemon=True).start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        left.set()
 
 
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
@@ -195,6 +158,9 @@ def tally_batch(
     w = weights if weights is not None else _weights(batch, plan.weights)
     found: dict[str, Coded] = {}
     rows = CodedRows(batch, y, w, classes, found)
+    if weights is None and plan.weights is None and isinstance(batch, Frame) and batch.rows >= MANY_ROWS:
+        sums = class_hashes(y, coded.values) if plan.sample else None
+        rows = replace(rows, units=np.where(y < 0, classes, y).astype(np.uint32), sums=sums)
     statistics: dict[Block, Statistic] = {}
     texts = [block for block in plan.blocks if block.family.column_kind == TEXT]
     for group in groups([block for block in plan.blocks if block not in texts]):
@@ -244,6 +210,8 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
         return whole
     coded = side_by_side(batch.coded, coded_names, batch.rows)
     found.update(zip(coded_names, coded, strict=True))
+    if coded and family.reads_codes and can_count(coded_rows, coded):
+        return list(count_categories(coded_rows, coded_names, coded))
     apart = _apart(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
@@ -252,6 +220,10 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
         some, a, b = part
         if apart:
             rows = Encoded(NONE, low, size, NONE, columns=tuple(column[a:b] for column in apart))
+            return family.count(rows, y[a:b], w[a:b], classes)
+        if coded_rows.units is not None and family.one_column_at_a_time:
+            columns = tuple(batch.column(name)[a:b] for name in some) if isinstance(batch, Frame) else ()
+            rows = Encoded(NONE, low, size, NONE, columns=columns, units=coded_rows.units[a:b])
             return family.count(rows, y[a:b], w[a:b], classes)
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(some, a, b))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.engines.coded_rows import CodedRows
 from likely.families.document_sample import document_keys
-from likely.kernels.cells import add_code_hashes, add_number_hashes
+from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
 from likely.kernels.hashing import Words, mixed
 from likely.kernels.parallel import in_parallel, slabs
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
@@ -51,25 +51,34 @@ def row_keys(rows: CodedRows, schema: Schema) -> Ints:
     """Hash keys of the rows of a batch, from their class, their cells and their documents."""
     batch = rows.batch
     numbers = [c.name for c in schema.columns if c.kind == NUMBER]
-    categories = [c.name for c in schema.columns if c.kind == CATEGORY]
+    categories = [c.name for c in schema.columns if c.kind == CATEGORY and c.name not in rows.hashed]
     texts = [_of_documents(batch, c.name) for c in schema.columns if c.kind == TEXT]
     keys = np.empty(batch.rows, np.int64)
-    of_class = np.append(hashes(schema.classes, "\0class"), np.uint64(0))  # rows without a class read the last entry
+    sums = class_hashes(rows.y, schema.classes) if rows.sums is None else rows.sums
     of_value = {name: np.append(hashes(schema.by_name[name].values, name), missing_hash(name)) for name in categories}
 
     def work(part: tuple[int, int]) -> None:
         a, b = part
-        total = of_class[rows.y[a:b]]
+        total = sums[a:b]
         for name in categories:
             _add_codes(rows.codes[name], slice(a, b), of_value[name], total)
         for name in numbers:
             _add_numbers(_numbers(batch, name)[a:b], name, total)
         for text in texts:
             total += text[a:b]
-        keys[a:b] = to_keys(total)
+        if len(total) < MANY:
+            keys[a:b] = to_keys(total)
+        else:
+            keys_of_sums(total, keys[a:b])
 
     in_parallel(work, slabs(batch.rows, len(schema.columns)))
     return keys
+
+
+def class_hashes(y: Ints, classes: Sequence[Any]) -> Words:
+    """The hash of each row's class; 0 for rows without one."""
+    found: Words = np.append(hashes(classes, "\0class"), np.uint64(0))[y]  # rows without a class read the last entry
+    return found
 
 
 def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:

@@ -29,7 +29,8 @@ class Encoded:
     """Rows as arrays: codes of the categorical columns (value = code - low), numbers with NaN where missing.
 
     Columns of one kind may come as `columns` instead, one array each; then all are codes or all are numbers, as their family
-    knows. `keys` are those of complete rows, where a sample of rows is kept beside documents.
+    knows. `keys` are those of complete rows, where a sample of rows is kept beside documents. `units` are the labels of many
+    rows that all have weight one, as unsigned numbers, the number of classes for a row without a label.
     """
 
     codes: NDArray[Any]
@@ -39,6 +40,7 @@ class Encoded:
     documents: Documents | Strings | None = None
     columns: tuple[NDArray[Any], ...] = ()
     keys: NDArray[np.int64] | None = None
+    units: NDArray[np.uint32] | None = None
 
 
 class BlockPrior(Protocol):

@@ -52,8 +52,8 @@ class Binned(Family):
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Histogram of each column by class."""
-        columns = range(rows.numbers.shape[1])
-        return [Histogram.of(rows.numbers[:, j], labels, weights, classes) for j in columns]
+        columns = rows.columns or rows.numbers.T
+        return [Histogram.of(x, labels, weights, classes, rows.units) for x in columns]
 
     def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
         """Edges of the bins."""

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
 from likely.kernels.cells import SLOTS, count_cells
+from likely.kernels.unit_counts import cells_of_window, count_window
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
 COARSE = 4096  # cells over the range of the bins, in a model without rows
 MANY = 4096  # rows: from here on a compiled loop is faster than sorting
+WINDOW, FEWEST = 1 << 15, 1 << 10  # adjacent cells × classes that are counted as an array, and the fewest cells
 DENSE = 1 << 16  # range of keys that is always handled as an array
 Keys = NDArray[np.int64]
 SIGN = np.int64(-(1 << 63))
@@ -37,13 +39,15 @@ class Histogram:
     level: int  # trailing bits that are dropped
 
     @staticmethod
-    def of(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Histogram:
+    def of(
+        x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None
+    ) -> Histogram:
         """Histogram of one column; NaN, rows without a class and rows without weight are skipped.
 
-        `labels` may be responsibilities, rows × classes.
+        `labels` may be responsibilities, rows × classes. `units` are the labels again, if all weights are one.
         """
         if labels.ndim == 1 and len(x) >= MANY:
-            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes)
+            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units)
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
@@ -233,18 +237,56 @@ def total_histogram(parts: Sequence[Histogram]) -> Histogram:
     return _cells(np.tile(x, len(seen)), labels, seen.reshape(-1), len(seen), level)
 
 
-def _counted(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Histogram:
+def _counted(
+    x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None
+) -> Histogram:
     """The same histogram by a compiled loop, which finds the level on its way."""
     some = slice(None, None, max(1, len(x) // (2 * MOST)))
     used = np.isfinite(x[some]) & (labels[some] >= 0) & (weights[some] > 0)
-    return _cells(x, labels, weights, classes, _needed(np.sort(to_keys(x[some][used]))))  # all rows need no lower level
+    keys = np.sort(to_keys(x[some][used]))
+    level = _needed(keys)  # all rows need no lower level
+    window = _window(keys, level, classes) if units is not None else None
+    if units is None or window is None:
+        return _cells(x, labels, weights, classes, level)
+    shift, low, zero, span = window
+    rest, counts = np.empty(len(x), np.int64), np.zeros((classes + 1, 2 * span + 4), np.uint32)
+    bits = x.view(np.uint64)
+    bits.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both
+    listed = rest[: count_window.fast(bits, units, np.array([shift, low, zero]), rest, counts)]
+    keys, seen = np.empty(2 * span + 1, np.int64), np.empty((classes, 2 * span + 1))
+    n = cells_of_window.fast(counts, low, keys, seen)
+    found = Histogram(seen[:, :n].copy(), keys[:n] << (shift if zero else 0), 0 if zero else shift)
+    if len(listed):
+        others = _cells(x[listed], labels[listed], weights[listed], classes, level, True)
+        return others if np.isnan(others.seen).any() else found + others  # the caller reports numbers that are not finite
+    return found._settled() if n > MOST else found
 
 
-def _cells(x: Array, labels: NDArray[Any], weights: Array, classes: int, level: int) -> Histogram:
+def _window(keys: Keys, level: int, classes: int) -> tuple[int, int, int, int] | None:
+    """Dropped bits, first cell, bits that are zero, and number of adjacent cells that hold most numbers; None if few do.
+
+    Cells are those of absolute values. Where each number has its own cell, trailing bits that are zero in all are dropped.
+    """
+    sizes = np.abs(keys)
+    bits = int(np.bitwise_or.reduce(sizes))
+    shift = level or ((bits & -bits).bit_length() - 1 if bits else 0)
+    zero = 0 if level else (1 << shift) - 1
+    most = WINDOW // (classes + 1)
+    cells = sizes >> shift
+    last = min(int(cells.max(initial=0)) + most // 8, (INFINITY >> shift) - 1)  # larger numbers may come
+    low = max(last - most + 1, 0)
+    span = last - low + 1
+    inside = int((cells >= low).sum())
+    return (shift, low, zero, span) if most >= FEWEST and inside >= 0.9 * max(len(cells), 1) else None
+
+
+def _cells(
+    x: Array, labels: NDArray[Any], weights: Array, classes: int, level: int, compiled: bool = False
+) -> Histogram:
     """Weight of the cells of these numbers, from a level on that is not too high."""
     state, slots = np.array([level, 0, 0], np.int64), np.full(SLOTS, -1, np.int32)
     cells, counts = np.zeros(MOST + 1, np.int64), np.zeros((MOST + 1, classes))
-    count_cells(x.view(np.int64), labels, weights, state, slots, cells, counts)
+    (count_cells.fast if compiled else count_cells)(x.view(np.int64), labels, weights, state, slots, cells, counts)
     level, n, infinite = (int(number) for number in state)
     if infinite:
         return Histogram(np.full((classes, 1), np.nan), np.zeros(1, np.int64), 0)  # the caller reports it

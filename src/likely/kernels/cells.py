@@ -13,7 +13,7 @@ INFINITE = 0x7FF0000000000000
 ONE, TWO, THREE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 THIRTY, TWENTY_SEVEN, THIRTY_ONE = np.uint64(30), np.uint64(27), np.uint64(31)
 NAN, MINUS_ZERO, ZERO = np.uint64(0x7FF8000000000000), np.uint64(1 << 63), np.uint64(0)
-INFINITE_BITS, WITHOUT_SIGN = np.uint64(INFINITE), np.uint64(LARGEST)
+INFINITE_BITS, WITHOUT_SIGN, SINGLE = np.uint64(INFINITE), np.uint64(LARGEST), np.uint64(1)
 
 
 @Kernel
@@ -98,3 +98,13 @@ def add_number_hashes(bits, seed, total):  # type: ignore[no-untyped-def]
         x = (x ^ (x >> THIRTY)) * TWO
         x = (x ^ (x >> TWENTY_SEVEN)) * THREE
         total[i] += x ^ (x >> THIRTY_ONE)
+
+
+@Kernel
+def keys_of_sums(total, keys):  # type: ignore[no-untyped-def]
+    """The keys of rows from the sums of their cells' hashes, as `row_sample.to_keys` makes them."""
+    for i in range(total.shape[0]):
+        x = total[i] + ONE
+        x = (x ^ (x >> THIRTY)) * TWO
+        x = (x ^ (x >> TWENTY_SEVEN)) * THREE
+        keys[i] = (x ^ (x >> THIRTY_ONE)) >> SINGLE

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
-from likely.sources.arrow_arrays import DAMAGED, arrow_array, arrow_scalar, numpy_array
+from likely.sources.arrow_arrays import DAMAGED, arrow_array, dictionary_indices, is_text_dictionary
 from likely.sources.cell_values import EMPTY, half_characters, is_missing_token, missing_numbers, tokens
 from likely.sources.date_parts import DatePart
 from likely.sources.documents import Documents, Strings, arrow_documents
 from likely.sources.missing_tokens import MissingTokens
 from likely.sources.number_columns import arrow_numbers, list_numbers
 from likely.sources.number_formats import PLAIN, TYPED_TIMES, FormatResolver, NumberFormat
+from likely.sources.text_dictionaries import text_values
 
 Array = NDArray[np.float64]
 SHORT = 1 << 18  # rows: codes of larger batches are not cached
@@ -213,6 +214,8 @@ class Frame:
             return Coded(part.codes(self.column(part.origin)), part.values)
         column = self.columns[name]
         try:
+            if (coded := self._coded_text(column, name)) is not None:
+                return coded
             coded = code_list(column) if isinstance(column, list) else code_arrow(column)
         except (TypeError, NotImplementedError):  # Arrow raises a NotImplementedError
             raise DataError(
@@ -222,6 +225,13 @@ class Frame:
         if name in self.spelled:
             return replace(coded, values=[int(text) for text in coded.values])
         return coded
+
+    def _coded_text(self, column: Any, name: str) -> Coded | None:
+        """Codes of a column of texts in a small dictionary without tokens; None for any other."""
+        if isinstance(column, list) or self.missing.blanks or name in self.spelled or not is_text_dictionary(column):
+            return None
+        texts = text_values(column.dictionary, self.missing.of(name))
+        return None if texts is None else code_arrow(column, texts)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """None: columns are separate arrays."""
@@ -305,16 +315,13 @@ def alike_as_one(coded: Coded) -> Coded:
     return Coded(move[coded.codes], list(merged.values))
 
 
-def code_arrow(column: Any) -> Coded:
-    """Codes of an Arrow array by dictionary encoding."""
+def code_arrow(column: Any, known: Sequence[Any] | None = None) -> Coded:
+    """Codes of an Arrow array by dictionary encoding; the values of its dictionary may be known already."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    indices = column.indices.cast(pa.int32())  # polars uses unsigned indices, which cannot be -1
-    if indices.null_count:
-        indices = indices.fill_null(arrow_scalar(-1, pa.int32()))
-    codes, values = numpy_array(indices), column.dictionary.to_pylist()
+    codes, values = dictionary_indices(column), column.dictionary.to_pylist() if known is None else known
     if len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels use codes as indices
         raise DataError("a dictionary index is out of range", remedy=DAMAGED)
     return Coded(codes, values)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from likely.sources import ReadOptions, Source
 
 BATCH_ROWS = 131_072
+LONG_BATCH = 1 << 18  # rows of a Parquet file, whose codes and numbers are used as they are read
 LARGEST_READ = 1 << 28  # bytes: a larger Arrow file is memory-mapped
 PAGE = 1 << 18  # bytes read ahead for each column: full column chunks would double the memory
 
@@ -214,7 +215,8 @@ class ParquetFile(SingleFile):
         opening = {"read_dictionary": text, "pre_buffer": False, "buffer_size": PAGE}
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
             names = [name for name in every if kinds is None or name in kinds]
-            rows = _batch_rows(file.metadata, len(names), 2 * self.reading.batch_bytes(len(names)))
+            most = (8 if self.reading.memory_limit is None else 2) * self.reading.batch_bytes(len(names))
+            rows = _batch_rows(file.metadata, len(names), most)
             many = threads() > 2  # of two threads, one reads while the other counts
             yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)
 
@@ -256,4 +258,4 @@ def _batch_rows(metadata: Any, columns: int, most_bytes: int) -> int:
     """Rows of a Parquet batch: fewer where rows are wide or contain long texts."""
     size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     wide = max(8 * columns, size // max(1, int(metadata.num_rows)))
-    return max(1, min(BATCH_ROWS, most_bytes // max(1, wide)))
+    return max(1, min(LONG_BATCH, most_bytes // max(1, wide)))

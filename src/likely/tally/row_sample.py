@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from likely.errors import ForgetError
 from likely.kernels.hashing import Words, digest, mixed
-from likely.schema import CATEGORY, Column
+from likely.schema import CATEGORY, FEW_VALUES, Column
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -224,6 +224,17 @@ def hashes(values: Sequence[Any], name: str) -> Words:
     """A hash of every value, the same on every machine, and for 1, 1.0, True and all their spellings."""
     if isinstance(values, range):
         return number_hashes(np.array(values, dtype=np.float64), name)
+    if isinstance(values, tuple) and len(values) <= FEW_VALUES and all(type(value) is str for value in values):
+        return _hashes_of_texts(values, name)
+    return _hashes(values, name)
+
+
+@lru_cache(256)  # every batch of a table has the same texts
+def _hashes_of_texts(values: tuple[str, ...], name: str) -> Words:
+    return _hashes(values, name)
+
+
+def _hashes(values: Sequence[Any], name: str) -> Words:
     numbers = [_of_text(value) if type(value) is str else _number(value) for value in values]
     return mixed(np.array(numbers, dtype=np.uint64) ^ seed(name))
 

@@ -17,7 +17,7 @@ from likely.families import Block, Encoded
 from likely.families.histogram import Histogram
 from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
 from likely.families.word_counts import Words
-from likely.schema import CATEGORY, Column, Schema
+from likely.schema import CATEGORY, Column, Schema, places_in
 from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
@@ -380,14 +380,14 @@ def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 
 def _places(column: Column, larger: Column) -> NDArray[np.intp]:
-    """Code of each value of a column in a larger column; texts of equal numbers share one."""
-    code = larger.code
-    return np.array([code[v] if v in code else code[larger.canonical(v)] for v in column.values], dtype=np.intp)
+    return np.array(places_in(larger, column), dtype=np.intp)
 
 
 def _expanded(statistic: Statistic, maps: list[NDArray[np.intp]], sizes: list[int]) -> Statistic:
     """A statistic on larger domains; values of one code are added."""
     for axis, places in enumerate(maps):
+        if len(places) < 2 or np.bincount(places).max() < 2:
+            continue
         first = np.sort(np.unique(places, return_index=True)[1])
         if len(first) < len(places):
             rest = np.setdiff1d(np.arange(len(places)), first)
