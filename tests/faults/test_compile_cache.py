@@ -36,7 +36,7 @@ for kernel in (doubled, added):
 """
 END = "print(out.sum())\nprint(5050.0)"
 ANSWER = "9900.0\n5050.0\n"
-COMPILED = ["likely: compiling doubled (once on this machine)", "likely: compiling added (once on this machine)"]
+COMPILED = [f"likely: compiling {name}, about 0.1 s (once on this machine)" for name in ("doubled", "added")]
 NOBODY = 65534
 
 
@@ -61,6 +61,17 @@ def run(module: Path, home: Path | str | None = None, cache: Path | str | None =
     )
     assert (done.returncode, done.stdout) == (0, ANSWER), done.stderr
     return done.stderr.splitlines()
+
+
+def test_a_compilation_says_how_long_it_takes() -> None:
+    from likely.calibration import loops
+    from likely.kernels.compiling import estimated_seconds
+    from likely.tokenizer import _loops
+
+    short, long = (estimated_seconds(kernel.plain) for kernel in (loops.add_residuals, loops.cut_bins))
+    assert 0.1 < short < long < 2.0
+    alone = len(_loops.count_documents.plain.__code__.co_code) * 6e-4
+    assert estimated_seconds(_loops.count_documents.plain) > 3 * alone  # the functions that it calls are compiled as well
 
 
 def without_cache(said: list[str], reason: str) -> None:
@@ -139,7 +150,7 @@ def test_damaged_files_are_compiled_again(package: Path) -> None:
     text = "@Kernel".join([head, *(one.replace("doubled", name) for name in names)])
     called = f"x, out = np.arange(100.0), np.empty(100)\nfor kernel in [{', '.join(names)}]:\n"
     package.write_text(text + called + "    kernel.prepare()\n    kernel.tiny = 0\n    kernel(x, out)\n" + END)
-    compiled = [f"likely: compiling {name} (once on this machine)" for name in names]
+    compiled = [f"likely: compiling {name}, about 0.1 s (once on this machine)" for name in names]
     assert run(package) == compiled
     for damage, path in zip(DAMAGE.values(), kept(package.parent), strict=True):
         path.write_bytes(damage(path.read_bytes()))

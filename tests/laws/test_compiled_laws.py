@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms
-from likely.families import smoothing_choice
+from likely.families import smoothing_choice, value_tables
 from likely.families.histogram import Histogram
 from likely.families.smoothing_choice import choose_smoothing
+from likely.kernels import counting, kernel
 
 
 def made_counts(seed):
@@ -133,3 +134,30 @@ def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
     score, said = rng.normal(size=(2, n, classes))
     lost = rows.weights @ terms.log_loss(score + 0.7 * said, rows.labels)
     assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_codes_are_counted_by_arrays_exactly_as_by_the_compiled_loop(seed):
+    rng = np.random.default_rng(seed)
+    codes, labels = rng.integers(-3, 9, 300).astype(np.int32), rng.integers(-1, 3, 300)
+    weights = rng.choice([0.0, 0.1, 1.0, 0.7], 300)
+    one, other = np.zeros((2, 3, 5))
+    outside = value_tables._count_array(codes.astype(np.int64) - 1, labels, weights, one)
+    assert outside == counting.count_column.fast(codes, 1, 5, labels, weights, other) > 0
+    np.testing.assert_array_equal(one, other)
+
+
+def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compiling(monkeypatch):
+    monkeypatch.setattr(kernel, "_waited", [0.0])
+
+    @kernel.Kernel
+    def loop(x, out):
+        out[0] = x.size
+
+    assert not kernel.worth_compiling(0.9 * kernel.PATIENCE, loop)
+    assert kernel.worth_compiling(2.0 * kernel.PATIENCE, loop)  # too much work for arrays
+    assert not kernel.worth_compiling(0.05 * kernel.PATIENCE, loop)
+    assert kernel.worth_compiling(0.2 * kernel.PATIENCE, loop)  # the patience is that of all work together
+    loop.prepare()
+    monkeypatch.setattr(kernel, "_waited", [0.0])
+    assert kernel.worth_compiling(0.0, loop)  # already compiled

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import share_out
+from likely.calibration import loops
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, Interaction, JointGaussian
 from likely.calibration.copies import effective, shuffled
 from likely.calibration.discriminant import LinearDiscriminant, fit_discriminant
 from likely.calibration.interaction_cuts import best_table
 from likely.calibration.interaction_search import GroupedColumn, InteractionSearch, residuals_of
-from likely.calibration.interaction_tables import ResidualTable, ScoredRows
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows, add_gains
 from likely.calibration.joint_gaussian import fit_joint_gaussian
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
@@ -35,6 +36,7 @@ from likely.calibration.weight_fit import Problem
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
 from likely.families.text_calibration import LeftOutDocuments
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
 from likely.kernels.progress import announce
 from likely.schema import CATEGORY
@@ -57,8 +59,8 @@ TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BI
 SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 NEGLIGIBLE = 1e-3  # a weight
-# Rows times classes times tables from which compiled loops are worth their import: of gains, and of cuts.
-COMPILED, CUT_COMPILED = 300_000, 500_000
+# Seconds that a row takes longer with arrays, for each class and table: in gains, and in cuts.
+GAIN_ARRAYS, CUT_ARRAYS = 5e-8, 1e-7
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
@@ -256,7 +258,9 @@ class CalibrationFit:
         if triples and not search.widen(rows):
             return False
         best, threshold = search.best(self.tables, rows, triples)
-        compiled, cut = (rows.probabilities.size * len(best) >= each for each in (COMPILED, CUT_COMPILED))
+        entries = rows.probabilities.size * len(best)
+        compiled = worth_compiling(GAIN_ARRAYS * entries, add_gains)
+        cut = worth_compiling(CUT_ARRAYS * entries, loops.add_residuals, loops.cut_bins)
         residuals = residuals_of(rows) if rows.probabilities.size >= CUT_ENTRIES else None
 
         def make(columns: tuple[int, ...]) -> tuple[ResidualTable, Single] | None:

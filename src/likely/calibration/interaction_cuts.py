@@ -79,7 +79,8 @@ def _compiled_cut(codes: Groups, values: int, cells: Groups, size: int, residual
     """`_cut_numbers` by compiled loops."""
     sums, cuts = np.zeros((2, values + 1, size * (residuals.shape[1] // 2))), np.empty(MOST_CUTS, np.int64)
     loops.add_residuals.fast(codes, cells, size, residuals, sums)
-    return _grouped(cuts[: loops.cut_bins.fast(sums, RIDGE, CHANCE + np.log(values), cuts)], values)
+    parts, gains = np.zeros((4, MOST_CUTS + 1), np.int64), np.zeros(MOST_CUTS + 1)
+    return _grouped(cuts[: loops.cut_bins.fast(sums, RIDGE, CHANCE + np.log(values), parts, gains, cuts)], values)
 
 
 def _grouped(cuts: Sequence[int] | NDArray[np.int64], values: int) -> Groups:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likely.calibration import loops
 from likely.calibration.interaction_tables import CellCodes, ScoredRows, TableAxis, Threshold
-from likely.kernels.kernel import Kernel
+from likely.kernels.kernel import Kernel, worth_compiling
 from likely.kernels.parallel import cached_property, in_parallel
 
 Array = NDArray[np.float64]
@@ -30,8 +30,8 @@ RIDGE = 4.0  # ridge penalty of the Newton step in the search
 LEVEL = 0.05  # of the test that a table must pass
 FEW_ROWS = 50  # below, standard errors are too uncertain for that level
 MANY_ROWS = 600  # with so many, one table may pass by chance among all candidates; with more rows it does less harm
-# Entries of a set, and of all sets plus so many for each, from which compiled loops are worth their import.
-COMPILED, EACH, IN_ALL = 20_000, 15_000, 20_000_000
+# Seconds that an entry of the sets takes longer with arrays, each set having so many entries more.
+ARRAYS, EACH = 4e-9, 15_000
 CHUNK = 2048  # rows
 PORTION = 1 << 17  # entries of the tables that a thread fills at a time
 SCREENED = 100_000_000  # residual entries over all sets that are summed in a round
@@ -199,7 +199,7 @@ def search_gains(columns: Mapping[int, GroupedColumn], sets: Sequence[ColumnSet]
     most = max(map(len, sets))
     which = np.array([[names[i] for i in each] + [-1] * (most - len(each)) for each in sets])
     cells = np.prod(sizes[which], axis=1)
-    if residuals.size < COMPILED and len(sets) * (EACH + residuals.size) < IN_ALL:
+    if not worth_compiling(ARRAYS * len(sets) * (EACH + residuals.size), add_up, judge):
         return [_gain(np.ravel_multi_index(tuple(codes[w[:k]]), tuple(sizes[w[:k]])), residuals)
                 for w, k in zip(which, map(len, sets), strict=True)]  # fmt: skip
     add_up.prepare()
@@ -209,7 +209,7 @@ def search_gains(columns: Mapping[int, GroupedColumn], sets: Sequence[ColumnSet]
         a, b = part
         ends = np.concatenate([[0], np.cumsum(cells[a:b])])
         gains, sums = np.zeros(b - a), np.zeros((ends[-1], residuals.shape[1]))
-        add_up.fast(residuals, codes, which[a:b], sizes, ends, sums)
+        add_up.fast(residuals, codes, which[a:b], sizes, ends, np.empty(CHUNK, np.uint32), sums)
         judge.fast(sums, ends, gains)
         return gains
 
@@ -233,31 +233,27 @@ def _gain(cells: NDArray[np.int64], residuals: Single) -> float:
 
 
 @Kernel
-def add_up(residuals, codes, sets, sizes, starts, sums):  # type: ignore[no-untyped-def]
-    """Sums of the residuals over the cells of every set; a chunk of rows stays in the cache for all sets."""
+def add_up(residuals, codes, sets, sizes, starts, cells, sums):  # type: ignore[no-untyped-def]
+    """Sums of the residuals over the cells of every set; a chunk of rows stays in the cache for all sets.
+
+    `cells` is scratch memory for a chunk, unsigned: no check for negative indices.
+    """
     rows, width = residuals.shape
-    cells = np.empty(CHUNK, np.uint32)  # unsigned: no check for negative indices
-    for a in range(0, rows, CHUNK):
-        some = residuals[a : a + CHUNK]
-        n = len(some)
+    for a in range(0, rows, len(cells)):
+        n = min(len(cells), rows - a)
         for s in range(len(sets)):
-            first = codes[sets[s, 0], a : a + n]
             for r in range(n):
-                cells[r] = first[r]
+                cells[r] = codes[sets[s, 0], a + r]
             for k in range(1, sets.shape[1]):
-                if sets[s, k] >= 0:
-                    size, more = np.uint32(sizes[sets[s, k]]), codes[sets[s, k], a : a + n]
+                column = sets[s, k]
+                if column >= 0:
+                    size = np.uint32(sizes[column])
                     for r in range(n):
-                        cells[r] = cells[r] * size + np.uint32(more[r])
-            table = sums[starts[s] : starts[s + 1]]
+                        cells[r] = cells[r] * size + codes[column, a + r]
+            first = starts[s]
             for r in range(n):
-                cell = cells[r]
-                if width == 2:
-                    table[cell, 0] += some[r, 0]
-                    table[cell, 1] += some[r, 1]
-                else:
-                    for c in range(width):
-                        table[cell, c] += some[r, c]
+                for c in range(width):
+                    sums[first + cells[r], c] += residuals[a + r, c]
 
 
 @Kernel

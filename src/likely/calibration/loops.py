@@ -70,44 +70,43 @@ def add_residuals(codes, cells, size, residuals, sums):  # type: ignore[no-untyp
 
 
 @ReorderedKernel
-def cut_bins(sums, ridge, price, cuts):  # type: ignore[no-untyped-def]
-    """Cuts of a number, greedily by gain, while a cut gains more than its price; returns their number."""
+def cut_bins(sums, ridge, price, parts, gains, cuts):  # type: ignore[no-untyped-def]
+    """Cuts of a number, greedily by gain, while a cut gains more than its price; returns their number.
+
+    `parts` (4 × one more than cuts, zeros) and `gains` are scratch memory: start, end, best cut and whether that is known.
+    """
     values, width = sums.shape[1] - 1, sums.shape[2]
     most = len(cuts)
-    starts, ends = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
-    gains, places = np.zeros(most + 1), np.zeros(most + 1, np.int64)
-    judged = np.zeros(most + 1, np.bool_)
-    ends[0] = values
+    parts[1, 0] = values
     for made in range(most):
         for part in range(made + 1):
-            if judged[part]:
+            if parts[3, part]:
                 continue
-            a, b = starts[part], ends[part]
-            gains[part], judged[part] = -np.inf, True
-            low, low_square, high, high_square = sums[0, a], sums[1, a], sums[0, b], sums[1, b]
+            a, b, best_gain, place = parts[0, part], parts[1, part], -np.inf, 0
             for i in range(a + 1, b):
-                gained, middle, middle_square = 0.0, sums[0, i], sums[1, i]
+                gained = 0.0
                 for j in range(width):
-                    d, v = (middle[j] - low[j]) ** 2, middle_square[j] - low_square[j]
+                    middle, middle_square = sums[0, i, j], sums[1, i, j]
+                    d, v = (middle - sums[0, a, j]) ** 2, middle_square - sums[1, a, j]
                     s = 1.0 / (v + ridge)
                     gained += ((d - v) - 0.5 * d * v * s) * s
-                    d, v = (high[j] - middle[j]) ** 2, high_square[j] - middle_square[j]
+                    d, v = (sums[0, b, j] - middle) ** 2, sums[1, b, j] - middle_square
                     s = 1.0 / (v + ridge)
                     gained += ((d - v) - 0.5 * d * v * s) * s
-                if gained > gains[part]:
-                    gains[part], places[part] = gained, i
+                if gained > best_gain:
+                    best_gain, place = gained, i
             for j in range(width):
-                d, v = (high[j] - low[j]) ** 2, high_square[j] - low_square[j]
+                d, v = (sums[0, b, j] - sums[0, a, j]) ** 2, sums[1, b, j] - sums[1, a, j]
                 s = 1.0 / (v + ridge)
-                gains[part] -= ((d - v) - 0.5 * d * v * s) * s
+                best_gain -= ((d - v) - 0.5 * d * v * s) * s
+            gains[part], parts[2, part], parts[3, part] = best_gain, place, 1
         best = 0
         for part in range(made + 1):
             if gains[part] > gains[best]:
                 best = part
         if gains[best] <= price:
             return made
-        at = places[best]
+        at = parts[2, best]
         cuts[made] = at
-        starts[made + 1], ends[made + 1], ends[best] = at, ends[best], at
-        judged[best] = False
+        parts[0, made + 1], parts[1, made + 1], parts[1, best], parts[3, best] = at, parts[1, best], at, 0
     return most

@@ -252,7 +252,6 @@ def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) ->
         return []
     columns: list[NDArray[Any]] = []
     if family.reads_codes and all(c.codes.dtype == np.int32 for c in coded):
-        counting.count_column.prepare()
         columns = [c.codes.view() for c in coded]
     elif family.reads_columns:
         counting.weave.prepare()

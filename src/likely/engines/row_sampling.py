@@ -13,6 +13,7 @@ from likely.engines.coded_rows import CodedRows
 from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
 from likely.kernels.hashing import Words, mixed
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, slabs
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
@@ -31,7 +32,8 @@ from likely.tally.row_sample import (
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MANY = 4096  # rows: from here on hashes are made by a compiled loop
+MANY = 4096  # rows: from here on hashes are made by a compiled loop, if that is worth compiling
+ARRAYS = 1e-8  # seconds that a hash takes longer with arrays
 
 @dataclass
 class KeyLimit:
@@ -84,7 +86,8 @@ def class_hashes(y: Ints, classes: Sequence[Any]) -> Words:
 def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
     """Add the hash of every cell of a categorical column."""
     codes = coded.codes[rows]
-    if len(codes) < MANY or codes.dtype != np.int32 or not codes.flags.c_contiguous:
+    fits = codes.dtype == np.int32 and codes.flags.c_contiguous
+    if not (fits and len(codes) >= MANY and worth_compiling(ARRAYS * len(codes), add_code_hashes)):
         total += table[_places(coded, rows)]
         return
     fixed = codes.view()
@@ -94,7 +97,7 @@ def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
 
 def _add_numbers(x: Array, name: str, total: Words) -> None:
     """Add the hash of every number of a column."""
-    if len(x) < MANY or not x.flags.c_contiguous:
+    if len(x) < MANY or not x.flags.c_contiguous or not worth_compiling(ARRAYS * len(x), add_number_hashes):
         total += number_hashes(x, name)
         return
     bits = x.view(np.uint64)

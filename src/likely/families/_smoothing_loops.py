@@ -4,14 +4,17 @@
 that the innermost loops run along the values. Exponentials and logarithms are most of the work, and those of the standard
 library are called one by one; polynomials that the compiler vectorises replace them. That of the exponential is exact but for
 the last digit. That of the logarithm is in single precision, with an error below 2e-7: only the choice between candidates
-depends on it.
+depends on it. Scratch memory, views and other shapes of arrays are made by the caller: compiling those takes longer than
+compiling the loops.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from likely.kernels.kernel import ComposedKernel, Kernel, piece
+from likely.kernels.kernel import Kernel
 
 HALF = np.int32(0x3F3504F3)  # the bits of sqrt(1/2): mantissas are taken from there up to sqrt(2)
 MANTISSA = np.int32(0x7FFFFF)
@@ -28,17 +31,18 @@ E8, E9, E10, E11, E12, E13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1
 LN2_HIGH, LN2_LOW, ROUNDING = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 6755399441055744.0
 OPEN = 32  # distinct counts whose cells are still being collected
 MANY = 1e7  # rows: beyond, the product of four factors could overflow single precision
+SQRT2 = math.sqrt(2.0)
 NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
 
 
 @Kernel
-def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-untyped-def]
+def standardise(seen, centres, lines, totals, mass, ranks, x):  # type: ignore[no-untyped-def]
     """Mid-ranks of the bins, and the numbers that represent them with mean 0 and variance 1.
 
-    Also fills the counts as classes × values, and the rows of each class (added to zeros). Returns False for constant numbers.
+    Also fills the counts as classes × values, and the rows of each class and value (added to zeros). Returns False for constant
+    numbers.
     """
     values, classes = seen.shape
-    mass = np.zeros(values)
     for v in range(values):
         for c in range(classes):
             lines[c, v] = seen[v, c]
@@ -59,8 +63,8 @@ def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-unty
     for v in range(len(x)):
         x[v] = centres[v] / scale - mean
         square += x[v] * x[v] * mass[v]
-    width = np.sqrt(square / max(total, 1e-300))
-    if not (width > 0.0 and np.isfinite(width)):
+    width = math.sqrt(square / max(total, 1e-300))
+    if not 0.0 < width < math.inf:
         return False
     for v in range(len(x)):
         x[v] /= width
@@ -68,25 +72,26 @@ def standardise(seen, centres, lines, totals, ranks, x):  # type: ignore[no-unty
 
 
 @Kernel
-def smooth(sets, ranks, bandwidths, reach, often, own, whole):  # type: ignore[no-untyped-def]
+def smooth(lines, ranks, bandwidths, reach, near, often, own, whole):  # type: ignore[no-untyped-def]
     """Counts smoothed along the ranks by a Gaussian kernel of each bandwidth; a bandwidth of zero keeps them.
 
-    The same with one row of that value and class left out; whole: the rows left in all classes. All pairs of values at one
-    distance are handled together, so that the innermost loops are long.
+    The same with one row of that value and class left out; whole: the rows left in all classes. Counts are (sets × classes)
+    × values; `near` is scratch memory for all values. All pairs of values at one distance are handled together, so that the
+    innermost loops are long.
     """
-    sizes, classes, values = sets.shape
-    lines, near = sets.reshape(sizes * classes, values), np.empty(values)
+    rows, values = lines.shape
+    sizes = whole.shape[1]
+    classes = rows // sizes
     for b in range(len(bandwidths)):
-        smoothed = often[b].reshape(sizes * classes, values)
-        for i in range(sizes * classes):
+        for i in range(rows):
             for v in range(values):
-                smoothed[i, v] = lines[i, v]
-        scale = 0.25 / max(bandwidths[b], 1e-300) / np.sqrt(2.0)
-        farthest = 0.25 * reach / np.sqrt(2.0)
+                often[b, i, v] = lines[i, v]
+        scale = 0.25 / max(bandwidths[b], 1e-300) / SQRT2
+        farthest = 0.25 * reach / SQRT2
         for d in range(1, values if bandwidths[b] > 0.0 else 1):
-            first, second, within = ranks[: values - d], ranks[d:], 0
+            within = 0
             for v in range(values - d):
-                a = (second[v] - first[v]) * scale
+                a = (ranks[v + d] - ranks[v]) * scale
                 t = -a * a
                 y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
                 y = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
@@ -97,89 +102,69 @@ def smooth(sets, ranks, bandwidths, reach, often, own, whole):  # type: ignore[n
                 within += 1 if a <= farthest else 0
             if not within:
                 break
-            for i in range(sizes * classes):
-                line, out = lines[i], smoothed[i]
-                low, high = line[: values - d], line[d:]
-                out_low, out_high = out[: values - d], out[d:]
+            for i in range(rows):
                 for v in range(values - d):
-                    out_low[v] += near[v] * high[v]
+                    often[b, i, v] += near[v] * lines[i, v + d]
                 for v in range(values - d):
-                    out_high[v] += near[v] * low[v]
+                    often[b, i, v + d] += near[v] * lines[i, v]
         for k in range(sizes):
             for v in range(values):
                 whole[b, k, v] = -1.0
-            for c in range(classes):
+            for i in range(k * classes, (k + 1) * classes):
                 for v in range(values):
-                    own[b, k, c, v] = max(often[b, k, c, v] - 1.0, 0.0)
-                    whole[b, k, v] += often[b, k, c, v]
+                    own[b, i, v] = max(often[b, i, v] - 1.0, 0.0)
+                    whole[b, k, v] += often[b, i, v]
             for v in range(values):
                 whole[b, k, v] = max(whole[b, k, v], 0.0)
 
 
-@piece
-def exponential(exponent, bits, out):  # type: ignore[no-untyped-def]
-    """exp of exponents <= 0, which are modified, up to the last digits; 0 below -700. `bits` is scratch memory."""
-    whole = bits.view(np.int64)
-    for v in range(len(exponent)):
-        t = max(exponent[v], -700.0)
-        bits[v] = t * (1.0 / LN2_HIGH) + ROUNDING  # the nearest integer, in the low bits
-        k = bits[v] - ROUNDING
-        t = (t - k * LN2_HIGH) - k * LN2_LOW
-        y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
-        out[v] = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
-    for v in range(len(exponent)):
-        whole[v] = (whole[v] + 1023) << 52  # 2 to that power; the sign and all higher bits are shifted out
-    for v in range(len(exponent)):
-        out[v] = out[v] * bits[v] if exponent[v] >= -700.0 else 0.0
-
-
-@ComposedKernel
-def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-def]
+@Kernel
+def densities(sets, x, pooled, moments, exponent, bits, whole_bits, often, own, whole):  # type: ignore[no-untyped-def]
     """Gaussian densities by class as counts, with all rows and with one row of that value and class left out.
 
     Each class has its own variance or, pooled, all have one. Densities are scaled so that each value has the average count;
-    whole: the rows left in all classes.
+    whole: the rows left in all classes. Scratch memory: `moments` (3 × classes), `exponent` and `bits` (twice the values), and
+    `whole_bits`, which are the same bits as integers.
     """
     sizes, classes, values = sets.shape
-    n, mean, spread = np.zeros(classes), np.zeros(classes), np.zeros(classes)
-    exponent, less, bits = np.empty(values), np.empty(values), np.empty(values)
     for s in range(sizes):
         total, spreads = 0.0, 0.0
         for c in range(classes):
-            n[c], mean[c], spread[c] = 0.0, 0.0, 0.0
+            n, mean, spread = 0.0, 0.0, 0.0
             for v in range(values):
-                n[c] += sets[s, c, v]
-                mean[c] += sets[s, c, v] * x[v]
-            mean[c] /= max(n[c], 1e-300)
+                n += sets[s, c, v]
+                mean += sets[s, c, v] * x[v]
+            mean /= max(n, 1e-300)
             for v in range(values):
-                spread[c] += sets[s, c, v] * (x[v] - mean[c]) ** 2
-            total += n[c]
-            spreads += spread[c]
+                spread += sets[s, c, v] * (x[v] - mean) ** 2
+            moments[0, c], moments[1, c], moments[2, c] = n, mean, spread
+            total += n
+            spreads += spread
         for c in range(classes):
+            n, mean = moments[0, c], moments[1, c]
+            rest = n - 1.0
+            squares, rows = (spreads, total) if pooled else (moments[2, c], n)
+            variance = max(squares / max(rows, 1e-300), NARROWEST**2)
+            away = (1.0 + 1.0 / max(rest, 1e-300)) ** 2  # of the mean of the other rows, relative to that of all
+            for v in range(values):  # all rows, then those without one
+                apart = (x[v] - mean) * (x[v] - mean)
+                less = max((squares - apart * n / max(rest, 1e-300)) / max(rows - 1.0, 1e-300), NARROWEST**2)
+                exponent[v], exponent[values + v] = -0.5 * apart / variance, -0.5 * apart * away / less
+                often[s, c, v] = n / math.sqrt(variance)
+                own[s, c, v] = max(rest, 0.0) / math.sqrt(less)
+            for v in range(2 * values):  # exp of exponents <= 0 up to the last digits; 0 below -700
+                t = max(exponent[v], -700.0)
+                bits[v] = t * (1.0 / LN2_HIGH) + ROUNDING  # the nearest integer, in the low bits
+                k = bits[v] - ROUNDING
+                t = (t - k * LN2_HIGH) - k * LN2_LOW
+                y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
+                y = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
+                exponent[v] = y if exponent[v] >= -700.0 else 0.0
+            for v in range(2 * values):
+                whole_bits[v] = (whole_bits[v] + 1023) << 52  # 2 to that power; the sign and all higher bits are shifted out
             for v in range(values):
-                often[s, c, v], own[s, c, v] = 0.0, 0.0
-            if n[c] <= 0.0:
-                continue
-            rest = n[c] - 1.0
-            squares, rows = (spreads, total) if pooled else (spread[c], n[c])
-            variance = max(squares / rows, NARROWEST**2)
-            bend = -0.5 / variance
-            for v in range(values):
-                exponent[v] = bend * (x[v] - mean[c]) * (x[v] - mean[c])
-            exponential(exponent, bits, often[s, c])
-            height = n[c] / np.sqrt(variance)
-            for v in range(values):
-                often[s, c, v] *= height
-            if rest <= 0.0:
-                continue
-            away = 1.0 + 1.0 / rest  # of the mean of the other rows, relative to that of all
-            for v in range(values):
-                apart = x[v] - mean[c]
-                less[v] = max((squares - apart * apart * n[c] / rest) / max(rows - 1.0, 1e-300), NARROWEST**2)
-                exponent[v] = -0.5 * (apart * away) * (apart * away) / less[v]
-            exponential(exponent, bits, own[s, c])
-            for v in range(values):
-                own[s, c, v] *= rest / np.sqrt(less[v])
+                often[s, c, v] *= exponent[v] * bits[v]
+                own[s, c, v] *= exponent[values + v] * bits[values + v]
         for v in range(values):
             summed, lost = 0.0, 0.0
             for c in range(classes):
@@ -193,96 +178,92 @@ def densities(sets, x, pooled, often, own, whole):  # type: ignore[no-untyped-de
 
 
 @Kernel
-def pack(sets, places, counts, shares, alone):  # type: ignore[no-untyped-def]
+def pack(sets, by_count, opened, mass, places, counts, shares, alone):  # type: ignore[no-untyped-def]
     """The logarithms that the leave-one-out likelihood of each of the first sets is a sum of, four factors to a logarithm.
 
     Cells of equal count have one logarithm of their product. `places` are those of the factors, sets × logarithms × 4, among
     classes × values and then values (of all classes), -1 for none (as all are at first; the other arrays are zeros); `shares`
     are their parts of a pseudocount. Returns the greatest number of logarithms of a set; `alone` gets the log likelihood of
-    the class frequencies.
+    the class frequencies. Scratch memory: `by_count` (OPEN), `opened` (2 × OPEN), `mass` (classes and values).
     """
     sizes = len(alone)
     _, classes, values = sets.shape
-    open_count, open_at, open_used = np.empty(OPEN), np.empty(OPEN, np.int64), np.empty(OPEN, np.int64)
-    rows_of, mass, most = np.empty(classes), np.empty(values), 0
+    most = 0
     for s in range(sizes):
         total, logs, known = 0.0, 0, 0
-        for v in range(values):
+        for v in range(classes + values):
             mass[v] = 0.0
         for c in range(classes):
-            rows_of[c] = 0.0
             for v in range(values):
-                rows_of[c] += sets[s, c, v]
-                mass[v] += sets[s, c, v]
-            total += rows_of[c]
+                mass[c] += sets[s, c, v]
+                mass[classes + v] += sets[s, c, v]
+            total += mass[c]
         for c in range(classes + 1):
             rest = 1.0
             if c < classes:
-                rows = rows_of[c]
-                rest = (max(rows - 1.0, 0.0) + 0.5) / (max(total - 1.0, 0.0) + 0.5 * classes)
-                alone[s] += rows * np.log(rest)
+                rest = (max(mass[c] - 1.0, 0.0) + 0.5) / (max(total - 1.0, 0.0) + 0.5 * classes)
+                alone[s] += mass[c] * math.log(rest)
             for v in range(values):
-                count = sets[s, c, v] if c < classes else -mass[v]
+                count = sets[s, c, v] if c < classes else -mass[classes + v]
                 if count == 0.0:
                     continue
                 i = 0
-                while i < known and open_count[i] != count:
+                while i < known and by_count[i] != count:
                     i += 1
-                if i == known or open_used[i] == 4 or total > MANY:
+                if i == known or opened[1, i] == 4 or total > MANY:
                     if i == known and known < OPEN:
                         known += 1
                     i = min(i, OPEN - 1)
-                    open_count[i], open_at[i], open_used[i] = count, logs, 0
+                    by_count[i], opened[0, i], opened[1, i] = count, logs, 0
                     counts[s, logs] = count
                     logs += 1
-                places[s, open_at[i], open_used[i]], shares[s, open_at[i], open_used[i]] = c * values + v, rest
-                open_used[i] += 1
+                at, k = opened[0, i], opened[1, i]
+                places[s, at, k], shares[s, at, k] = c * values + v, rest
+                opened[1, i] = k + 1
         most = max(most, logs)
     return most
 
 
 @Kernel
-def choose(own, whole, n, places, counts, shares, alone, pseudocounts, best, gains):  # type: ignore[no-untyped-def]
+def choose(own, whole, n, places, counts, shares, alone, pseudocounts, factors, x, bits, best, gains):  # type: ignore[no-untyped-def]
     """Shape and pseudocount of the maximum leave-one-out likelihood of each of the first sets, and its gain.
 
-    `best` is the index among shapes × pseudocounts; the other arguments are those of `pack`.
+    `own` is shapes × sets × (classes × values); `best` is the index among shapes × pseudocounts; others are those of `pack`.
+    Scratch memory for n logarithms: `factors` (9 ×), `x` (2 ×) and `bits`, which are the same bits as integers.
     """
     sizes = len(best)
-    shapes, _, classes, values = own.shape
-    cells = classes * values
-    base, share = np.empty((4, n), np.float32), np.empty((4, n), np.float32)
-    x, exponent = np.empty(n, np.float32), np.empty(n, np.int32)
-    bits, count = x.view(np.int32), np.empty(n, np.float32)
+    shapes, _, cells = own.shape
     for s in range(sizes):
-        best[s], gains[s] = 0, -np.inf
+        best[s], gains[s] = 0, -math.inf
         for j in range(n):
-            count[j] = counts[s, j]
+            factors[8, j] = counts[s, j]
             for k in range(4):
-                share[k, j] = shares[s, j, k]
+                factors[4 + k, j] = shares[s, j, k]
         for shape in range(shapes):
-            by_class, of_all = own[shape, s].reshape(cells), whole[shape, s]
             for j in range(n):
                 for k in range(4):
                     at = places[s, j, k]
-                    base[k, j] = 1.0
+                    factors[k, j] = ONE
                     if at >= cells:
-                        base[k, j] = of_all[at - cells]
+                        factors[k, j] = whole[shape, s, at - cells]
                     elif at >= 0:
-                        base[k, j] = by_class[at]
+                        factors[k, j] = own[shape, s, at]
             for p in range(len(pseudocounts)):
                 pseudo = np.float32(pseudocounts[p])
                 for j in range(n):
-                    first = (base[0, j] + pseudo * share[0, j]) * (base[1, j] + pseudo * share[1, j])
-                    x[j] = first * ((base[2, j] + pseudo * share[2, j]) * (base[3, j] + pseudo * share[3, j]))
+                    first = (factors[0, j] + pseudo * factors[4, j]) * (factors[1, j] + pseudo * factors[5, j])
+                    second = (factors[2, j] + pseudo * factors[6, j]) * (factors[3, j] + pseudo * factors[7, j])
+                    x[j] = first * second
                 for j in range(n):
-                    exponent[j] = (bits[j] - HALF) >> 23
+                    exponent = (bits[j] - HALF) >> 23
+                    bits[n + j] = exponent
                     bits[j] = ((bits[j] - HALF) & MANTISSA) + HALF
                 for j in range(n):
                     f = x[j] - ONE
                     y = (((P0 * f + P1) * f + P2) * f + P3) * f + P4
                     y = (((y * f + P5) * f + P6) * f + P7) * f + P8
                     y = (y * f + MINUS_HALF) * f * f + f
-                    x[j] = count[j] * (y + np.float32(exponent[j]) * LN2)
+                    x[j] = factors[8, j] * (y + np.float32(bits[n + j]) * LN2)
                 one, two, three, four = 0.0, 0.0, 0.0, 0.0  # independent sums, for instruction-level parallelism
                 for j in range(0, n - 3, 4):
                     one += x[j]
@@ -309,10 +290,10 @@ def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore
             table[v, c] = often[c, v] / (totals[c] + 0.5) + mass
             left_out[v, c] = own[c, v] / (max(totals[c] - 1.0, 0.0) + 0.5) + mass
             average += table[v, c] * ((totals[c] + 0.5) / whole)
-        level[v] = np.log(average)
+        level[v] = math.log(average)
         for c in range(classes):
-            table[v, c] = np.log(table[v, c]) - level[v]
-            left_out[v, c] = np.log(left_out[v, c]) - level[v]
+            table[v, c] = math.log(table[v, c]) - level[v]
+            left_out[v, c] = math.log(left_out[v, c]) - level[v]
 
 
 @Kernel
@@ -356,4 +337,4 @@ def fill_rows(codes, labels, left, folds, often, own, totals, mass, table, left_
             out[r, y] = max(left_out[v, y], lowest)
         else:
             rest = max(often[y, v] - left[r] * (often[y, v] - own[y, v]), 0.0)
-            out[r, y] = max(np.log(rest / (max(totals[y] - left[r], 0.0) + 0.5) + mass) - level[v], lowest)
+            out[r, y] = max(math.log(rest / (max(totals[y] - left[r], 0.0) + 0.5) + mass) - level[v], lowest)

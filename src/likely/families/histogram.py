@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
 from likely.kernels.cells import SLOTS, count_cells
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.unit_counts import cells_of_window, count_window
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
 COARSE = 4096  # cells over the range of the bins, in a model without rows
-MANY = 4096  # rows: from here on a compiled loop is faster than sorting
+MANY = 4096  # rows: from here on a compiled loop is faster than sorting, if that is worth compiling
+SORTED = 1e-7  # seconds that a row takes longer where it is sorted
 WINDOW, FEWEST = 1 << 15, 1 << 10  # adjacent cells × classes that are counted as an array, and the fewest cells
 DENSE = 1 << 16  # range of keys that is always handled as an array
 Keys = NDArray[np.int64]
@@ -46,7 +48,7 @@ class Histogram:
 
         `labels` may be responsibilities, rows × classes. `units` are the labels again, if all weights are one.
         """
-        if labels.ndim == 1 and len(x) >= MANY:
+        if labels.ndim == 1 and len(x) >= MANY and worth_compiling(SORTED * len(x), count_cells):
             return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units)
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():

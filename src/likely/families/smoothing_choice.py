@@ -274,7 +274,9 @@ class CompiledChoice:
         wanted = centres is not None and values >= FEWEST
         lines, totals, ranks = np.empty((1, classes, values)), np.zeros(classes), np.empty(values)
         x = np.empty(values if wanted else 0)
-        varies = _smoothing_loops.standardise.fast(seen, x if centres is None else centres, lines[0], totals, ranks, x)
+        varies = _smoothing_loops.standardise.fast(
+            seen, x if centres is None else centres, lines[0], totals, np.zeros(values), ranks, x
+        )
         whole = float(totals.sum()) + 0.5 * classes
         return CompiledChoice(seen, lines, centres, totals, whole, ranks, x if wanted and varies else None)
 
@@ -303,9 +305,14 @@ class CompiledChoice:
         n, classes, values = sets.shape
         places, counts = np.full((n, (classes + 1) * values, 4), -1, np.int32), np.zeros((n, (classes + 1) * values))
         shares, alone = np.zeros(places.shape), np.zeros(n)
-        logs = _smoothing_loops.pack.fast(sets, places, counts, shares, alone)
+        scratch = np.empty(_smoothing_loops.OPEN), np.empty((2, _smoothing_loops.OPEN), np.int64), np.empty(classes + values)
+        logs = _smoothing_loops.pack.fast(sets, *scratch, places, counts, shares, alone)
         best, gains = np.empty(n, np.int64), np.empty(n)
-        _smoothing_loops.choose.fast(own, whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS, best, gains)
+        factors, x = np.empty((9, logs), np.float32), np.empty(2 * logs, np.float32)
+        _smoothing_loops.choose.fast(
+            own.reshape(len(own), n, -1), whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS,
+            factors, x, x.view(np.int32), best, gains,
+        )  # fmt: skip
         return [(*divmod(i, len(PSEUDOCOUNTS)), gain) for i, gain in zip(best.tolist(), gains.tolist(), strict=True)]
 
     def _shapes(self, sets: Array, first: int, last: int) -> CompiledCounts:
@@ -316,10 +323,13 @@ class CompiledChoice:
         whole = np.empty((last - first, len(sets), sets.shape[2]))
         smoothed = min(last, smoothings)
         if first < smoothed:
-            _smoothing_loops.smooth.fast(sets, self.ranks, ALL_BANDWIDTHS[first:smoothed], REACH, often, own, whole)
+            a, b = (each.reshape(last - first, -1, sets.shape[2]) for each in (often, own))
+            bandwidths, near, lines = ALL_BANDWIDTHS[first:smoothed], np.empty(sets.shape[2]), sets.reshape(-1, sets.shape[2])
+            _smoothing_loops.smooth.fast(lines, self.ranks, bandwidths, REACH, near, a, b, whole)
+        moments, (exponent, bits) = np.empty((3, sets.shape[1])), np.empty((2, 2 * sets.shape[2]))
         for at in range(max(first, smoothed), last):
-            i = at - first
-            _smoothing_loops.densities.fast(sets, self.x, at == len(NAMES) - 1, often[i], own[i], whole[i])
+            i, scratch = at - first, (moments, exponent, bits, bits.view(np.int64))
+            _smoothing_loops.densities.fast(sets, self.x, at == len(NAMES) - 1, *scratch, often[i], own[i], whole[i])
         return often, own, whole
 
     def _tables(self, often: Array, own: Array, m: int) -> tuple[Array, Array, Array]:

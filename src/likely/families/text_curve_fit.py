@@ -159,8 +159,8 @@ def _features(family: Text, counted: EffectiveCounts, low: float, knots: tuple[i
         i, j = sample.indptr[a], sample.indptr[b]
         word_loops.left_out(
             sample.ids[i:j], sample.indptr[a : b + 1] - i, values[i:j], sample.labels[a:b],
-            counted.left[a:b], counted.seen, counted.holders, counted.total, low, BITS, OCTAVES, PSEUDOCOUNT,
-            features[a:b], length[a:b],
+            counted.left[a:b], counted.seen, counted.holders, counted.total, np.empty(classes), low, BITS, OCTAVES,
+            PSEUDOCOUNT, features[a:b], length[a:b],
         )  # fmt: skip
 
     parts = [(a, min(a + 256, documents)) for a in range(0, documents, 256)]

@@ -6,6 +6,8 @@ one formula for both ways of running it. Which one is used depends on the size o
 - a call with fewer than `Kernel.tiny` elements is always interpreted: it is faster than a dispatch by argument types;
 - any other call is interpreted until the kernel has been given `LARGE` elements in all in this process, then compiled. Up to
   that point interpreting costs less than importing the compiler, and a small job never imports Numba;
+- a caller that has an array version as well asks `worth_compiling`: until array versions have taken about as long as the
+  compiler takes for the first use on a machine, nothing is compiled or loaded for it;
 - `Kernel.prepare()` compiles at once, for a caller that knows how much work follows; `Kernel.fast()` runs the compiled
   function whatever the size;
 - with `NUMBA_DISABLE_JIT=1` the "compiled" function is the interpreted one.
@@ -29,6 +31,9 @@ from likely.kernels.parallel import held_at_fork
 LARGE = 100_000
 # A call this small is faster interpreted than dispatched with a signature that may not be compiled yet.
 TINY = 512
+
+# Seconds that array versions may take, in one process, beyond what compiled loops would: compiling takes longer on first use.
+PATIENCE = 1.5
 
 # One lock for all kernels, held while the compiler is imported: a process that forks meanwhile waits for it.
 COMPILE_LOCK = held_at_fork(threading.RLock(), 3)
@@ -65,6 +70,11 @@ class Kernel:
         """Compile now, because more work follows than the first call shows."""
         self._fast()
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the compiled function exists in this process."""
+        return self._compiled is not None
+
     def fast(self, *arrays: Any) -> Any:
         """Run the compiled function whatever the size of the arrays: for many small calls of the same types."""
         return self._fast()(*arrays)
@@ -83,6 +93,20 @@ class Kernel:
             announce(message)  # looked up at the time of the call, so that it can be replaced
 
         return compiled(self.plain, report, reordered=self.reordered, variant=self.variant)
+
+
+_waited = [0.0]  # seconds that array versions took, about
+
+
+def worth_compiling(seconds: float, *kernels: Kernel) -> bool:
+    """Whether to use compiled loops rather than their array version, which takes about so many seconds longer.
+
+    They are used if they are loaded already, or once array versions would exceed `PATIENCE` in this process.
+    """
+    if all(each.loaded for each in kernels) or _waited[0] + seconds > PATIENCE:
+        return True
+    _waited[0] += seconds
+    return False
 
 
 class ReorderedKernel(Kernel):

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from likely.tokenizer._block_operations import load_u64
 from likely.tokenizer._loops import Bytes, Ints, SimdKernel, Triple
 from likely.tokenizer._unicode import BLANK, CASED, IGNORABLE, LENGTH, SIGMA, SPACE
-
-HIGH_BITS = 0x80808080808080  # set only in bytes that are not ASCII
-
-
-@SimdKernel
-def mark_non_ascii(buffer: Bytes, offsets: Ints, stops: Ints) -> None:
-    """Set `stops` to -1 for every document that is not ASCII: it must be decoded."""
-    for d in range(offsets.size - 1):
-        every = 0
-        for p in range(offsets[d], offsets[d + 1], 7):
-            every |= load_u64(buffer, p) & (1 << 8 * min(offsets[d + 1] - p, 7)) - 1
-        if every & HIGH_BITS:
-            stops[d] = -1
 
 
 @SimdKernel

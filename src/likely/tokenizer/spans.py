@@ -160,9 +160,8 @@ def texts_of(buffer: Bytes, offsets: Ints, lowercase: bool, scratch: ScratchBuff
         buffer = _read_only(room)
     starts, stops = offsets[:-1], offsets[1:]
     if buffer[:end].max(initial=0) >= 0x80:
-        stops = stops.copy()
-        _shaping.mark_non_ascii(buffer, offsets, stops)
-        non_ascii = stops < 0
+        non_ascii = np.diff(np.searchsorted(np.flatnonzero(buffer[:end] >= 0x80), offsets)) > 0
+        stops = np.where(non_ascii, -1, stops)  # those must be decoded
         other, elsewhere, stops = _normalised(buffer, offsets, stops, TokenizerOptions(lowercase=lowercase), scratch)
         starts = np.where(non_ascii, elsewhere + buffer.size, starts)
         stops[non_ascii] += buffer.size

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from likely.kernels.kernel import Kernel
 from likely.tokenizer._block_operations import PREFETCH_DISTANCE, add_rows, prefetch
 from likely.tokenizer._loops import SimdKernel
@@ -92,24 +90,25 @@ def surprise_left_out(ids, indptr, values, left, residual, table, holders, octav
 
 
 @Kernel
-def left_out(ids, indptr, values, y, left, seen, holders, total, low, bits, octaves, pseudo, features, length):  # type: ignore[no-untyped-def]
+def left_out(ids, indptr, values, y, left, seen, holders, total, share, low, bits, octaves, pseudo, features, length):  # type: ignore[no-untyped-def]
     """Leave-one-out features: position of each word of each document on the calibration curve of every class.
 
     `left` is the weight of each document and its copies, which is left out; `pseudo` the pseudocount as a share of the
     word's own rate. `features` is documents × classes × frequencies × ratios: the count of words at each knot of the curve,
-    cumulated from above, so that a curve is the running sum of weights and rises where they are not negative.
+    cumulated from above, so that a curve is the running sum of weights and rises where they are not negative. `share` is
+    scratch memory: compiling an allocation takes longer than all of the loops.
     """
     classes = seen.shape[1]
     tall = features.shape[2]
     wide = features.shape[3]
-    share = np.zeros(classes)
-    words = total.sum()
     for d in range(indptr.shape[0] - 1):
         k = y[d]
         one = left[d]
-        own = 0.0
+        own, words = 0.0, 0.0
         for j in range(indptr[d], indptr[d + 1]):
             own += one * values[j]
+        for c in range(classes):
+            words += total[c]
         for c in range(classes):
             rest = total[c] - own if c == k else total[c]
             share[c] = min(max(max(rest, 1e-9) / max(words - own, 1e-9), 1e-9), 1.0 - 1e-9)
@@ -130,8 +129,7 @@ def left_out(ids, indptr, values, y, left, seen, holders, total, low, bits, octa
                     if here < 1e-6 * everywhere:
                         here = 0.0
                     rest = (everywhere - here) / (1.0 - share[c])
-                    if rest < 1e-6 * everywhere:
-                        rest = 0.0
+                    rest = rest if rest >= 1e-6 * everywhere else 0.0
                     prior = pseudo * everywhere
                     u = (math.log2((here / share[c] + prior) / (rest + prior)) - low) / bits
                     u = min(max(u, 0.0), wide - 1.0001)
