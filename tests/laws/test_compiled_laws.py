@@ -8,7 +8,7 @@ from likely.calibration import interaction_cuts, interaction_search, interaction
 from likely.families import smoothing_choice, value_tables
 from likely.families.histogram import Histogram
 from likely.families.smoothing_choice import choose_smoothing
-from likely.kernels import counting, kernel
+from likely.kernels import counting, kernel, parallel
 
 
 def made_counts(seed):
@@ -161,3 +161,23 @@ def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compili
     loop.prepare()
     monkeypatch.setattr(kernel, "_waited", [0.0])
     assert kernel.worth_compiling(0.0, loop)  # already compiled
+
+
+def test_many_small_parts_are_done_in_order(monkeypatch):
+    monkeypatch.setenv("LIKELY_THREADS", "2")
+    assert parallel.in_parallel(lambda part: part * part, range(1000)) == [i * i for i in range(1000)]
+
+
+def test_the_gains_of_sets_of_different_sizes_are_those_of_each_set_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = {
+        i: interaction_search.group_column(rng.integers(0, 4, 300).astype(np.int32), 4, False, np.ones(300)) for i in (1, 4, 6)
+    }
+    residuals = rng.normal(size=(300, 4)).astype(np.float32) ** 2
+    sets = [(4,), (1, 6), (1, 4, 6), (6, 4)]
+    for patience in (np.inf, -1.0):  # arrays, compiled loops
+        monkeypatch.setattr(kernel, "PATIENCE", patience)
+        together = interaction_search.search_gains(columns, sets, residuals)
+        alone = [interaction_search.search_gains(columns, [each], residuals)[0] for each in sets]
+        np.testing.assert_allclose(together, alone, rtol=1e-9)
+        np.testing.assert_allclose(together[1], interaction_search.search_gains(columns, [(6, 1)], residuals)[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import prod
 
 import numpy as np
@@ -193,15 +193,17 @@ def search_gains(columns: Mapping[int, GroupedColumn], sets: Sequence[ColumnSet]
     """Estimated gain of the table of each set: one ridge-penalised Newton step from zero on its cells, leave-one-out."""
     if not sets:
         return []
-    names = {i: place for place, i in enumerate(columns)}
+    places = np.zeros(max(columns) + 1, np.int64)
+    places[list(columns)] = np.arange(len(columns))
     codes = np.stack([each.in_search[: len(residuals)] for each in columns.values()])
     sizes = np.array([*(int(each.of_search[-1]) + 1 for each in columns.values()), 1])  # the last: no column
-    most = max(map(len, sets))
-    which = np.array([[names[i] for i in each] + [-1] * (most - len(each)) for each in sets])
+    lengths = np.fromiter(map(len, sets), np.int64, len(sets))
+    which = np.full((len(sets), lengths.max()), -1)
+    which[np.arange(which.shape[1]) < lengths[:, None]] = places[np.fromiter(chain.from_iterable(sets), np.int64)]
     cells = np.prod(sizes[which], axis=1)
     if not worth_compiling(ARRAYS * len(sets) * (EACH + residuals.size), add_up, judge):
         return [_gain(np.ravel_multi_index(tuple(codes[w[:k]]), tuple(sizes[w[:k]])), residuals)
-                for w, k in zip(which, map(len, sets), strict=True)]  # fmt: skip
+                for w, k in zip(which, lengths.tolist(), strict=True)]  # fmt: skip
     add_up.prepare()
     judge.prepare()
 

@@ -73,6 +73,12 @@ def compiled(
     return result
 
 
+def is_cached(made: Any) -> bool:
+    """Whether compiled code of this function, for some types, lies in the compile cache."""
+    cache = getattr(made, "_cache", None)
+    return isinstance(cache, _Cache) and cache.has_any()
+
+
 def _report_once(kind: str, error: Exception, report: Report) -> None:
     if kind in _reported:
         return
@@ -134,6 +140,13 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         stamp = (self._impl.locator.get_source_stamp(), *(_digest(each) for each in sorted(source.parent.glob("_*.py"))))
         folder, base = Path(self.cache_path), self._impl.filename_base
         self._cache_file = _Files(folder, base, stamp, owners=_owners(source), variant=variant)
+
+    def has_any(self) -> bool:
+        """Whether there is a file of this function; what it holds is checked where it is loaded."""
+        try:
+            return any(Path(self.cache_path).glob(f"{self._impl.filename_base}-*.nbc"))
+        except OSError:
+            return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -49,6 +49,7 @@ class Kernel:
 
     tiny = TINY
     reordered = False  # whether the compiler may sum in another order, several numbers at a time
+    _compiler_loaded = False
     variant = ""  # part of the key of the compile cache, where one text can be compiled in several ways
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -56,6 +57,7 @@ class Kernel:
         self.__doc__ = function.__doc__
         self._elements = 0
         self._compiled: Callable[..., Any] | None = None
+        self._used = False
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run on arrays; the size of the first one decides whether to interpret or to compile."""
@@ -64,19 +66,27 @@ class Kernel:
             self._elements += size
             with np.errstate(all="ignore"):
                 return self.plain(first, *rest)
+        self._used = True
         return self._fast()(first, *rest)
 
     def prepare(self) -> None:
         """Compile now, because more work follows than the first call shows."""
+        self._used = True
         self._fast()
 
     @property
-    def loaded(self) -> bool:
-        """Whether the compiled function exists in this process."""
-        return self._compiled is not None
+    def at_hand(self) -> bool:
+        """Whether compiled code can be run at once: this kernel has been used, or is cached and the compiler is loaded."""
+        if self._used or not Kernel._compiler_loaded:
+            return self._used
+        from likely.kernels.compiling import is_cached
+
+        self._used = is_cached(self._fast())
+        return self._used
 
     def fast(self, *arrays: Any) -> Any:
         """Run the compiled function whatever the size of the arrays: for many small calls of the same types."""
+        self._used = True
         return self._fast()(*arrays)
 
     def _fast(self) -> Callable[..., Any]:
@@ -84,6 +94,7 @@ class Kernel:
             with COMPILE_LOCK:
                 if self._compiled is None:
                     self._compiled = self._compile()
+                    Kernel._compiler_loaded = True
         return self._compiled
 
     def _compile(self) -> Callable[..., Any]:
@@ -101,9 +112,10 @@ _waited = [0.0]  # seconds that array versions took, about
 def worth_compiling(seconds: float, *kernels: Kernel) -> bool:
     """Whether to use compiled loops rather than their array version, which takes about so many seconds longer.
 
-    They are used if they are loaded already, or once array versions would exceed `PATIENCE` in this process.
+    They are used if they are loaded already, or are in the compile cache of a compiler that is loaded, or once array versions
+    would exceed `PATIENCE` in this process.
     """
-    if all(each.loaded for each in kernels) or _waited[0] + seconds > PATIENCE:
+    if all(each.at_hand for each in kernels) or _waited[0] + seconds > PATIENCE:
         return True
     _waited[0] += seconds
     return False

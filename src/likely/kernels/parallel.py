@@ -20,6 +20,7 @@ Made = TypeVar("Made")
 # Slabs have a fixed number of cells, whatever the number of cores: the same sums are made in the same order everywhere.
 SLAB_CELLS = 1 << 20
 
+PORTIONS = 16  # of many small parts, for each thread: handing over one part takes as long as work on a short column
 FEW_ROWS = 5_000  # of a column: faster processed here than handed to a thread
 _here = threading.local()  # marks threads that must not start others
 
@@ -178,7 +179,13 @@ def slabs(rows: int, width: int) -> list[tuple[int, int]]:
 def in_parallel(work: Callable[..., Any], parts: Sequence[Any]) -> list[Any]:
     """The work done on every part, in order; one part, or the parts of one thing among several, without more threads."""
     alone = len(parts) < 2 or getattr(_here, "one_of_several", False) or threads() == 1
-    return [work(part) for part in parts] if alone else list(pool().map(work, parts))
+    if alone:
+        return [work(part) for part in parts]
+    some = max(1, len(parts) // (PORTIONS * threads()))
+    if some == 1:
+        return list(pool().map(work, parts))
+    portions = [parts[a : a + some] for a in range(0, len(parts), some)]
+    return [one for made in pool().map(lambda each: [work(part) for part in each], portions) for one in made]
 
 
 def side_by_side(work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
