@@ -247,7 +247,7 @@ class App:
         return answer({"models": listed, "workbench": self.workbench is not None})
 
     def _metrics(self, _: Request) -> Response:
-        text = self.metrics.text(self.models.values(), self.connections())
+        text = self.metrics.text(self.models.values(), self.connections(), self._running)
         return Response(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _openapi(self, _: Request) -> Response:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 
 LARGEST_FILE = 96 << 20
+MOST_ROWS = LARGEST_FILE // 32  # of a table whose length is known before it is read: the answer would be a larger file
+TOO_LARGE = 6  # exit code
 
 
 def main() -> None:
@@ -25,7 +27,24 @@ def main() -> None:
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(limit, (allowed, allowed))
     sys.argv[1:] = sys.argv[3:]
+    for path in sys.argv[1:] if sys.argv[1] == "predict" else ():
+        if path.endswith((".parquet", ".pq")):
+            _refuse_long(path)
     runpy.run_module("likely", run_name="__main__")
+
+
+def _refuse_long(path: str) -> None:
+    """End this process if a Parquet file says that it has too many rows: repeated rows take no space in a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.read_metadata(path).num_rows
+    except (OSError, pa.ArrowException):  # damaged: the command says what is wrong
+        return
+    if rows > MOST_ROWS:
+        sys.stderr.write(f"error: the file has {rows:,} rows: send at most {MOST_ROWS:,}\n")
+        sys.exit(TOO_LARGE)
 
 
 if __name__ == "__main__":

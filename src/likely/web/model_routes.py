@@ -16,6 +16,7 @@ from likely.web.messages import HttpError, Request, Response, answer, decoded, p
 from likely.web.served_model import ModelState
 
 MOST_EXPLAINED = 100
+PIECE = 1 << 15  # values that are encoded at once: the encoder lets no other thread run meanwhile
 MOST_LEARNED = 10_000
 
 
@@ -54,8 +55,8 @@ def predict_table(state: ModelState, table: JsonTable) -> Response:
     if table.by_row:
         document["predictions"] = msgspec.Raw(_predictions(state, best, posterior.probabilities))
     else:
-        shares = posterior.probabilities.T.tolist()
-        document["labels"] = [state.labels[i] for i in best.tolist()]
+        document["labels"] = msgspec.Raw(_joined([state.labels[i] for i in best.tolist()]))
+        shares = (msgspec.Raw(_joined(each)) for each in posterior.probabilities.T.tolist())
         document["probabilities"] = dict(zip(state.keys, shares, strict=True))
     names = table.columns if table.columns is not None else dict.fromkeys(name for row in table.rows for name in row)
     if unknown := [name for name in names if name not in state.columns]:
@@ -72,9 +73,15 @@ def _predictions(state: ModelState, best: NDArray[np.intp], probabilities: NDArr
     for place, (key, shares) in enumerate(zip(state.keys, probabilities.T.tolist(), strict=True)):
         before = b"," if place else b""
         pieces[2 * place + 1 :: step] = [before + msgspec.json.encode(key) + b":"] * len(best)
-        pieces[2 * place + 2 :: step] = msgspec.json.encode(shares)[1:-1].split(b",")
+        pieces[2 * place + 2 :: step] = _joined(shares)[1:-1].split(b",")
     pieces[-1] = b"}}]"
     return b"[" + b"".join(pieces)
+
+
+def _joined(values: list[Any]) -> bytes:
+    """A long list as JSON, encoded piece by piece, so that other requests are answered in between."""
+    parts = (ENCODE(values[start : start + PIECE])[1:-1] for start in range(0, len(values), PIECE))
+    return b"[" + b",".join(parts) + b"]"
 
 
 def _without_target(state: ModelState, names: list[str]) -> list[str]:

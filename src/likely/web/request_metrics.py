@@ -33,7 +33,7 @@ class RequestMetrics:
             self.buckets[route] = [0] * (len(BOUNDS) + 1)
         self.buckets[route][bisect_left(BOUNDS, seconds)] += 1
 
-    def text(self, models: Iterable[ServedModel], connections: int) -> str:
+    def text(self, models: Iterable[ServedModel], connections: int, running: int) -> str:
         """All counters."""
         lines = ["# HELP likely_requests_total Answered requests.", "# TYPE likely_requests_total counter"]
         for (method, route, status), n in sorted(self.requests.items()):
@@ -55,7 +55,9 @@ class RequestMetrics:
             name, version = _escaped(served.name), _escaped(served.state.version)
             lines.append(f'likely_model_info{{model="{name}",version="{version}"}} 1')
             lines.append(f'likely_model_rows_counted{{model="{name}"}} {int(served.state.model.tally.rows)}')
-        lines += [f"likely_connections {connections}", f"likely_uptime_seconds {time.time() - self.started:.1f}"]
+        lines += ["# HELP likely_jobs Requests that threads work on, or that wait for one.", "# TYPE likely_jobs gauge"]
+        lines += [f"likely_jobs {running}", f"likely_connections {connections}"]
+        lines += [f"likely_uptime_seconds {time.time() - self.started:.1f}"]
         lines += [f"process_resident_memory_bytes {resident_bytes()}"]
         return "\n".join(lines) + "\n"
 
