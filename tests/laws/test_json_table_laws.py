@@ -40,7 +40,7 @@ def shown(table: Any, kinds: dict[str, str]) -> Any:
 
 def agree(body: bytes, kinds: dict[str, str]) -> bool:
     """Check that both ways have one result; returns whether the kernel has read the body."""
-    from likely.web.json_tables import decoded_table, scanned
+    from likely.web.json_tables import JsonTable, decoded_table, scanned
     from likely.web.messages import HttpError, Request
 
     def read(how: Any, given: Any) -> Any:
@@ -51,10 +51,10 @@ def agree(body: bytes, kinds: dict[str, str]) -> bool:
 
     ours = read(scanned, body)
     theirs = read(decoded_table, Request("POST", "/", {}, {"content-type": "application/json"}, body))
-    if ours is None or isinstance(ours, tuple):
-        assert ours in (None, theirs)
+    if not isinstance(ours, JsonTable):
+        assert ours is None or ours == theirs
         return False
-    assert not isinstance(theirs, tuple), theirs
+    assert isinstance(theirs, JsonTable), theirs
     assert shown(ours, kinds) == shown(theirs, kinds)
     return True
 
