@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.sources.batch import Batch, Coded
+from likely.families import Encoded
+from likely.sources.batch import Batch, Coded, Frame
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,16 @@ class CodedRows:
     units: NDArray[np.uint32] | None = None
     sums: NDArray[np.uint64] | None = None
     hashed: set[str] = field(default_factory=set)
+
+    def of_weight_one(self, sums: NDArray[np.uint64] | None) -> CodedRows:
+        """The same rows, which all have weight one, with the hashes of their classes if hashes are summed."""
+        units = np.where(self.y < 0, self.classes, self.y).astype(np.uint32)
+        return replace(self, units=units, sums=sums)
+
+    def columns(self, names: Sequence[str], start: int, stop: int) -> Encoded | None:
+        """Columns of numbers of a range of rows without a copy; None if the rows have weights, or are few."""
+        if self.units is None or not isinstance(self.batch, Frame):
+            return None
+        none, empty = np.zeros(0, np.int64), np.zeros((0, 0))
+        columns = tuple(self.batch.column(name)[start:stop] for name in names)
+        return Encoded(empty, none, none, empty, columns=columns, units=self.units[start:stop])

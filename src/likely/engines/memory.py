@@ -159,8 +159,7 @@ def tally_batch(
     found: dict[str, Coded] = {}
     rows = CodedRows(batch, y, w, classes, found)
     if weights is None and plan.weights is None and isinstance(batch, Frame) and batch.rows >= MANY_ROWS:
-        sums = class_hashes(y, coded.values) if plan.sample else None
-        rows = replace(rows, units=np.where(y < 0, classes, y).astype(np.uint32), sums=sums)
+        rows = rows.of_weight_one(class_hashes(y, coded.values) if plan.sample else None)
     statistics: dict[Block, Statistic] = {}
     texts = [block for block in plan.blocks if block.family.column_kind == TEXT]
     for group in groups([block for block in plan.blocks if block not in texts]):
@@ -221,10 +220,8 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
         if apart:
             rows = Encoded(NONE, low, size, NONE, columns=tuple(column[a:b] for column in apart))
             return family.count(rows, y[a:b], w[a:b], classes)
-        if coded_rows.units is not None and family.one_column_at_a_time:
-            columns = tuple(batch.column(name)[a:b] for name in some) if isinstance(batch, Frame) else ()
-            rows = Encoded(NONE, low, size, NONE, columns=columns, units=coded_rows.units[a:b])
-            return family.count(rows, y[a:b], w[a:b], classes)
+        if family.one_column_at_a_time and (own := coded_rows.columns(some, a, b)):
+            return family.count(own, y[a:b], w[a:b], classes)
         codes = np.column_stack([c.codes[a:b] for c in coded]) if coded else np.zeros((b - a, 0), np.int32)
         rows = Encoded(codes, low, size, batch.numbers(some, a, b))
         if family.strict:

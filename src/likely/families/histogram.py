@@ -259,7 +259,7 @@ def _counted(
     n = cells_of_window.fast(counts, low, keys, seen)
     found = Histogram(seen[:, :n].copy(), keys[:n] << (shift if zero else 0), 0 if zero else shift)
     if len(listed):
-        others = _cells(x[listed], labels[listed], weights[listed], classes, level, True)
+        others = _cells(x[listed], labels[listed], weights[listed], classes, level, compiled=True)
         return others if np.isnan(others.seen).any() else found + others  # the caller reports numbers that are not finite
     return found._settled() if n > MOST else found
 
@@ -283,7 +283,7 @@ def _window(keys: Keys, level: int, classes: int) -> tuple[int, int, int, int] |
 
 
 def _cells(
-    x: Array, labels: NDArray[Any], weights: Array, classes: int, level: int, compiled: bool = False
+    x: Array, labels: NDArray[Any], weights: Array, classes: int, level: int, *, compiled: bool = False
 ) -> Histogram:
     """Weight of the cells of these numbers, from a level on that is not too high."""
     state, slots = np.array([level, 0, 0], np.int64), np.full(SLOTS, -1, np.int32)
