@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import likely
+import likely.families
 from processes import run
 from serving import Server, served
 from strategies import quietly
@@ -171,3 +172,11 @@ def test_usage_is_checked_before_anything_is_served(folder: Path, tmp_path: Path
     assert "needs a model file" in run("serve", "--writable", expect=2).stderr
     assert "too short" in run("serve", str(folder / "tennis.likely"), "--token", "x", expect=2).stderr
     run("serve", str(tmp_path / "absent.likely"), expect=4)
+
+
+def test_the_workbench_offers_every_family_that_a_column_can_have_by_name_alone() -> None:
+    from likely.web.workbench import FAMILIES
+
+    assert FAMILIES == ("auto", "categorical", "binned", "bernoulli", "poisson", "gaussian", "text", "ignore")
+    for name in FAMILIES[1:-1]:
+        assert likely.families.family(name).for_each_column

@@ -131,6 +131,14 @@ class Family:
         """Whether naming the family for all columns means a block for each of them."""
         return self.single
 
+    @classmethod
+    def named_for_a_column(cls) -> bool:
+        """Whether its name alone, without settings or other columns, is enough for one column."""
+        try:
+            return cls().for_each_column
+        except TypeError:  # it has settings without a default
+            return False
+
     def block_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All columns of a block that was named by these."""
         return names

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[[Request], "Response | Awaitable[Response]"]
 MOST_TABLES, MOST_MODELS = 20, 20
-FAMILIES = ("auto", *(each.name for each in ALL if each().for_each_column), "ignore")  # those that one column has by name
+FAMILIES = ("auto", *(each.name for each in ALL if each.named_for_a_column()), "ignore")
 LEARN_SECONDS = 600
 STAGES = {"learn": "learning and cross-validating", "report": "writing the report", "compare": "comparing with baselines"}
 
