@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -43,11 +44,30 @@ NOBODY = 65534
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A module with two small kernels, and a home without a cache."""
-    (tmp_path / "package").mkdir()
-    (tmp_path / "home").mkdir()
-    module = tmp_path / "package" / "tiny.py"
+    return made(tmp_path)
+
+
+def made(folder: Path) -> Path:
+    (folder / "package").mkdir()
+    (folder / "home").mkdir()
+    module = folder / "package" / "tiny.py"
     module.write_text(TINY)
     return module
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of such a module after it was compiled."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(made(folder)) == COMPILED
+    return folder
+
+
+@pytest.fixture
+def compiled(once: Path, tmp_path: Path) -> Path:
+    """A copy of the compiled module, with its cache."""
+    shutil.copytree(once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "package" / "tiny.py"
 
 
 def run(module: Path, home: Path | str | None = None, cache: Path | str | None = None, **options: Any) -> list[str]:
@@ -111,26 +131,24 @@ def test_without_a_home_no_folder_is_made_in_the_working_one(package: Path, tmp_
 
 
 @pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give a file away: not tested here")
-def test_a_cache_that_another_user_could_have_written_is_not_run(package: Path) -> None:
-    assert run(package) == COMPILED
-    for path in (kept(package.parent)[0], package.parent / "__pycache__"):
+def test_a_cache_that_another_user_could_have_written_is_not_run(compiled: Path) -> None:
+    for path in (kept(compiled.parent)[0], compiled.parent / "__pycache__"):
         os.chown(path, NOBODY, NOBODY)
-        said = run(package)
+        said = run(compiled)
         assert sum("belongs to another user" in line for line in said) == 1, said
-    os.chown(package, NOBODY, NOBODY)  # whoever writes the source code may write what it is compiled to
-    assert run(package) == []
+    os.chown(compiled, NOBODY, NOBODY)  # whoever writes the source code may write what it is compiled to
+    assert run(compiled) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here: not tested")
-def test_a_cache_that_everybody_may_write_is_not_run(package: Path) -> None:
-    run(package)
-    (package.parent / "__pycache__").chmod(0o777)
-    without_cache(run(package), "can be written by everybody")
-    (package.parent / "__pycache__").chmod(0o755)
-    kept(package.parent)[0].chmod(0o666)
-    said = run(package)
+def test_a_cache_that_everybody_may_write_is_not_run(compiled: Path) -> None:
+    (compiled.parent / "__pycache__").chmod(0o777)
+    without_cache(run(compiled), "can be written by everybody")
+    (compiled.parent / "__pycache__").chmod(0o755)
+    kept(compiled.parent)[0].chmod(0o666)
+    said = run(compiled)
     assert sum("can be written by everybody" in line for line in said) == 1, said
-    assert run(package) == []  # its place was taken by a new one
+    assert run(compiled) == []  # its place was taken by a new one
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -160,12 +178,11 @@ def test_damaged_files_are_compiled_again(package: Path) -> None:
     assert run(package) == []
 
 
-def test_a_folder_where_a_file_should_be(package: Path) -> None:
-    run(package)
-    for path in kept(package.parent):
+def test_a_folder_where_a_file_should_be(compiled: Path) -> None:
+    for path in kept(compiled.parent):
         path.unlink()
         path.mkdir()
-    without_cache(run(package), "Is a directory")
+    without_cache(run(compiled), "Is a directory")
 
 
 def test_a_limit_on_the_size_of_files(package: Path) -> None:
@@ -199,19 +216,17 @@ def test_a_disk_that_is_only_read(package: Path, small_disk: Path) -> None:
     without_cache(run(module, home="/proc/none"), "no locator available")
 
 
-def test_code_that_checks_bounds_is_kept_apart(package: Path) -> None:
-    assert run(package) == COMPILED
-    assert run(package, more={"NUMBA_BOUNDSCHECK": "1"}) == COMPILED
-    assert run(package, more={"NUMBA_BOUNDSCHECK": "1"}) == []
-    assert run(package) == []
+def test_code_that_checks_bounds_is_kept_apart(compiled: Path) -> None:
+    assert run(compiled, more={"NUMBA_BOUNDSCHECK": "1"}) == COMPILED
+    assert run(compiled, more={"NUMBA_BOUNDSCHECK": "1"}) == []
+    assert run(compiled) == []
 
 
-def test_other_source_code_is_compiled_again(package: Path) -> None:
-    beside = package.with_name("_part.py")
-    run(package)
+def test_other_source_code_is_compiled_again(compiled: Path) -> None:
+    beside = compiled.with_name("_part.py")
     beside.write_text("# a part that may have been compiled into it")
-    assert run(package) == COMPILED
-    assert run(package) == []
+    assert run(compiled) == COMPILED
+    assert run(compiled) == []
 
 
 def test_without_a_compiler_it_is_interpreted(package: Path) -> None:
