@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,6 +284,19 @@ class GammaPosterior(ParameterPosterior):
         return {"rate": self.marginals["rate"].draw(n, seed)}
 
 
+class NormalPrior(NamedTuple):
+    """Normal–inverse-gamma prior of a mean and a variance, proper or not."""
+
+    mean: float
+    strength: float  # pseudo-rows behind the mean
+    shape: float
+    scale: float
+
+
+REFERENCE = NormalPrior(0.0, 0.0, -0.5, 0.0)  # p(μ, σ²) ∝ 1/σ²
+FLAT = NormalPrior(0.0, 0.0, -1.5, 0.0)  # its mode is the maximum-likelihood estimate
+
+
 @dataclass(frozen=True)
 class NormalInverseGammaPosterior(ParameterPosterior):
     """Normal–inverse-gamma posterior of a mean and a variance."""
@@ -301,11 +314,9 @@ class NormalInverseGammaPosterior(ParameterPosterior):
             )
 
     @classmethod
-    def of(
-        cls, n: float, mean: float, spread: float, prior: tuple[float, float, float, float] | None
-    ) -> NormalInverseGammaPosterior:
+    def of(cls, n: float, mean: float, spread: float, prior: NormalPrior | None) -> NormalInverseGammaPosterior:
         """From sufficient statistics; without a prior, the reference prior p(μ, σ²) ∝ 1/σ²."""
-        level, strength, shape, scale = prior or (0.0, 0.0, -0.5, 0.0)
+        level, strength, shape, scale = prior or REFERENCE
         whole = strength + n
         drift = strength * n / whole * (mean - level) ** 2 if whole > 0 else 0.0
         location = (strength * level + n * mean) / whole if whole > 0 else level

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likely.bayes.conjugate import NormalPrior
 from likely.families.posterior_predictive import StudentPredictive, log_gamma
 from likely.families.statistics import Array
-
-Prior = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class VariancePosterior:
     shared: bool  # whether all classes have one variance
 
     @classmethod
-    def of(cls, prior: Prior, n: Array, mean: Array, spread: Array, *, shared: bool) -> VariancePosterior:
+    def of(cls, prior: NormalPrior, n: Array, mean: Array, spread: Array, *, shared: bool) -> VariancePosterior:
         """Posterior from a prior (mean, strength, shape, scale) and sufficient statistics."""
         level, strength, shape, scale = prior
         k = strength + n

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.conjugate import NormalPrior
 from likely.families.likelihoods import Likelihood
 from likely.families.smoothing_choice import SmoothedEvidence
 from likely.families.statistics import Array
@@ -61,7 +62,7 @@ class BlockPrior(Protocol):
         """Total pseudocount that is distributed by the overall frequency of each value."""
 
     @property
-    def normal(self) -> tuple[float, float, float, float] | None:
+    def normal(self) -> NormalPrior | None:
         """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
 
     @property

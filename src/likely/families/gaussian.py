@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import continuous
-from likely.bayes.conjugate import NormalInverseGammaPosterior, NormalPosterior, ParameterPosterior
+from likely.bayes.conjugate import (
+    FLAT,
+    REFERENCE,
+    NormalInverseGammaPosterior,
+    NormalPosterior,
+    NormalPrior,
+    ParameterPosterior,
+)
 from likely.errors import UsageError
 from likely.families._normal_inverse_gamma import VariancePosterior
 from likely.families._variances import SHARED, SMALLEST, back_off, dust, overall_mean
@@ -186,9 +193,9 @@ class Gaussian(Family):
         found = [NormalInverseGammaPosterior.of(n, mean, spread, block.prior.normal) for n, mean, spread in parts]
         if self.tie is None or not found:
             return list(found)
-        prior_shape, prior_scale = (-0.5, 0.0) if block.prior.normal is None else block.prior.normal[2:]
-        shape = prior_shape + sum(each.shape - prior_shape for each in found)
-        scale = prior_scale + sum(each.scale - prior_scale for each in found)
+        prior = block.prior.normal or REFERENCE
+        shape = prior.shape + sum(each.shape - prior.shape for each in found)
+        scale = prior.scale + sum(each.scale - prior.scale for each in found)
         return [replace(each, shape=shape, scale=scale) for each in found]
 
     def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, continuous.Distribution]:
@@ -230,14 +237,14 @@ class Gaussian(Family):
         return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
 
 
-def _proper_prior(block: FittedBlock, whole: Moments) -> tuple[float, float, float, float]:
+def _proper_prior(block: FittedBlock, whole: Moments) -> NormalPrior:
     """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
     given = block.prior.normal
     if given is None:
         n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
         variance = spread / n if n > 0 else 0.0
-        return mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2
-    if min(given[1:]) <= 0:
+        return NormalPrior(mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2)
+    if min(given.strength, given.shape, given.scale) <= 0:
         raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
     return given
 
@@ -285,15 +292,14 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
 
 
 def _strength(priors: Sequence[BlockPrior]) -> Array:
-    return np.array([[prior.normal[1] if prior.normal else 0.0] for prior in priors])
+    return np.array([[prior.normal.strength if prior.normal else 0.0] for prior in priors])
 
 
 def _with_prior(
-    n: Array, mean: Array, spread: Array, priors: Sequence[tuple[float, float, float, float] | None]
+    n: Array, mean: Array, spread: Array, priors: Sequence[NormalPrior | None]
 ) -> tuple[Array, Array, Array]:
     """Posterior mean, and numerator and denominator of the variance: the mode of the normal–inverse-gamma posterior."""
-    none = (0.0, 0.0, -1.5, 0.0)  # a flat prior: the mode is the maximum-likelihood estimate
-    m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or none for q in priors)]) for part in range(4))
+    m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or FLAT for q in priors)]) for part in range(4))
     whole = k0 + n
     estimated = np.divide(k0 * m0 + n * mean, whole, out=np.zeros_like(mean), where=whole > 0)
     drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2

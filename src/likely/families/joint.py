@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
+from likely.bayes.conjugate import DirichletPosterior, NormalPrior, ParameterPosterior
 from likely.errors import UsageError
 from likely.families._scatter import cell_scatter, weighted_cell_scatter
 from likely.families._variances import ROUNDING, back_off, dust
@@ -280,7 +280,7 @@ def _with_prior(flat: Scatter, prior: BlockPrior) -> Scatter:
     return flat if prior.normal is None else _with_normal(flat, prior.normal)
 
 
-def _with_normal(flat: Scatter, normal: tuple[float, float, float, float]) -> Scatter:
+def _with_normal(flat: Scatter, normal: NormalPrior) -> Scatter:
     """Mode of the normal–inverse-Wishart posterior.
 
     Every column alone has the given normal–inverse-gamma prior; the columns are uncorrelated a priori.

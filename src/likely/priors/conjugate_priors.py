@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from likely.bayes.conjugate import NormalPrior
 from likely.errors import UsageError
-from likely.priors.prior_defaults import Array, CountPrior, FixedPrior, Normal, non_negative
+from likely.priors.prior_defaults import Array, CountPrior, FixedPrior, non_negative
 from likely.schema import CATEGORY, Column
 from likely.schema import plain as plainly
 
@@ -202,9 +203,9 @@ class NormalInverseGamma(FixedPrior):
     rows = 0.0  # no pseudo-rows of counts
 
     @property
-    def normal(self) -> Normal | None:
+    def normal(self) -> NormalPrior | None:
         """Mean, strength, shape and scale."""
-        return (float(self.mean), self.strength, self.shape, self.scale)
+        return NormalPrior(float(self.mean), self.strength, self.shape, self.scale)
 
 
 @dataclass(frozen=True)
@@ -255,10 +256,10 @@ class Spread(FixedPrior):
         return self.pseudocount
 
     @property
-    def normal(self) -> Normal | None:
+    def normal(self) -> NormalPrior | None:
         """The equivalent normal–inverse-gamma prior, flat in the mean."""
         variance = self.variance if isinstance(self.variance, float) else self.variance[0]
-        return (0.0, 0.0, self.rows / 2 - 1.5, self.rows * variance / 2)
+        return NormalPrior(0.0, 0.0, self.rows / 2 - 1.5, self.rows * variance / 2)
 
     @property
     def scatter(self) -> tuple[float, Array]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.conjugate import NormalPrior
 from likely.errors import UsageError
 
 Array = NDArray[np.float64]
-Normal = tuple[float, float, float, float]
 
 
 class FixedPrior:
@@ -53,7 +53,7 @@ class CountPrior(FixedPrior):
     """Defaults of a prior of counts: it has no prior of mean and variance."""
 
     @property
-    def normal(self) -> Normal | None:
+    def normal(self) -> NormalPrior | None:
         """Prior of mean and variance: none."""
         return None
 
