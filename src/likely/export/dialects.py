@@ -1,4 +1,4 @@
-"""What the SQL of each database can say: arrays, stars without columns, lateral subqueries, clocks."""
+"""What the SQL of each database offers: arrays, stars without columns, lateral subqueries, clocks."""
 
 from __future__ import annotations
 

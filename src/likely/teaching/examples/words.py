@@ -59,11 +59,11 @@ def die(sheet: Sheet) -> None:
     sheet.head(f"A die is rolled {len(ROLLS)} times: {', '.join(map(str, ROLLS))}. How probable is a 4?")
     seen = Counter(ROLLS)
     found = likely.estimate(list(ROLLS), prior=likely.Dirichlet(dict.fromkeys(FACES, 2)))
-    imagined = len(ROLLS) + len(FACES)
-    sheet.write("  Dirichlet(2, 2, 2, 2, 2, 2) is one imagined roll of each face: β − 1 = 1.")
+    smoothed = len(ROLLS) + len(FACES)
+    sheet.write("  Dirichlet(2, 2, 2, 2, 2, 2) is a pseudocount of one for each face: β − 1 = 1.")
     rows = [["face", "α (counted)", "θ_ML", "θ_MAP = (α + 1)/11", "posterior mean = (α + 2)/17"]]
     for face in FACES:
-        best, mean = Fraction(seen[face] + 1, imagined), Fraction(seen[face] + 2, imagined + len(FACES))
+        best, mean = Fraction(seen[face] + 1, smoothed), Fraction(seen[face] + 2, smoothed + len(FACES))
         rows.append([str(face), str(seen[face]), str(Fraction(seen[face], len(ROLLS))), str(best), str(mean)])
         _agree(f"the MAP of {face}", best, found.map[face])
         _agree(f"the mean of {face}", mean, found.posterior.mean[face])
@@ -76,7 +76,7 @@ def die(sheet: Sheet) -> None:
     words = likely.estimate([w for w, n in WORDS.items() for _ in range(n)], prior=likely.Dirichlet(dict.fromkeys(WORDS, 2)))
     paper = Fraction(1, total + len(WORDS))
     sheet.write(f"  ML: P(aardvark) = 0/{total} = 0, and a document with one aardvark is impossible.")
-    sheet.write(f"  MAP, one imagined occurrence of each word: (0 + 1)/({total} + {len(WORDS)}) = {paper}")
+    sheet.write(f"  MAP, a pseudocount of one for each word: (0 + 1)/({total} + {len(WORDS)}) = {paper}")
     sheet.check("P(aardvark)", paper, words.map["aardvark"])
     sheet.write('  (A slide counts "gas" once; it stands in the text twice.)')
     sheet.keep("P(aardvark)", paper)

@@ -19,7 +19,7 @@ export async function candy(view) {
       posterior.update(found.posterior.at(-1));
       drawn.textContent = draws.length ? `Drawn: ${draws.join(", ")}` : "Nothing drawn yet: these are the prior probabilities.";
       predicted.replaceChildren("The next candy is lime with probability ", el("b", { id: "next-lime" }, percent(found.next_lime.at(-1))),
-        ` by all bags together; the most probable bag alone (${found.map}) says ${percent(found.map_lime)}.`);
+        ` by all bags together; the most probable bag alone (${found.map}) gives ${percent(found.map_lime)}.`);
       chart.replaceChildren(history(found.posterior));
       problem.replaceChildren();
     } catch (error) {
