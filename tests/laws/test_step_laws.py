@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely.latent import em, mixtures
+from likely.latent.em import FIRST_STEPS, MOST_STEPS, EMStep, StepRecorder
 from likely.sources import open_source
 
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -88,3 +89,18 @@ def test_components_keep_their_names_all_along_the_way():
         means = [np.array([row["mean"] for row in made.as_of(step).parameters["a"]]) for step in (before, after)]
         nearest = np.abs(means[1][:, None] - means[0][None, :]).argmin(1)
         assert after.at != before.at + 1 or nearest.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("lengths", [(3 * MOST_STEPS, 2 * MOST_STEPS), (FIRST_STEPS + 5, 40), (7, 5, 4 * MOST_STEPS, 9)])
+def test_a_run_that_goes_on_keeps_the_steps_that_one_run_would_have_kept(lengths):
+    def kept(*parts):
+        steps = ()
+        for part in parts:
+            recorder = StepRecorder.continuing(steps)
+            for _ in range(part):
+                recorder.record(0.0, None)
+            steps = recorder.ending(EMStep(recorder.first + part, 0.0, None))
+        return [step.at for step in steps]
+
+    assert kept(*lengths) == kept(sum(lengths))
+    assert len(kept(*lengths)) <= MOST_STEPS
