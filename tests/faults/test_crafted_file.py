@@ -14,7 +14,7 @@ import pytest
 import likely
 from likely.errors import ModelFileError
 from likely.model import model_file
-from likely.model.serialization import to_file
+from likely.model.serialization import to_file, values
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXED = struct.Struct("<8sIQ32s")
@@ -128,3 +128,19 @@ def test_a_large_header_is_not_parsed_before_its_checksum_is_right(tmp_path):
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         assert int(done.stdout) < 500_000  # kB
+
+
+def test_values_written_as_bytes_are_read_back_and_must_fill_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(values, "MANY", 2)
+    model = likely.learn({"c": ["one", "three", "seven"] * 2, "y": ["p", "q"] * 3}, "y", plain=True)
+    path = tmp_path / "crafted.likely"
+    model.save(path)
+    assert likely.load(path).schema == model.schema
+    whole = path.read_bytes()
+    (magic, version, length, _), rest = FIXED.unpack_from(whole), whole[FIXED.size :]
+    assert magic == model_file.MAGIC
+    text, body = rest[:length], rest[length:]
+    offsets = np.array([0, 3, 8, 13], "<i8")  # of one, three and seven
+    for wrong in ([0, 3, 8, 12], [1, 3, 8, 13], [0, 8, 3, 13]):
+        path.write_bytes(sealed(text, body.replace(offsets.tobytes(), np.array(wrong, "<i8").tobytes()), version))
+        refused(path)
