@@ -1,11 +1,14 @@
 """Tables of parameters with credible intervals, posteriors and draws of parameters, priors by class, unbiased variances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import likely
 from likely import Dirichlet, Gaussian, MEstimate, Text
 from likely.errors import UsageError
+from likely.model.parameters import calibrated_parameters
 
 TENNIS = "src/likely/data/tennis.csv"
 # The table of people of the example on Wikipedia's page on naive Bayes: height, weight, foot size.
@@ -163,3 +166,24 @@ def test_shared_variances_are_divided_by_the_rows_less_the_means() -> None:
     pooled = ((x - x.mean(1, keepdims=True)) ** 2).sum() / (8 - 2)
     assert [row["deviation"] ** 2 for row in model.parameters["foot"]] == pytest.approx([pooled, pooled])
     assert likely.estimate([1.0, 2.0, 4.0], "gaussian:unbiased").ml["variance"] == pytest.approx(7 / 3)
+
+
+def test_the_words_of_the_only_text_column_need_no_name() -> None:
+    table = {"t": ["red wine", "old car", "new car tax", "wine wine old"] * 2, "y": ["p", "q"] * 4}
+    model = likely.learn(table, "y", families={"t": Text("multinomial")}, smoothing=1)
+    assert model.top_words(most=2) == model.top_words(most=2, column="t")
+    assert all(len(words) == 2 for words in model.top_words(most=2).values())
+
+
+def test_bins_that_moved_in_one_column_alone_stay_those_of_the_calibration() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    model = likely.learn({"a": rng.normal(y, 1.0), "b": rng.normal(2.0 * y, 1.0), "y": y}, "y")
+    assert model.calibration is not None
+    assert set(model.calibration.edges) == {"a", "b"}
+    moved = model.calibration.edges["b"] + 0.25
+    older = replace(model.calibration, edges={**model.calibration.edges, "b": moved})
+    found = calibrated_parameters(model.tally, model.prior, model.plain_parameters, {}, older)
+    edges = {p.columns[0]: p.likelihood.edges for p in found[:2]}
+    assert edges["a"].tolist() == model.calibration.edges["a"].tolist()
+    assert edges["b"].tolist() == moved.tolist()
