@@ -22,6 +22,8 @@ from likely.evaluation.learning_curve import _steps
 from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.plots import charts
 
+pytestmark = pytest.mark.xdist_group("curve")  # one learning curve
+
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -18,6 +18,8 @@ from processes import run
 from serving import Server, served
 from strategies import quietly
 
+pytestmark = pytest.mark.xdist_group("serve")  # one server
+
 msgspec = pytest.importorskip("msgspec", reason="NOT TESTED: msgspec is not installed")
 DATA = Path(likely.__file__).parent / "data"
 ROW = {"employment": "employed", "late_payments": 2, "amount": 4100.0, "income": 2500.0}

@@ -15,6 +15,8 @@ import likely
 from serving import Server, served
 from strategies import quietly
 
+pytestmark = pytest.mark.xdist_group("serve page")  # one browser and its servers
+
 pytest.importorskip("msgspec", reason="NOT TESTED: msgspec is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="NOT TESTED: playwright is not installed")
 if not browser.found():

@@ -22,6 +22,8 @@ import likely
 from serving import Server, received, served
 from strategies import quietly
 
+pytestmark = pytest.mark.xdist_group("serve faults")  # one server
+
 pytest.importorskip("msgspec", reason="NOT TESTED: msgspec is not installed")
 DATA = Path(likely.__file__).parent / "data"
 NASTY = '"; DROP <script>alert(1)</script>{{7*7}}'

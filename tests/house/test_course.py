@@ -7,6 +7,8 @@ import pytest
 
 import browser
 
+pytestmark = pytest.mark.xdist_group("course")  # one browser
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 LESSONS = sorted((DOCS / "course").glob("*.md"))

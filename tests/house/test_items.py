@@ -8,6 +8,8 @@ import pytest
 
 from scripted import script
 
+pytestmark = pytest.mark.xdist_group("items")  # the models of the page are learned once
+
 ROOT = Path(__file__).resolve().parents[2]
 ITEMS = script("make_items_page")
 PAGE = (ROOT / "docs" / "items.md").read_text(encoding="utf-8")

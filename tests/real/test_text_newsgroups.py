@@ -11,7 +11,7 @@ import likely
 import standins
 from likely import TextNaiveBayes
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("newsgroups")]  # the posts are read once
 
 
 @pytest.fixture(scope="module")
