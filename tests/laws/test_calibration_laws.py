@@ -1,21 +1,27 @@
 """Laws of what is fitted on top of the counts: leaving out equals counting anew, parts equal the whole, weights are copies."""
 
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 
 import likely
 from likely.calibration import DEPENDENCE, calibrate
 from likely.calibration.fit import OWN_WEIGHTS
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
 from likely.calibration.tan_aode import count_pair
+from likely.calibration.terms import _leave_out
 from likely.calibration.weight_fit import Problem
 from likely.families.binned import mdl_edges
 from likely.families.histogram import MOST, Histogram
+from likely.families.likelihoods import GaussianTerm
 from likely.families.smoothing_choice import choose_smoothing
+from likely.families.statistics import Moments
 from likely.tally import row_sample
 from strategies import quietly
 
@@ -66,6 +72,24 @@ def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
         said = evidence.table[value].copy()
         said[own] = evidence.left_out[value, own]
         np.testing.assert_allclose(said - said[0], anew - anew[0], rtol=1e-9, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_gaussian_left_out_is_the_gaussian_fitted_without_the_row(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1], [9, 14]))
+    x = rng.normal(3.0 * y, 1.0 + y)
+    parts = [x[y == k] for k in (0, 1)]
+    n, mean, variance = (np.array([f(part) for part in parts]) for f in (len, np.mean, np.var))
+    term = GaussianTerm(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
+    rows = SimpleNamespace(copies=np.ones(2), left=np.ones(len(x)))
+    data: Any = SimpleNamespace(sample=SimpleNamespace(labels=y), rows=rows)
+    out = np.zeros((len(x), 2))
+    _leave_out(term, Moments(n.astype(float), mean, n * variance), x, data, out)
+    for i, own in enumerate(y):
+        rest = np.delete(x, i)[np.delete(y, i) == own]
+        assert out[i, own] == pytest.approx(stats.norm(rest.mean(), rest.std()).logpdf(x[i]), rel=1e-9)
+        assert out[i, 1 - own] == 0.0
 
 
 @given(COUNTS)
