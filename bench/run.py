@@ -3,7 +3,8 @@
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
 Sections: start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, em, sequences, networks, brain, trust,
-boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller).
+boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller,
+SERVE_SECONDS=300 measures the memory of the service over five minutes).
 """
 
 from __future__ import annotations
@@ -334,9 +335,9 @@ def rows(small: bool) -> None:
 
 
 def serve(small: bool) -> None:
-    import serving
+    import http_service
 
-    serving.serve_section(small, plain, row)
+    http_service.serve_section(small, plain, row)
 
 
 def report(small: bool) -> None:

@@ -6,11 +6,13 @@ import gzip
 import json
 import select
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pyarrow as pa
@@ -19,6 +21,7 @@ import pytest
 from pyarrow import feather
 
 import likely
+from likely.errors import DataError
 from serving import Server, received, served
 from strategies import quietly
 
@@ -232,8 +235,35 @@ def test_names_from_a_request_are_looked_up_and_never_opened(server: Server, nam
     assert server.ask(f"/api/models/{name}/predict", {"rows": [{"number": 1}]})[0] == 404
     assert server.ask(f"/static/{name}")[0] == 404
     assert server.ask(f"/api/score?name={name}", body=b"number\n1\n")[0] == 415
-    found, _ = server.ask(f"/api/score?name={name}.csv", body=b"number\n1\n")
-    assert found == 200  # only the ending of the name is used
+    assert server.ask(f"/api/score?name={name}.duckdb", body=b"number\n1\n")[0] == 415  # no database is opened for a client
+    assert server.ask("/api/predict", {"rows": [{"number": 1}], "path": name})[0] == 422
+
+
+def test_of_the_name_of_an_upload_only_the_ending_is_used(server: Server, tmp_path: Path) -> None:
+    """Names of a file, a link to it, and a server that listens: the answer has the rows of the body, and nobody connects."""
+    (tmp_path / "other.csv").write_text("number\n1\n2\n3\n4\n", encoding="utf-8")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "other.csv")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}/t.csv"
+        names = ["../m.csv", "/dev/zero.csv", f"http://{address}", f"s3://{address}", *map(str, tmp_path.iterdir())]
+        with ThreadPoolExecutor(len(names)) as pool:
+            paths = [f"/api/score?name={quote(name, safe='')}" for name in names]
+            answers = list(pool.map(lambda path: server.ask(path, body=b"number\n7\n8\n"), paths))
+        for found, text in answers:
+            assert found == 200, text
+            assert [line.partition(b",")[0] for line in text.splitlines()] == [b"number", b"7", b"8"]
+        assert not select.select([listening], [], [], 0)[0]
+
+
+def test_a_duckdb_file_cannot_read_other_files(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="NOT TESTED: duckdb is not installed")
+    secret, path = tmp_path / "secret.csv", str(tmp_path / "t.duckdb")
+    secret.write_text("number,y\n1,a\n2,b\n", encoding="utf-8")
+    with duckdb.connect(path) as connection:
+        connection.execute(f"create view v as select * from read_csv('{secret}')")
+    for asked in ({"table": "v"}, {"query": f"select * from read_csv('{secret}')"}):
+        with pytest.raises(DataError, match="disabled by configuration"):
+            likely.learn(path, "y", **asked)
 
 
 # ---------------------------------------------------------------- 27: markup and formulas
