@@ -67,7 +67,7 @@ async def answer(request: Request) -> Response:
 app = Starlette(routes=[Route("/api/predict", answer, methods=["POST"]), Route("/openapi.json", answer)])
 gc.collect()
 gc.freeze()
-gc.set_threshold(50_000, 20, 100)
+gc.set_threshold(50_000, 10, 10)
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False, loop=sys.argv[3], http=sys.argv[4])
 '''
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -245,3 +247,20 @@ def test_a_column_of_very_many_values_is_added_up_in_few_large_sums(tmp_path: Pa
         work.append(sum(united))
         assert read.tally.counted_the_same(likely.learn(data, "y", families=families, plain=True).tally)
     assert work[1] < 3 * work[0]
+
+
+def test_a_scored_table_is_freed_at_once_and_does_not_wait_for_the_garbage_collector() -> None:
+    """A service scores tables for weeks; what only the collector frees can be gigabytes before it runs."""
+    import pyarrow as pa
+
+    model = likely.learn({"a": ["u", "v"] * 20, "n": [1.0, 2.0, 3.0, 4.0] * 10, "y": ["no", "yes"] * 20}, "y", plain=True)
+    text, number = pa.array(["u", "w"]).dictionary_encode(), pa.array([1.0, 2.0])
+    kept = [weakref.ref(text), weakref.ref(number)]
+    gc.disable()
+    try:
+        model.posterior({"a": text, "n": number})
+        model.posterior({"a": pa.array(["1", "2"]), "n": number})
+        del text, number
+        assert [each() for each in kept] == [None, None]
+    finally:
+        gc.enable()

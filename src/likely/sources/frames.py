@@ -51,7 +51,8 @@ class InMemory:
         """Number formats of the text columns."""
         from likely.sources.text_columns import TextAsNumbers
 
-        return TextAsNumbers(self.reading, self.label, lambda _: iter([self.batch]))
+        batch = self.batch  # and not `self`, which would keep its rows until the garbage collector finds the cycle
+        return TextAsNumbers(self.reading, self.label, lambda _: iter([batch]))
 
     @property
     def _declared(self) -> list[str]:

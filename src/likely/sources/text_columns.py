@@ -128,7 +128,7 @@ class TextAsNumbers:
         self.reading, self.label, self.reread = reading, label, reread
         self.formats: dict[str, NumberFormat] | None = None
         self.resolved: dict[str, NumberFormat | None] = {}
-        self.resolver = FormatResolver(self._resolve)
+        self._plain: set[str] = set()
 
     def _redetect(self, frame: Frame) -> None:
         columns = {name: frame.columns[name] for name in text_columns(frame)}
@@ -147,7 +147,9 @@ class TextAsNumbers:
                 self.formats = self._detect_formats([name for name in text_columns(batch) if name not in aside])
             if self.formats is None and self.reading.formats:
                 self._redetect(batch)
-            yield replace(batch, formats=dict(self.reading.formats) | (self.formats or {}), resolve=self.resolver)
+            # One for each batch: kept here, it would refer to what refers to it, and rows would wait for the garbage collector.
+            resolve = FormatResolver(self._resolve, self._plain)
+            yield replace(batch, formats=dict(self.reading.formats) | (self.formats or {}), resolve=resolve)
 
     def _detect_formats(self, names: list[str]) -> dict[str, NumberFormat]:
         found, numeric_candidates = dict.fromkeys(names, NOTHING), set[str]()

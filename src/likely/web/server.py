@@ -167,7 +167,7 @@ async def _run(app: App, options: ServeOptions, ready: Callable[[str, str], None
         loop.add_signal_handler(number, end, ending)
     gc.collect()
     gc.freeze()  # models and modules stay: the collector need not visit them while clients wait
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(50_000, 10, 10)
     named = "localhost" if host in LOOPBACK else host
     ready(f"http://{f'[{named}]' if ':' in named else named}:{port}/", app.token)
     code = await stop
