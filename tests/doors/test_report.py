@@ -20,6 +20,8 @@ from likely.plots.axes import simplified
 
 pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
 
+pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
+
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script>\"'&"
 VIEWS = {
