@@ -1,5 +1,6 @@
 """Progress: long work announces its steps; a terminal shows them, anything else stays quiet."""
 
+import json
 import os
 import pty
 import re
@@ -63,7 +64,7 @@ def test_a_terminal_shows_steps_and_a_file_nothing(command: str, tmp_path: Path)
         "report": ["report", str(tmp_path / "m.likely"), "--data", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")],
     }[command]
     assert run(*given).stderr == ""
-    code = "import sys, likely.cli.terminal as t; t.PATIENCE = 0.0\nfrom likely.cli import main\nmain(sys.argv[1:])"
+    code = "import sys, likely.cli.progress_meter as m; m.PATIENCE = 0.0\nfrom likely.cli import main\nmain(sys.argv[1:])"
     ours, theirs = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", code, *given], stdout=subprocess.DEVNULL, stderr=theirs,
                                env=os.environ | {"TERM": "xterm", "COLUMNS": "120"})  # fmt: skip
@@ -81,3 +82,18 @@ def test_a_terminal_shows_steps_and_a_file_nothing(command: str, tmp_path: Path)
     assert process.wait(60) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert re.search({"learn": r"evaluating: .*\d of 3", "report": r"report: .*\d of 7"}[command], text), text[-2000:]
+
+
+def test_a_program_that_asks_for_it_gets_progress_as_lines_of_json(tmp_path: Path) -> None:
+    rows = table(300)
+    lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    given = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--folds", "3", "--json"]
+    done = subprocess.run([sys.executable, "-m", "likely", *given], capture_output=True, text=True, check=True,
+                          env=os.environ | {"LIKELY_PROGRESS": "json"})  # fmt: skip
+    told = [json.loads(line)["progress"] for line in done.stderr.splitlines() if line.startswith("{")]
+    assert {each["doing"] for each in told} == {"learning", "evaluating"}
+    folds = [(each["detail"], each["done"]) for each in told if each["total"] == 3 and each["detail"].startswith("learning")]
+    assert folds == [(f"learning fold {i + 1}", i) for i in range(3)]
+    assert any(each["seconds_left"] is not None for each in told)
+    assert json.loads(done.stdout)["rows"] == 300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,32 @@ def test_a_table_is_uploaded_learned_and_downloaded_by_keys_alone(chromium: Any,
         page.keyboard.press("Enter")
         page.wait_for_selector("#label")
         assert page.inner_text("h1") == "What is PlayTennis?"
+
+
+WATCH = """() => {
+  window.seen = [];
+  new MutationObserver(() => {
+    const [detail, bar] = ["job-detail", "job-bar"].map((id) => document.getElementById(id));
+    if (detail?.textContent) window.seen.push([detail.textContent, bar.hasAttribute("value") ? [bar.value, bar.max] : null]);
+  }).observe(document.querySelector("main"), { subtree: true, childList: true, attributes: true });
+}"""
+
+
+def test_while_a_table_is_learned_from_the_page_tells_the_steps_done(chromium: Any, bench: Server, tmp_path: Path) -> None:
+    rows = [f"{i % 7},{i % 11},{(i * i) % 13},{'yes' if (i * i) % 13 > i % 11 else 'no'}" for i in range(1_500)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,y", *rows]) + "\n")
+    with opened(chromium, bench.address + "#workbench") as page:
+        page.wait_for_selector("#use-example")
+        page.evaluate(WATCH)
+        page.locator("input[type=file]").set_input_files(str(tmp_path / "t.csv"))
+        page.click("#learn")
+        page.wait_for_selector("#download")
+        seen = page.evaluate("window.seen")
+    steps = [text for text, _ in seen]
+    assert any(re.fullmatch(r"evaluating: .*, [0-5] of 5(, about \d+ s left)?", text) for text in steps), steps
+    assert any(re.match(r"report: .*, \d of 7", text) for text in steps), steps
+    assert {bar[1] for _, bar in seen if bar} >= {5, 7}
+    assert all(0 <= bar[0] <= bar[1] for _, bar in seen if bar)
 
 
 def focus(page: Any, name: str, key: str = "Tab") -> None:

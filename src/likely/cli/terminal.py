@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
 
-from likely.kernels.progress import Step, listening
+from likely.cli.progress_meter import ProgressBar, ProgressLines
+from likely.kernels.progress import listening
 
-PATIENCE = 0.5  # seconds before progress is shown
+PROGRESS_VARIABLE = "LIKELY_PROGRESS"
 MOST_REJECTS_LISTED = 20
 MOST_LINES = 100  # of a table in a report
 
@@ -133,84 +133,20 @@ class Terminal:
     def progress(
         self, doing: str, unit: str = "rows", total: int | None = None
     ) -> Iterator[Callable[[int], None] | None]:
-        """Progress in rows or other units, on standard error if that is a terminal, after a short delay."""
-        if not is_terminal(sys.stderr):
+        """Progress in rows or other units, on standard error if that is a terminal, after a short delay.
+
+        A program that runs a command sets LIKELY_PROGRESS=json, and gets lines of JSON there instead.
+        """
+        lines = os.environ.get(PROGRESS_VARIABLE) == "json"
+        if not lines and not is_terminal(sys.stderr):
             yield None
             return
-        meter = _Meter(doing, unit, total)
+        meter = ProgressLines(doing, unit, total) if lines else ProgressBar(doing, unit, total)
         try:
             with listening(meter.step):
                 yield meter.advance
         finally:
             meter.stop()
-
-
-class _Meter:
-    """A progress line: rows or steps done, what is being done, and where the number of steps is known an estimate."""
-
-    def __init__(self, doing: str, unit: str, total: int | None = None) -> None:
-        self.doing, self.unit, self.rows, self.total = doing, unit, 0, total
-        self.began, self.steps, self.detail = time.monotonic(), 0, ""
-        self.bar: Any = None
-        self.timer = threading.Timer(PATIENCE, self._start)  # work that announces nothing is shown as well
-        self.timer.daemon = True
-        self.timer.start()
-
-    def advance(self, rows: int) -> None:
-        """Rows or steps were done."""
-        self.rows += rows
-        if self.total:
-            self.steps = min(self.rows, self.total)
-        self._show()
-
-    def step(self, step: Step) -> None:
-        """A step was announced: one of a known number, or a detail."""
-        if step.total:
-            self.steps, self.total, self.detail = step.done, step.total, step.what
-        else:
-            self.detail = step.what
-        self._show()
-
-    def _state(self) -> dict[str, Any]:
-        name = f"{self.doing}: {self.detail}" if self.detail else self.doing
-        if not self.total:
-            return {"description": name, "count": f"{self.rows:,} {self.unit}" if self.rows else "", "left": ""}
-        spent = time.monotonic() - self.began
-        left = spent / self.steps * (self.total - self.steps) if self.steps else 0.0
-        more = f"about {left:,.0f} s left" if self.steps and left >= 1 else ""
-        state = {"completed": self.steps, "total": self.total}
-        return state | {"description": name, "count": f"{self.steps:,} of {self.total:,}", "left": more}
-
-    def _show(self) -> None:
-        if self.bar is not None:
-            self.bar.update(0, **self._state())
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[count]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=Console(file=sys.stderr),
-            transient=True,
-        )
-        bar.add_task(self.doing, total=None, count="", left="")
-        bar.start()
-        self.bar = bar
-        self._show()
-
-    def stop(self) -> None:
-        """Remove the line."""
-        self.timer.cancel()
-        if self.timer.is_alive():
-            self.timer.join()  # it may just be starting the line
-        if self.bar is not None:
-            self.bar.stop()
 
 
 def standard_output() -> Any:

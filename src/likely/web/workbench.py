@@ -66,15 +66,24 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     stage: str = ""
+    progress: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
     fault: HttpError | None = None
     task: asyncio.Task[None] | None = None
 
+    def begin(self, stage: str) -> None:
+        """A new stage, of which nothing is done yet."""
+        self.stage, self.progress = stage, None
+
+    def hear(self, told: dict[str, Any]) -> None:
+        """Progress of the present stage: what is being done, how much of it, and how many seconds are left."""
+        self.progress = told
+
     def document(self) -> dict[str, Any]:
-        """State, stage, seconds and result."""
+        """State, stage, progress, seconds and result."""
         state = "running" if self.ended is None else "failed" if self.fault else "done"
         seconds = round((self.ended or time.monotonic()) - self.started, 1)
-        found: dict[str, Any] = {"state": state, "stage": self.stage, "seconds": seconds}
+        found: dict[str, Any] = {"state": state, "stage": self.stage, "progress": self.progress, "seconds": seconds}
         if self.fault:
             found["error"] = {"code": "bad_data", "message": self.fault.message, "details": plain(self.fault.details)}
         return found | {"result": self.result}
@@ -182,23 +191,24 @@ class Workbench:
 
         async def work(job: Job) -> dict[str, Any]:
             path = self.folder / f"model-{secrets.token_hex(8)}.likely"
-            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS))
+            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS, job.hear))
             name = f"learned-{len(self.learned) + 1}"
             state = await asyncio.get_running_loop().run_in_executor(None, loaded, path)
             app.models[name] = ServedModel(name, None, state)
             self.learned[name] = path
             for old in [each for each in app.models if each in self.learned][:-MOST_MODELS]:
                 del app.models[old]
-            job.stage = STAGES["report"]
-            report = await self._write_report(path, data)
+            job.begin(STAGES["report"])
+            report = await self._write_report(path, data, job)
             return {"model": name, "learned": found | {"model": name}, "report": report}
 
         return self._start("learn", work)
 
-    async def _write_report(self, model: Path, data: Path) -> bool:
+    async def _write_report(self, model: Path, data: Path, job: Job) -> bool:
         """Write the report of a model beside it; False where that is not possible."""
+        words = ["report", str(model), "--data", str(data), "-o", str(model.with_suffix(".html"))]
         try:
-            await CHILD.run(["report", str(model), "--data", str(data), "-o", str(model.with_suffix(".html"))], LEARN_SECONDS)
+            await CHILD.run(words, LEARN_SECONDS, job.hear)
         except HttpError:
             return False
         return True
@@ -207,8 +217,8 @@ class Workbench:
         asked: Compare = decoded(request, COMPARE.decode)
         words = ["compare", str(self._table(asked.table)), f"--target={asked.target}", "--json"]
 
-        async def work(_: Job) -> dict[str, Any]:
-            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS))
+        async def work(job: Job) -> dict[str, Any]:
+            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS, job.hear))
             return found
 
         return self._start("compare", work)

@@ -76,15 +76,32 @@ function columnsCard(found, name, learn) {
 }
 
 async function finished(job, place, title) {
-  const stage = el("p", {});
-  place.replaceChildren(el("div", { class: "card" }, el("h2", {}, title), stage, el("progress", { "aria-label": title })));
+  // The heading is read out once; what changes several times a second is not.
+  const stage = el("p", { id: "job-stage", "aria-live": "off" });
+  const detail = el("p", { class: "soft", id: "job-detail", "aria-live": "off" });
+  const bar = el("progress", { "aria-label": title, id: "job-bar" });
+  place.replaceChildren(el("div", { class: "card" }, el("h2", {}, title), stage, bar, detail));
   for (;;) {
     const found = await get(`/api/workbench/jobs/${job}`);
     stage.textContent = `${found.stage}… ${found.seconds.toFixed(0)} s`;
+    detail.textContent = described(found.progress);
+    if (found.progress?.total) {
+      bar.max = found.progress.total;
+      bar.value = found.progress.done;
+    } else bar.removeAttribute("value");
     if (found.state === "failed") throw Object.assign(new Error(found.error.message), { details: found.error.details });
     if (found.state === "done") return found;
     await new Promise((resolve) => { setTimeout(resolve, 300); });
   }
+}
+
+// What is being done, how much of it is done, and how long the rest may take.
+function described(told) {
+  if (!told) return "";
+  const done = told.done.toLocaleString("en");
+  const count = told.total ? `${done} of ${told.total.toLocaleString("en")}` : told.done ? `${done} ${told.unit}` : "";
+  const left = told.seconds_left >= 1 ? `about ${Math.round(told.seconds_left)} s left` : "";
+  return [told.detail ? `${told.doing}: ${told.detail}` : told.doing, count, left].filter(Boolean).join(", ");
 }
 
 function resultCard(result, asked, context) {
