@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import math
 import re
@@ -16,7 +17,8 @@ import likely
 from commands import document, run
 from likely.errors import SchemaError, UsageError
 from likely.model.effects import effects
-from likely.plots.axes import simplified
+from likely.plots.axes import legend_rows, simplified, text_width
+from likely.plots.bars import Bar, BarChart, bars_svg
 
 pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
 
@@ -413,3 +415,36 @@ def test_what_would_change_a_prediction_is_told_where_columns_come_from_dates() 
             assert p == pytest.approx(first["probability"], abs=0.01)  # the date itself is a few days off
             checked += 1
     assert checked
+
+
+def test_labels_of_capitals_and_signs_have_room_in_the_picture() -> None:
+    for name in ("HYPOVOLEMIA → LVEDVOLUME", "<=50K >=50K", "WWWWMMMMWWWWMMMM", "a plain name of a column"):
+        drawn = str(bars_svg(BarChart("t", "s", "x", [(name, [Bar(1.0, value="1")])])))
+        shown = re.escape(html.escape(name, quote=False))
+        end = float(re.search(rf'x="([\d.]+)"[^>]*text-anchor="end"[^>]*>{shown}', drawn)[1])
+        assert end >= text_width(name)
+    first, second = (x for _, x in legend_rows(["<=50K", ">50K"])[0])
+    assert second - first > 32 + text_width("<=50K")
+    assert text_width("HYPOVOLEMIA") > text_width("hypovolemia")
+
+
+@needs_browser
+def test_no_text_of_a_picture_is_outside_of_it(page: browser.Page, tmp_path: Path) -> None:
+    rows = {"CAPITAL_LETTERS_OF_A_COLUMN": ["WWWWWWMMMMMM→X", "<=50K", ">50K"] * 40, "gain": [0.0, 99999.0, 1e5] * 40,
+            "y": ["<=50K", ">50K", ">50K"] * 40}  # fmt: skip
+    likely.report(likely.learn(rows, "y"), rows).save(tmp_path / "wide.html")
+    page.size(1280, 900)
+    page.open(tmp_path / "wide.html")
+    outside = page.ask("""(() => {
+      for (const each of document.querySelectorAll("details")) each.open = true;
+      const found = [];
+      for (const svg of document.querySelectorAll("svg")) {
+        const box = svg.getBoundingClientRect();
+        for (const text of svg.querySelectorAll("text")) {
+          const own = text.getBoundingClientRect();
+          if (own.width && (own.left < box.left - 1 || own.right > box.right + 1)) found.push(text.textContent);
+        }
+      }
+      return found;
+    })()""")
+    assert outside == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from likely.plots.network_drawing import DrawnNode, network_svg
+from likely.plots.network_drawing import DrawnNode, counted, network_svg
 from likely.schema import NUMBER
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def picture(network: Network, title: str = "", target: str | None = None) -> str
     """The network as SVG; the target, if there is one, stands out."""
     nodes = [DrawnNode(name, tooltip(network, name), _look(network, name, target)) for name in network.nodes]
     rows = f", {network.tally.rows:,.0f} rows" if network.tally is not None else ""
-    subtitle = f"{len(network.nodes)} nodes, {len(network.arcs)} arcs{rows}"
+    subtitle = f"{counted(len(network.nodes), 'node')}, {counted(len(network.arcs), 'arc')}{rows}"
     return network_svg(nodes, network.arcs, title or "Bayesian network", subtitle)
 
 

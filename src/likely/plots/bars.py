@@ -7,12 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import LEGEND_LINE, Axes, document, legend_rows, palette, printable, spread, text, within
+from likely.plots.axes import (
+    LEGEND_LINE,
+    Axes,
+    document,
+    legend_rows,
+    palette,
+    printable,
+    spread,
+    text,
+    text_width,
+    within,
+)
 from likely.plots.figure import LONGEST, RIGHT, STYLE, WIDE, short
 from likely.plots.svg import Svg
 
 LINE, THIN = 22, 11  # pixels of a row with one bar, and of each further one
-LETTER, LONGEST_LABEL = 6.9, 26
+LONGEST_LABEL = 26
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ def bars_svg(chart: BarChart) -> Svg:
     """The bars as SVG."""
     legend = legend_rows(chart.legend, WIDE - RIGHT, 16) if len(chart.legend) > 1 else []
     head = 52 + LEGEND_LINE * len(legend)
-    left = 20 + LETTER * min(max((len(label) for label, _ in chart.rows), default=4), chart.longest)
+    left = 16 + max((text_width(short(label, chart.longest)) for label, _ in chart.rows), default=30.0)
     heights = [LINE + THIN * (max(len(bars), 1) - 1) for _, bars in chart.rows]
     bottom = head + 6 + sum(heights)
     axes = Axes(_range(chart), (0.0, 1.0), head + 6, bottom, left, WIDE - RIGHT - _room(chart))
@@ -97,7 +108,7 @@ def bars_svg(chart: BarChart) -> Svg:
 
 def _room(chart: BarChart) -> float:
     """Pixels for the values to the right of the bars."""
-    return 12 + LETTER * max((len(bar.value) for _, bars in chart.rows for bar in bars), default=0)
+    return 12 + max((text_width(bar.value) for _, bars in chart.rows for bar in bars), default=0.0)
 
 
 def _range(chart: BarChart) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from likely.plots.axes import (
     simplified,
     spread,
     text,
+    text_width,
     within,
 )
 from likely.plots.svg import Svg
@@ -193,7 +194,8 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
         x = axes.px(tick)
         parts.append(f'<path class="lk-axis" d="M{x:.1f} {axes.bottom:.1f}v4"/>')
         if x - last > 7.5 * len(mark) + 6:
-            parts.append(text(x, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
+            inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may stand at the edge of the picture
+            parts.append(text(inside, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     middle, beside = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2
     turned = f'font-size="12.5" text-anchor="middle" transform="rotate(-90 14 {beside:.1f})"'

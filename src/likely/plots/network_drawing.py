@@ -119,6 +119,11 @@ def _layers(names: Sequence[str], arcs: Sequence[tuple[str, str]]) -> dict[str, 
     raise ValueError("the arcs form a cycle")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 arc, 2 arcs."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def network_svg(nodes: Sequence[DrawnNode], arcs: Sequence[tuple[str, str]], title: str, subtitle: str = "") -> str:
     """The picture of a graph as SVG text."""
     layout = _Layout({node.name: node.width for node in nodes}, arcs)

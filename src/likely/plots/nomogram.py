@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import Axes, document, palette, printable, spread, text, within
+from likely.plots.axes import Axes, document, palette, printable, spread, text, text_width, within
 from likely.plots.figure import RIGHT, STYLE, short
 from likely.plots.svg import Svg
 
 WIDE, LINE, HEAD = 720, 40, 62
-LETTER, LONGEST_LABEL = 6.8, 22
+LONGEST_LABEL = 22
 PROBABILITIES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -40,7 +40,8 @@ class Nomogram:
 
 def nomogram_svg(chart: Nomogram) -> Svg:
     """The nomogram as SVG: log-odds above, a line for each column, probabilities below."""
-    left = 24 + LETTER * min(max((len(s.name) for s in chart.scales), default=5), LONGEST_LABEL)
+    names = [short(s.name, LONGEST_LABEL) for s in chart.scales]
+    left = 22 + max(text_width(name, 13) for name in [*names, "probability"])
     ends = [
         w for s in chart.scales for w in (*s.weights, *([] if s.marked is None else [s.marked])) if math.isfinite(w)
     ]
@@ -94,7 +95,7 @@ def _labels(points: Sequence[tuple[float, str]], axes: Axes, y: float) -> list[s
     for n, i in enumerate(dict.fromkeys(order)):
         weight, label = points[i]
         shown = short(label, 16)
-        half = LETTER * len(shown) / 2 + 3
+        half = text_width(shown, 11.5) / 2 + 3
         x = min(max(axes.px(weight), axes.left + half - 24), axes.right + 20 - half + 3)
         for place in (-9, 17) if n % 2 == 0 else (17, -9):
             if all(x + half < a or x - half > b for a, b in taken[place]):

@@ -9,7 +9,7 @@ from typing import Any
 
 from likely.plots.bars import Bar, BarChart, bars_svg
 from likely.plots.figure import Columns, Figure, Trace, figure_svg
-from likely.plots.network_drawing import DrawnNode, network_svg
+from likely.plots.network_drawing import DrawnNode, counted, network_svg
 from likely.plots.svg import Svg
 from likely.report.column_views import IN_DOCUMENT
 from likely.report.markup import count, details, grid, left_out, number, percent, section, size, table, text, wide
@@ -71,7 +71,7 @@ def network_drawing(document: Document) -> Svg:
         for n in document["nodes"] if n["name"] in kept
     ]  # fmt: skip
     arcs = [(arc["from"], arc["to"]) for arc in document["arcs"] if {arc["from"], arc["to"]} <= kept]
-    drawn = network_svg(nodes, arcs, "Bayesian network", f"{len(nodes)} nodes, {len(arcs)} arcs")
+    drawn = network_svg(nodes, arcs, "Bayesian network", f"{counted(len(nodes), 'node')}, {counted(len(arcs), 'arc')}")
     return Svg(drawn.replace(' tabindex="0"', ""))  # a picture has no parts that take the focus
 
 

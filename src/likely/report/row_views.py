@@ -20,6 +20,7 @@ from likely.report.markup import details, figure, grid, left_out, number, percen
 
 Document = Mapping[str, Any]
 MOST_LINES = 30  # of values of a row
+BESIDE = 6  # columns of a heat map up to which two stand side by side
 MOST_WORDS = 12  # classes whose words are drawn
 ZERO = 5e-4  # evidence that is shown as zero
 
@@ -155,12 +156,19 @@ def heat_table(each: Mapping[str, Any], label: str, c: int) -> str:
     for name, line in zip(rows, values.tolist(), strict=True):
         shades = (f"{'g' if v >= 0 else 'r'}{min(9, int(10 * abs(v) / most))}" for v in line)
         lines.append(
-            [text(name), *(f'<td class="cell {shade}">{v:+.2f}</td>' for v, shade in zip(line, shades, strict=True))]
+            [text(name), *(f'<td class="cell {shade}">{_signed(v)}</td>' for v, shade in zip(line, shades, strict=True))]
         )
     gain = f"gain {each['gain']:.1f} ± {each['error']:.1f} nats over all rows"
     title = f"{names[0]} (rows) with {names[1]} (columns), for {label}; {gain}"
     head = [f"{names[0]} by {names[1]}", *cells]
-    return f'<figure class="heat">{table(head, lines, title)}</figure>'
+    broad = " broad" if len(cells) > BESIDE else ""
+    return f'<figure class="heat{broad}">{table(head, lines, title)}</figure>'
+
+
+def _signed(value: float) -> str:
+    """A weight with its sign; none where it is zero."""
+    shown = f"{value:+.2f}"
+    return "0" if shown in ("+0.00", "-0.00") else shown
 
 
 def structure_section(document: Document) -> str:

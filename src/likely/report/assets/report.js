@@ -9,6 +9,11 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  const pen = document.createElement("canvas").getContext("2d");
+  const wide = (text, size) => {
+    pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text).width;
+  };
   const cut = (text, most) => (text.length <= most ? text : text.slice(0, most - 1) + "…");
 
   const ticks = (low, high) => {
@@ -44,7 +49,7 @@
     const scaled = (line, w) => (points ? (100 * (w - line.low)) / range : w);
     const all = kept.flatMap((l) => [...l.weights, ...(l.mark === null ? [] : [l.mark])].map((w) => scaled(l, w)));
     const low = Math.min(0, ...all), high = Math.max(points ? 100 : 0.5, ...all);
-    const left = 30 + 7 * Math.min(24, Math.max(...kept.map((l) => l.name.length), 5));
+    const left = 26 + Math.max(...[...kept.map((l) => cut(l.name, 24)), "probability"].map((name) => wide(name, 13)));
     const width = 900, right = width - 40, head = 34, line = 42, bottom = head + line * kept.length;
     const whole = data.classes.length === 2 && !points;
     const height = bottom + (whole ? 64 : 12);
@@ -79,7 +84,7 @@
       svg.append(circle);
     }
     sequence.forEach((i, n) => {
-      const text = cut(order[i].label, 18), half = 3.5 * text.length + 3;
+      const text = cut(order[i].label, 18), half = wide(text, 11.5) / 2 + 3;
       const at = Math.min(Math.max(x(order[i].at), left + half - 20), right + 36 - half);
       for (const place of n % 2 ? [17, -9] : [-9, 17]) {
         if (taken[place].every(([a, b]) => at + half < a || at - half > b)) {
