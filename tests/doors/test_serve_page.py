@@ -87,7 +87,7 @@ def test_the_form_changes_posterior_and_evidence_by_mouse_and_by_keys(chromium: 
 def test_names_and_values_with_markup_are_shown_as_text(chromium: Any, loans: Server) -> None:
     with opened(chromium, loans.address) as page:
         page.select_option("#model-select", "odd")
-        page.wait_for_function("() => document.querySelector('h1').innerText === 'What is y?'")
+        page.wait_for_function("() => document.querySelector('h1')?.innerText === 'What is y?'")
         assert page.locator(f"label:text-is('{NASTY}')").count() == 1
         assert page.locator("main img").count() == 0
         assert "<b>no</b>" in page.inner_text(".bars")
@@ -132,6 +132,20 @@ def test_a_table_is_uploaded_learned_and_downloaded_by_keys_alone(chromium: Any,
         page.keyboard.press("Enter")
         page.wait_for_selector("#label")
         assert page.inner_text("h1") == "What is PlayTennis?"
+
+
+def test_on_a_phone_the_use_of_each_column_can_be_chosen_without_moving_the_table(chromium: Any, bench: Server) -> None:
+    with opened(chromium, bench.address + "#workbench", viewport={"width": 390, "height": 800}) as page:
+        page.wait_for_selector("#use-example")
+        page.select_option("#example", "loans")
+        page.click("#use-example")
+        page.wait_for_selector("#family-0")
+        region = page.locator(".scroll").first.bounding_box()
+        choice = page.locator("#family-0").bounding_box()
+        assert choice["width"] > 80
+        assert choice["x"] + choice["width"] <= region["x"] + region["width"]
+        assert "29 missing" in page.inner_text(".read")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 WATCH = """() => {

@@ -60,8 +60,9 @@ function columnsCard(found, name, learn) {
       found.families.map((family) => el("option", { value: family }, NAMES[family] || family)));
     const notes = [each.doubt, each.look_alikes].filter(Boolean).map((note) => el("div", { class: "small" }, note));
     const range = each.from === null || each.from === undefined ? `${each.different.toLocaleString("en")} values` : `${short(each.from)} to ${short(each.to)}`;
-    return el("tr", {}, el("th", { scope: "row" }, each.column), el("td", {}, each.used ? each.kind : "left out", el("div", { class: "small soft" }, each.reason.split("; families=")[0]), notes),
-      el("td", {}, range), el("td", { class: "num" }, each.missing.toLocaleString("en")), el("td", {}, select));
+    return el("tr", {}, el("th", { scope: "row" }, each.column), el("td", {}, each.used ? each.kind : "left out", el("div", { class: "small soft" }, each.reason.split("; families=")[0]),
+        el("div", { class: "small narrow-only" }, `${range}, ${each.missing.toLocaleString("en")} missing`), notes),
+      el("td", { class: "wide-only" }, range), el("td", { class: "num wide-only" }, each.missing.toLocaleString("en")), el("td", {}, select));
   });
   const submit = (event) => {
     event.preventDefault();
@@ -69,7 +70,7 @@ function columnsCard(found, name, learn) {
     learn({ target: target.value, families: asked, plain: plain.checked });
   };
   return el("form", { class: "card", "aria-label": "2. How it was read", onsubmit: submit }, el("h2", {}, `2. How ${name} was read`),
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Columns" }, el("table", {}, el("thead", {}, el("tr", {}, ["Column", "Read as", "Range", "Missing", "Use as"].map((head, i) => el("th", { scope: "col", class: i === 3 ? "num" : null }, head)))), el("tbody", {}, rows))),
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Columns" }, el("table", { class: "read" }, el("thead", {}, el("tr", {}, ["Column", "Read as", "Range", "Missing", "Use as"].map((head, i) => el("th", { scope: "col", class: [null, null, "wide-only", "num wide-only", null][i] }, head)))), el("tbody", {}, rows))),
     el("div", { class: "buttons" }, el("label", { class: "inline", for: "target" }, "Predict ", target),
       el("label", { class: "inline", for: "plain" }, plain, "textbook model (counts only)"),
       el("button", { type: "submit", id: "learn" }, "Learn")));
