@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from likely.cli.parquet_writer import ParquetWriter, arrow_or_list, is_text
 from likely.cli.terminal import is_terminal, plain, standard_output, to_json
 from likely.errors import DataError, UsageError
 
@@ -81,7 +82,7 @@ def with_answers(batch: Batch, posterior: Posterior, decided: list[Any], prefix:
     from likely.sources.row_access import take_columns
 
     columns = take_columns(batch, batch.names).columns
-    answers: Columns = {f"{prefix}label": _arrow_or_list(decided)}
+    answers: Columns = {f"{prefix}label": arrow_or_list(decided)}
     if probabilities:
         import pyarrow as pa
 
@@ -208,15 +209,9 @@ def _may_match(column: Any, pattern: str) -> bool:
     if isinstance(column, list):
         return True
     text = column.dictionary if pa.types.is_dictionary(column.type) else column
-    if not _is_text(text.type):
+    if not is_text(text.type):
         return False
     return bool(pc.any(pc.match_substring_regex(text, pattern)).as_py())
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def guarded(cell: str) -> str:
@@ -245,69 +240,6 @@ class JsonLinesWriter:
         """Nothing to do."""
 
 
-class ParquetWriter:
-    """Parquet writer with the column types of the first batch."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.file: Any = None
-
-    def write(self, columns: Columns) -> None:
-        """Append rows."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        arrays = {name: _arrow(column) for name, column in columns.items()}
-        if self.file is None:
-            schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
-            texts = [name for name, array in arrays.items() if _is_text(array.type)]
-            self.file = pq.ParquetWriter(self.path, schema, use_dictionary=texts)  # of numbers it would be built in vain
-        typed = [_cast(array, field) for array, field in zip(arrays.values(), self.file.schema, strict=True)]
-        self.file.write_batch(pa.record_batch(typed, schema=self.file.schema))
-
-    def close(self) -> None:
-        """Write the footer."""
-        if self.file is not None:
-            self.file.close()
-
-
-def _arrow(column: Any) -> Any:
-    import pyarrow as pa
-
-    column = _arrow_or_list(column)
-    if isinstance(column, list):  # values of several types
-        return pa.array([None if value is None else str(value) for value in column])
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _arrow_or_list(column: Any) -> Any:
-    import pyarrow as pa
-
-    if not isinstance(column, list):
-        return column
-    try:
-        return pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return column
-
-
-def _kind(kind: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.string() if pa.types.is_null(kind) else kind
-
-
-def _cast(array: Any, field: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return array.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise DataError(
-            f"contains {array.type} after rows of {field.type}", column=field.name, remedy="write .csv or .jsonl instead"
-        ) from None
-
-
 def values(column: Any) -> list[Any]:
     """Cells of a column as Python values."""
     if isinstance(column, list):
@@ -318,7 +250,7 @@ def values(column: Any) -> list[Any]:
         column = column.dictionary_decode()
     kind = column.type
     numeric = column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-    if numeric or _is_text(kind):  # the faster way, for most columns
+    if numeric or is_text(kind):  # the faster way, for most columns
         found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return found
     return list(column.to_pylist())

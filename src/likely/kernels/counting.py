@@ -168,22 +168,23 @@ def score_cells(codes, low, size, start, place, outside, member, end, shift, map
 def find_bins(x, edges, start, missing, out):  # type: ignore[no-untyped-def]
     """The bin of every number: how many of its column's edges, edges[start[j]:start[j + 1]], are not above it."""
     rows, width = x.shape
-    for i in range(rows):
+    number = np.empty(256)
+    place = np.empty(256, np.int32)
+    for first in range(0, rows, 256):  # every step of the search for 256 numbers at a time, without a branch
+        some = min(256, rows - first)
         for j in range(width):
-            v = x[i, j]
-            if v != v:
-                out[i, j] = missing[j]
-                continue
-            low = start[j]
-            left = start[j + 1] - low
-            while left > 0:
-                half = left >> 1
-                if edges[low + half] <= v:
-                    low += half + 1
-                    left -= half + 1
-                else:
-                    left = half
-            out[i, j] = low - start[j]
+            for i in range(some):
+                number[i] = x[first + i, j]
+                place[i] = start[j]
+            left = start[j + 1] - start[j]
+            while left > 1:
+                half = np.int32(left >> 1)
+                for i in range(some):
+                    place[i] += half if edges[np.uint32(place[i] + half - 1)] <= number[i] else np.int32(0)
+                left -= half
+            for i in range(some):
+                found = place[i] - start[j] + (left > 0 and edges[place[i]] <= number[i])
+                out[first + i, j] = found if number[i] == number[i] else missing[j]
 
 
 @Kernel

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 131_072
 LONG_BATCH = 1 << 18  # rows of a Parquet file, whose codes and numbers are used as they are read
+FEW_COLUMNS = 100  # of a table that is read in longer batches
 LARGEST_READ = 1 << 28  # bytes: a larger Arrow file is memory-mapped
 PAGE = 1 << 18  # bytes read ahead for each column: full column chunks would double the memory
 
@@ -215,7 +216,8 @@ class ParquetFile(SingleFile):
         opening = {"read_dictionary": text, "pre_buffer": False, "buffer_size": PAGE}
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
             names = [name for name in every if kinds is None or name in kinds]
-            most = (8 if self.reading.memory_limit is None else 2) * self.reading.batch_bytes(len(names))
+            long = self.reading.memory_limit is None and len(names) <= FEW_COLUMNS
+            most = (8 if long else 2) * self.reading.batch_bytes(len(names))
             rows = _batch_rows(file.metadata, len(names), most)
             many = threads() > 2  # of two threads, one reads while the other counts
             yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)

@@ -1,0 +1,116 @@
+"""Writer of Parquet files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likely.errors import DataError
+
+LONG_BATCH = 1 << 16  # rows of a batch that is a row group by itself
+WRITTEN_AT_ONCE = 1 << 16  # values of a column
+Columns = dict[str, Any]
+
+
+class ParquetWriter:
+    """Parquet writer with the column types of the first batch.
+
+    Texts in dictionaries, as Parquet files are read, are written so: decoding them and finding them again would take longer
+    than all the rest. Without the Arrow schema in the file they are read as texts; types that need it are kept by it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.file: Any = None
+        self.plain = False  # whether every type is one of Parquet's own
+
+    def write(self, columns: Columns) -> None:
+        """Append rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.file is None:
+            arrays = {name: _arrow(column) for name, column in columns.items()}
+            schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
+            self.plain = all(_is_plain(kind) for kind in schema.types)
+            texts = [name for name, array in arrays.items() if is_text(array.type)]
+            numbers = [name for name in arrays if name not in texts]
+            stored = [field.with_type(pa.dictionary(pa.int32(), field.type)) if self.plain and field.name in texts else field
+                      for field in schema]  # fmt: skip
+            self.file = pq.ParquetWriter(
+                self.path, pa.schema(stored), use_dictionary=texts,  # of numbers it would be built in vain
+                write_statistics=numbers, write_batch_size=WRITTEN_AT_ONCE, store_schema=not self.plain,
+            )  # fmt: skip
+        typed = [_cast(self._held(columns[field.name]), field) for field in self.file.schema]
+        # A table is a row group of its own, which has one dictionary a column; short batches share one.
+        batch = pa.record_batch(typed, schema=self.file.schema)
+        if batch.num_rows >= LONG_BATCH:
+            self.file.write_table(pa.Table.from_batches([batch]))
+        else:
+            self.file.write_batch(batch)
+
+    def _held(self, column: Any) -> Any:
+        """A column as it is written: texts as a dictionary, if they may be."""
+        import pyarrow as pa
+
+        array = arrow_or_list(column)
+        if self.plain and isinstance(array, pa.DictionaryArray) and not array.dictionary.null_count:
+            return array
+        array = _arrow(array)
+        return array.dictionary_encode() if self.plain and is_text(array.type) else array
+
+    def close(self) -> None:
+        """Write the footer."""
+        if self.file is not None:
+            self.file.close()
+
+
+def _arrow(column: Any) -> Any:
+    import pyarrow as pa
+
+    column = arrow_or_list(column)
+    if isinstance(column, list):  # values of several types
+        return pa.array([None if value is None else str(value) for value in column])
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def arrow_or_list(column: Any) -> Any:
+    """A column as Arrow array, or as a list if its values have several types."""
+    import pyarrow as pa
+
+    if not isinstance(column, list):
+        return column
+    try:
+        return pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return column
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a column of this type is read from Parquet as it was written, without the Arrow schema."""
+    from pyarrow import types as t
+
+    return bool(t.is_string(kind) or t.is_float64(kind) or t.is_int64(kind) or t.is_int32(kind) or t.is_boolean(kind))
+
+
+def _kind(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.string() if pa.types.is_null(kind) else kind
+
+
+def _cast(array: Any, field: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return array.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise DataError(
+            f"contains {array.type} after rows of {field.type}", column=field.name, remedy="write .csv or .jsonl instead"
+        ) from None
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
