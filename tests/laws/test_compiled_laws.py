@@ -149,6 +149,7 @@ def test_codes_are_counted_by_arrays_exactly_as_by_the_compiled_loop(seed):
 
 def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compiling(monkeypatch):
     monkeypatch.setattr(kernel, "_waited", [0.0])
+    monkeypatch.setattr(kernel.Kernel, "_compiler_loaded", False)
 
     @kernel.Kernel
     def loop(x, out):
@@ -158,6 +159,13 @@ def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compili
     assert kernel.worth_compiling(2.0 * kernel.PATIENCE, loop)  # too much work for arrays
     assert not kernel.worth_compiling(0.05 * kernel.PATIENCE, loop)
     assert kernel.worth_compiling(0.2 * kernel.PATIENCE, loop)  # the patience is that of all work together
+    monkeypatch.setattr(kernel, "_waited", [0.0])
+    monkeypatch.setattr(kernel.Kernel, "_compiler_loaded", True)
+    monkeypatch.setattr("likely.kernels.compiling.is_cached", lambda made: False)
+    assert kernel.worth_compiling(0.9 * kernel.PATIENCE, loop)  # a single loop does not take as long
+    monkeypatch.setattr("likely.kernels.compiling.is_cached", lambda made: True)
+    assert kernel.worth_compiling(0.0, loop)
+    loop._used = False
     loop.prepare()
     monkeypatch.setattr(kernel, "_waited", [0.0])
     assert kernel.worth_compiling(0.0, loop)  # already compiled
@@ -177,6 +185,7 @@ def test_the_gains_of_sets_of_different_sizes_are_those_of_each_set_alone(monkey
     sets = [(4,), (1, 6), (1, 4, 6), (6, 4)]
     for patience in (np.inf, -1.0):  # arrays, compiled loops
         monkeypatch.setattr(kernel, "PATIENCE", patience)
+        monkeypatch.setattr(kernel, "PATIENCE_LOADED", patience)
         together = interaction_search.search_gains(columns, sets, residuals)
         alone = [interaction_search.search_gains(columns, [each], residuals)[0] for each in sets]
         np.testing.assert_allclose(together, alone, rtol=1e-9)

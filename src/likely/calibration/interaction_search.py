@@ -211,7 +211,7 @@ def search_gains(columns: Mapping[int, GroupedColumn], sets: Sequence[ColumnSet]
         a, b = part
         ends = np.concatenate([[0], np.cumsum(cells[a:b])])
         gains, sums = np.zeros(b - a), np.zeros((ends[-1], residuals.shape[1]))
-        add_up.fast(residuals, codes, which[a:b], sizes, ends, np.empty(CHUNK, np.uint32), sums)
+        add_up.fast(residuals, codes, which[a:b], sizes, ends, sums)
         judge.fast(sums, ends, gains)
         return gains
 
@@ -235,27 +235,31 @@ def _gain(cells: NDArray[np.int64], residuals: Single) -> float:
 
 
 @Kernel
-def add_up(residuals, codes, sets, sizes, starts, cells, sums):  # type: ignore[no-untyped-def]
-    """Sums of the residuals over the cells of every set; a chunk of rows stays in the cache for all sets.
-
-    `cells` is scratch memory for a chunk, unsigned: no check for negative indices.
-    """
+def add_up(residuals, codes, sets, sizes, starts, sums):  # type: ignore[no-untyped-def]
+    """Sums of the residuals over the cells of every set; a chunk of rows stays in the cache for all sets."""
     rows, width = residuals.shape
-    for a in range(0, rows, len(cells)):
-        n = min(len(cells), rows - a)
+    cells = np.empty(CHUNK, np.uint32)  # unsigned: no check for negative indices
+    for a in range(0, rows, CHUNK):
+        some = residuals[a : a + CHUNK]
+        n = len(some)
         for s in range(len(sets)):
+            first = codes[sets[s, 0], a : a + n]
             for r in range(n):
-                cells[r] = codes[sets[s, 0], a + r]
+                cells[r] = first[r]
             for k in range(1, sets.shape[1]):
-                column = sets[s, k]
-                if column >= 0:
-                    size = np.uint32(sizes[column])
+                if sets[s, k] >= 0:
+                    size, more = np.uint32(sizes[sets[s, k]]), codes[sets[s, k], a : a + n]
                     for r in range(n):
-                        cells[r] = cells[r] * size + codes[column, a + r]
-            first = starts[s]
+                        cells[r] = cells[r] * size + np.uint32(more[r])
+            table = sums[starts[s] : starts[s + 1]]
             for r in range(n):
-                for c in range(width):
-                    sums[first + cells[r], c] += residuals[a + r, c]
+                cell = cells[r]
+                if width == 2:
+                    table[cell, 0] += some[r, 0]
+                    table[cell, 1] += some[r, 1]
+                else:
+                    for c in range(width):
+                        table[cell, c] += some[r, c]
 
 
 @Kernel

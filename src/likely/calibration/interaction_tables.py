@@ -7,7 +7,6 @@ cell without residuals has none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -173,27 +172,25 @@ def _compiled_gains(
 ) -> tuple[Array, Array]:
     """`_gains` by compiled loops."""
     found = np.zeros((2, len(shrinks)))
-    scratch = np.empty((2, seen.shape[1]))
-    add_gains.fast(
-        rows.probabilities, rows.labels, rows.weights, rows.left, cells, seen, expected, np.array(shrinks), scratch, found
-    )
+    add_gains.fast(rows.probabilities, rows.labels, rows.weights, rows.left, cells, seen, expected, np.array(shrinks), found)
     return found[0], found[1]
 
 
 @ReorderedKernel
-def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrinks, scratch, found):  # type: ignore[no-untyped-def]
+def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrinks, found):  # type: ignore[no-untyped-def]
     """Sums of `_gains`, row by row."""
     rows, classes = probabilities.shape
+    own, rest = np.empty(classes), np.empty(classes)
     for r in range(rows):
         cell, y = cells[r], labels[r]
         for c in range(classes):
-            scratch[0, c] = seen[cell, c]
-            scratch[1, c] = max(expected[cell, c] - left[r] * probabilities[r, c], 0.0)
-        scratch[0, y] = max(scratch[0, y] - left[r], 0.0)
+            own[c] = seen[cell, c]
+            rest[c] = max(expected[cell, c] - left[r] * probabilities[r, c], 0.0)
+        own[y] = max(own[y] - left[r], 0.0)
         for s in range(len(shrinks)):
-            total, shrink = 0.0, shrinks[s]
+            total = 0.0
             for c in range(classes):
-                total += probabilities[r, c] * ((scratch[0, c] + shrink) / (scratch[1, c] + shrink))
-            each = math.log((scratch[0, y] + shrink) / (scratch[1, y] + shrink) / total)
+                total += probabilities[r, c] * ((own[c] + shrinks[s]) / (rest[c] + shrinks[s]))
+            each = np.log((own[y] + shrinks[s]) / (rest[y] + shrinks[s]) / total)
             found[0, s] += weights[r] * each
             found[1, s] += weights[r] * each * each

@@ -32,8 +32,9 @@ LARGE = 100_000
 # A call this small is faster interpreted than dispatched with a signature that may not be compiled yet.
 TINY = 512
 
-# Seconds that array versions may take, in one process, beyond what compiled loops would: compiling takes longer on first use.
-PATIENCE = 1.5
+# Seconds that array versions may take, in one process, beyond what compiled loops would: loading the compiler and compiling
+# several loops takes longer on first use; and where it is loaded, a single loop does.
+PATIENCE, PATIENCE_LOADED = 1.5, 0.3
 
 # One lock for all kernels, held while the compiler is imported: a process that forks meanwhile waits for it.
 COMPILE_LOCK = held_at_fork(threading.RLock(), 3)
@@ -115,7 +116,8 @@ def worth_compiling(seconds: float, *kernels: Kernel) -> bool:
     They are used if they are loaded already, or are in the compile cache of a compiler that is loaded, or once array versions
     would exceed `PATIENCE` in this process.
     """
-    if all(each.at_hand for each in kernels) or _waited[0] + seconds > PATIENCE:
+    patience = PATIENCE_LOADED if Kernel._compiler_loaded else PATIENCE
+    if all(each.at_hand for each in kernels) or _waited[0] + seconds > patience:
         return True
     _waited[0] += seconds
     return False
