@@ -67,7 +67,7 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
     plain("trust", "learning by default, 150 x 20", median(lambda: likely.learn(tiny, "y"), REPEATS), "s", "< 0.2 s")
 
 
-NOISE = ((10, 1), (14, 4), (30, 100), (60, 40), (60, 500), (200, 200), (1_000, 5), (1_000, 50))
+NOISE = ((10, 1), (10, 30), (14, 4), (20, 60), (30, 100), (60, 40), (60, 500), (200, 200), (1_000, 5), (1_000, 50))
 
 
 def noise(small: bool, plain: Callable[..., None]) -> None:

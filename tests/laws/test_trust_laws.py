@@ -79,6 +79,11 @@ def test_rows_that_repeat_by_nature_are_no_copies():
     ("rows", "columns", "kind"),
     [
         (12, 3, "numbers"),
+        (10, 30, "numbers"),  # fewer rows than columns: joint Gaussians and directions separate noise
+        (10, 100, "numbers"),
+        (20, 60, "numbers"),
+        (30, 100, "values"),
+        (40, 400, "skewed"),
         (60, 40, "numbers"),
         (60, 40, "values"),
         (60, 250, "numbers"),  # more columns than the discriminant can use

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import share_out
-from likely.calibration import loops
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, Interaction, JointGaussian
 from likely.calibration.copies import effective, shuffled
 from likely.calibration.discriminant import LinearDiscriminant, fit_discriminant
-from likely.calibration.interaction_cuts import best_table
+from likely.calibration.interaction_cuts import best_table, compiled_for
 from likely.calibration.interaction_search import GroupedColumn, InteractionSearch, residuals_of
-from likely.calibration.interaction_tables import ResidualTable, ScoredRows, add_gains
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows
 from likely.calibration.joint_gaussian import fit_joint_gaussian
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
@@ -36,7 +35,6 @@ from likely.calibration.weight_fit import Problem
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
 from likely.families.text_calibration import LeftOutDocuments
-from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
 from likely.kernels.progress import announce
 from likely.schema import CATEGORY
@@ -59,15 +57,14 @@ TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BI
 SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 NEGLIGIBLE = 1e-3  # a weight
-# Seconds that a row takes longer with arrays, for each class and table: in gains, and in cuts.
-GAIN_ARRAYS, CUT_ARRAYS = 5e-8, 1e-7
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
 GAIN_ROWS = 5_000  # on which the gains of columns are estimated
 # Nats that all terms together must gain for even odds that there is a signal. By leave-one-out noise gains more than g nats
-# with a probability of about exp(-g / 2), so that one table of noise in seven gains so much.
-EVEN_ODDS = 4.0
+# with a probability of about exp(-g / 2), so that one table of noise in seven gains so much; with very few rows it gains more.
+EVEN_ODDS, FEW_ROWS_ODDS = 4.0, 30.0  # the second over the number of rows
+DIRECTION_ROWS = 30  # with fewer, and no more than coefficients, no directions are fitted: those of noise separate the rows
 JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
 
 
@@ -104,7 +101,7 @@ def _calibrate(
     if not terms:
         return None
     fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
-    if dependence == "auto":
+    if dependence == "auto" and fit.rows > min(DIRECTION_ROWS, len(terms) + 1):
         fit.add_discriminant()
         fit.add_joint()
     if dependence in ("tree", "one-dependence"):
@@ -239,7 +236,7 @@ class CalibrationFit:
         self.joint, evidence = made
         self.evidence.append(evidence)
         self.solve(np.append(self.weights, 0.1), rough=True)
-        if self._gain() - before <= EVEN_ODDS + JOINT_GAIN * float(self.sample.weights.sum()):
+        if self._gain() - before <= EVEN_ODDS + JOINT_GAIN * self.rows:
             self.evidence.pop()
             self.joint, (self.weights, self.bias) = None, kept
 
@@ -258,9 +255,7 @@ class CalibrationFit:
         if triples and not search.widen(rows):
             return False
         best, threshold = search.best(self.tables, rows, triples)
-        entries = rows.probabilities.size * len(best)
-        compiled = worth_compiling(GAIN_ARRAYS * entries, add_gains)
-        cut = worth_compiling(CUT_ARRAYS * entries, loops.add_residuals, loops.cut_bins)
+        compiled, cut = compiled_for(rows.probabilities.size * len(best))
         residuals = residuals_of(rows) if rows.probabilities.size >= CUT_ENTRIES else None
 
         def make(columns: tuple[int, ...]) -> tuple[ResidualTable, Single] | None:
@@ -321,16 +316,22 @@ class CalibrationFit:
         One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
         second stands for the log of their Bayes factor.
         """
-        probability = 1.0 / (1.0 + np.exp(min(EVEN_ODDS - self._gain(), 700.0)))
+        even = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0)
+        probability = 1.0 / (1.0 + np.exp(min(even - self._gain(), 700.0)))
         self.weights, self.bias = self.weights * probability, self.bias * probability
         self.temperature *= probability
+
+    @property
+    def rows(self) -> float:
+        """Weight of the rows of the sample."""
+        return float(self.sample.weights.sum())
 
     def _gain(self) -> float:
         """Leave-one-out log likelihood of all rows minus that of the class frequencies, estimated from the first rows."""
         rows = min(len(self.base), GAIN_ROWS)
         labels, w = self.sample.labels[:rows], self.sample.weights
         gained = log_loss(self.base[:rows].astype(np.float64), labels) - log_loss(self._scores(rows), labels)
-        return float(w[:rows] @ gained) * float(w.sum()) / max(float(w[:rows].sum()), 1e-300)
+        return float(w[:rows] @ gained) * self.rows / max(float(w[:rows].sum()), 1e-300)
 
     def _part(self, i: int, rows: int) -> Array:
         """Weighted evidence of one term for the first rows."""

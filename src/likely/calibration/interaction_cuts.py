@@ -15,13 +15,21 @@ from numpy.typing import NDArray
 
 from likely.calibration import loops
 from likely.calibration.interaction_search import RIDGE, GroupedColumn, Groups, Single, to_cells
-from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, make_table
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, add_gains, make_table
+from likely.kernels.kernel import worth_compiling
 
 Array = NDArray[np.float64]
 MOST_CUTS = 15  # of a column
 ROUNDS = 2  # over all columns of a table
 CHANCE = 2.0  # nats that a cut must gain beyond the logarithm of the number of its positions
 ENTRIES = 1 << 20  # narrow bins times cells of the other columns times classes
+GAIN_ARRAYS, CUT_ARRAYS = 5e-8, 1e-7  # seconds that a row takes longer with arrays, for each class and table
+
+
+def compiled_for(entries: int) -> tuple[bool, bool]:
+    """Whether compiled loops are worth using for gains, and for cuts: rows times classes times tables."""
+    gains = worth_compiling(GAIN_ARRAYS * entries, add_gains)
+    return gains, worth_compiling(CUT_ARRAYS * entries, loops.add_residuals, loops.cut_bins)
 
 
 def best_table(
