@@ -22,10 +22,6 @@ from likely.plots.bars import Bar, BarChart, bars_svg
 
 pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
 
-pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
-
-pytestmark = pytest.mark.xdist_group("report")  # one report and one browser
-
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script>\"'&"
 VIEWS = {
