@@ -1,5 +1,7 @@
 """The numbers of an explanation, from their definition."""
 
+import datetime as dt
+import json
 import math
 
 import numpy as np
@@ -55,3 +57,12 @@ def test_the_columns_of_a_ledger_are_the_terms_of_the_log_joint() -> None:
     ledger, row = model.explain({"c": "u"}), model.posterior({"c": ["u"]})
     assert np.add(ledger.log_prior, ledger.entries[0].evidence) == pytest.approx(row.log_joint[0])
     assert ledger.entries[0].evidence == pytest.approx([math.log(SHARE[label]) for label in model.classes])
+
+
+def test_the_dictionary_of_a_ledger_is_json_whatever_labels_and_cells_are():
+    days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+    model = likely.learn({"c": ["u", "v", "u", "u"] * 2, "y": days * 4}, "y", plain=True, smoothing=1)
+    found = json.loads(json.dumps(model.explain({"c": None}).to_dict()))
+    assert found["classes"] == ["2024-01-01", "2024-01-02"]
+    assert found["label"] in found["classes"]
+    assert [entry["values"] for entry in found["evidence"]] == [[None]]
