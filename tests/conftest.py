@@ -1,9 +1,15 @@
 """What all tests share: Hypothesis without a stop-watch, and the way to the real data sets."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# Workers of pytest are as many as cores: threads of BLAS and OpenMP beside them would spin, and cost more than the work itself.
+# NumPy reads this when it is imported, which is later.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
 # Counting small tables is fast, but the first call on a busy machine may load a compiler: no test is timed.
 # A hunt for rarer cases: pytest --hypothesis-profile=deep
