@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from likely.cli.parquet_writer import ParquetWriter, arrow_or_list, is_text
+from likely.cli.parquet_writer import LONG_BATCH, ParquetWriter, arrow_or_list, is_text
 from likely.cli.terminal import is_terminal, plain, standard_output, to_json
 from likely.errors import DataError, UsageError
 
@@ -82,13 +82,22 @@ def with_answers(batch: Batch, posterior: Posterior, decided: list[Any], prefix:
     from likely.sources.row_access import take_columns
 
     columns = take_columns(batch, batch.names).columns
-    answers: Columns = {f"{prefix}label": arrow_or_list(decided)}
+    answers: Columns = {f"{prefix}label": _labels(decided)}
     if probabilities:
         import pyarrow as pa
 
         values_by_class = posterior.probabilities
         answers |= {f"{prefix}p_{label}": pa.array(values_by_class[:, k]) for k, label in enumerate(posterior.classes)}
     return beside(columns, answers)
+
+
+def _labels(decided: list[Any]) -> Any:
+    """Decisions as a column; many texts as a dictionary, which Parquet stores as it is."""
+    import pyarrow as pa
+
+    column = arrow_or_list(decided)
+    many = len(decided) >= LONG_BATCH and not isinstance(column, list) and pa.types.is_string(column.type)
+    return column.dictionary_encode() if many and not column.null_count else column
 
 
 def beside(columns: Columns, answers: Columns) -> Columns:
@@ -266,9 +275,20 @@ def write_predictions(
         for batch, posterior, decided in batches:
             columns = with_answers(batch, posterior, decided, prefix, probabilities)
             first = first or list(columns)
+            predicted.update(_frequencies(columns[f"{prefix}label"], decided))
             write(_like(first, columns, batch))
-            predicted.update(decided)
     return predicted
+
+
+def _frequencies(column: Any, decided: list[Any]) -> Counter[Any]:
+    """Number of rows of each decision; texts are counted by their codes."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not isinstance(column, pa.DictionaryArray):
+        return Counter(decided)
+    counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
+    return Counter({label: n for label, n in zip(column.dictionary.to_pylist(), counts, strict=True) if n})
 
 
 @contextlib.contextmanager

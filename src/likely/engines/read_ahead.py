@@ -12,7 +12,7 @@ from likely.kernels.thread_count import limited_to, own_limit
 from likely.sources.batch import Batch
 
 
-def ahead(batches: Iterable[Batch], depth: int = 2) -> Iterator[Batch]:
+def ahead(batches: Iterable[Batch], depth: int = 1) -> Iterator[Batch]:
     """The same batches, read ahead in a thread; never more than a few are in memory."""
     ready: queue.Queue[Batch | BaseException | None] = queue.Queue(depth)
     left = threading.Event()

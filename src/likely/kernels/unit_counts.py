@@ -86,18 +86,16 @@ def cells_of_window(counts, low, keys, seen):  # type: ignore[no-untyped-def]
             key, first, second = step + 1 - low, 2 * (-step - 1) + 1, -1
         elif step > 0:
             key, first, second = step - 1 + low, 2 * (step - 1), -1
-        if key == 0 and n > 0 and keys[n - 1] == 0:
-            n -= 1  # the cell of the smallest numbers is that of zero, too
-        else:
-            for c in range(classes):
-                seen[c, n] = 0.0
         there = False
         for c in range(classes):
-            seen[c, n] += counts[c, first]
-            if second >= 0:
-                seen[c, n] += counts[c, second]
-            there |= seen[c, n] > 0.0
-        if there:
-            keys[n] = key
-            n += 1
+            there |= counts[c, first] > 0 or (second >= 0 and counts[c, second] > 0)
+        if not there:
+            continue
+        again = n > 0 and keys[n - 1] == key  # the cell of the smallest numbers is that of zero, too
+        n -= again
+        for c in range(classes):
+            weight = counts[c, first] + (counts[c, second] if second >= 0 else 0)
+            seen[c, n] = (seen[c, n] if again else 0.0) + weight
+        keys[n] = key
+        n += 1
     return n

@@ -14,7 +14,7 @@ from likely.engines.spark.tasks import RESULT, adding_function, task_function
 from likely.errors import UsageError
 from likely.sources import ReadOptions, Source, require_rows
 
-GROUPS = 8  # tallies that come to this process; those of all partitions are added in so many groups by the cluster
+GROUPS = 8  # tallies that come to this process; those of all partitions are added in at most so many groups by the cluster
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class SparkEngine:
         """The sums of a few groups of parts, as bytes: the tallies of a partition each would be too many for one process."""
         with as_likely_errors():
             counted = mapped(self.frame, work.columns, task_function(work, errors_as_rows=True), RESULT)
-            found = counted.repartition(GROUPS).mapInArrow(adding_function(work), RESULT).toArrow().to_pydict()
+            found = counted.repartition(_groups(self.frame)).mapInArrow(adding_function(work), RESULT).toArrow().to_pydict()
         for error in found["error"]:
             if error is not None:
                 raise raised(error)
@@ -79,3 +79,12 @@ class SparkEngine:
         work = task()
         added = [StructField(name, from_arrow_type(kind)) for name, kind in work.adds]
         return mapped(self.frame, None, task_function(work), StructType([*self.frame.schema.fields, *added]))
+
+
+def _groups(frame: Any) -> int:
+    """Number of groups in which tallies are added: no more than tasks run at a time, since every task costs its start."""
+    try:
+        at_once = int(frame.sparkSession.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context, and says so by several classes of errors
+        return GROUPS
+    return max(1, min(GROUPS, at_once))
