@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,17 @@ def own_process(code: str, *arguments: str) -> float:
     return float(done.stdout.split()[-1]) / 1024
 
 
+def interrupted(arguments: list[str]) -> float:
+    """Seconds from Ctrl-C to the end of a command that reads rows; it has exit code 130, unless it was done before."""
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-m", "likely", *arguments], **silent)
+    time.sleep(3)
+    start = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    return time.perf_counter() - start
+
+
 def group_bys(connection: Any, path: Path) -> None:
     """The counts of a plain model by hand: all tables in one scan by grouping sets, moments in another."""
     sets = ", ".join(f"(y, c{j})" for j in range(CATEGORIES))
@@ -104,7 +116,7 @@ def _on_one_machine(path: Path, rows: int, row: Any, plain: Any) -> None:
     connection = duckdb.connect(config={"threads": os.cpu_count() or 1})
     every = ", ".join(f"bit_xor(hash({name}))" for name in NAMES)  # min and count would be answered from the statistics
     read = best(lambda: connection.execute(f"select {every} from '{path}'").fetchall(), repeats + 1)
-    likely.learn(pq.read_table(path).slice(0, 200_000), "y")  # compiled kernels
+    likely.learn(next(pq.ParquetFile(path).iter_batches(200_000)), "y")  # compiled kernels
     default = best(lambda: likely.learn(path, "y"), repeats)
     row("scale", f"default model, {rows:,} x 30, against DuckDB reading it", default, read, "<= 2x", inverse=True)
     counts = best(lambda: likely.learn(path, "y", plain=True), repeats)
@@ -117,6 +129,11 @@ def _on_one_machine(path: Path, rows: int, row: Any, plain: Any) -> None:
     row("scale", "scoring Parquet to Parquet, a process, against learning", score, default, "<= 1.5x", inverse=True)
     code = "import sys, likely; likely.learn(sys.argv[1], 'y')"
     plain("scale", f"peak memory of learning {rows:,} rows", own_process(code, str(path)), "MB", "< 800")
+    few = path.with_name("few.parquet")
+    write_table(few, max(rows // 10, 1))
+    plain("scale", f"the same of {max(rows // 10, 1):,} rows", own_process(code, str(few)), "MB", "flat")
+    learn = ["learn", str(path), "--target", "y", "-o", str(model)]
+    plain("scale", "from Ctrl-C to the end of learning", interrupted(learn), "s", "< 2 s")
     code = "import sys; from likely.cli import main; main(sys.argv[1:], standalone_mode=False)"
     plain("scale", f"peak memory of scoring {rows:,} rows", own_process(code, *predict[2:]), "MB", "flat")
 

@@ -217,7 +217,7 @@ class ParquetFile(SingleFile):
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
             names = [name for name in every if kinds is None or name in kinds]
             long = self.reading.memory_limit is None and len(names) <= FEW_COLUMNS
-            most = (8 if long else 2) * self.reading.batch_bytes(len(names))
+            most = (6 if long else 2) * self.reading.batch_bytes(len(names))
             rows = _batch_rows(file.metadata, len(names), most)
             many = threads() > 2  # of two threads, one reads while the other counts
             yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)
