@@ -217,8 +217,7 @@ class ParquetFile(SingleFile):
         with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
             names = [name for name in every if kinds is None or name in kinds]
             long = self.reading.memory_limit is None and len(names) <= FEW_COLUMNS
-            most = (6 if long else 2) * self.reading.batch_bytes(len(names))
-            rows = _batch_rows(file.metadata, len(names), most)
+            rows = _batch_rows(file.metadata, len(names), 2 * self.reading.batch_bytes(len(names)), long)
             many = threads() > 2  # of two threads, one reads while the other counts
             yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)
 
@@ -256,8 +255,10 @@ class ArrowFile(SingleFile):
             yield from self.frames(batches, [name for name in names if kinds is None or name in kinds])
 
 
-def _batch_rows(metadata: Any, columns: int, most_bytes: int) -> int:
-    """Rows of a Parquet batch: fewer where rows are wide or contain long texts."""
+def _batch_rows(metadata: Any, columns: int, most_bytes: int, long: bool) -> int:
+    """Rows of a Parquet batch: fewer where rows are wide or contain long texts, three times as many if it may be `long`."""
     size: int = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    wide = max(8 * columns, size // max(1, int(metadata.num_rows)))
-    return max(1, min(LONG_BATCH, most_bytes // max(1, wide)))
+    own = size // max(1, int(metadata.num_rows))
+    wide = max(8 * columns, own)
+    most = 3 * most_bytes if long and own <= wide // 2 else most_bytes
+    return max(1, min(LONG_BATCH, most // max(1, wide)))
