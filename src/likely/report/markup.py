@@ -64,7 +64,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str, righ
         if content.startswith("<td"):
             return content
         kind = ' class="n"' if i in right else ""
-        return f'<th scope="row">{content}</th>' if i == 0 else f"<td{kind}>{content}</td>"
+        return f'<th scope="row"{kind}>{content}</th>' if i == 0 else f"<td{kind}>{content}</td>"
 
     tops = "".join(
         f'<th scope="col"{" class=n" if i in right else ""}>{text(name)}</th>' for i, name in enumerate(head)

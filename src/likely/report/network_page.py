@@ -182,7 +182,8 @@ def _node_view(node: Mapping[str, Any]) -> str:
         lines = [[*map(text, row["given"]), _rows_seen(row), *(number(p) for p in row["probabilities"])] for row in shown]
     cut = len(node["table"]) - len(shown)
     note = left_out(f"{cut:,} more configurations are not listed; {IN_DOCUMENT} has all.") if cut > 0 else ""
-    caption = f"{node['name']}: {node['free_parameters']:,} free parameters"
+    free = node["free_parameters"]
+    caption = f"{node['name']}: {free:,} free parameter{'s' if free != 1 else ''}"
     return table(head, lines, caption, range(len(shown[0]["given"]) if shown else 0, len(head))) + note
 
 
