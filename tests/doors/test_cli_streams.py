@@ -178,6 +178,35 @@ def test_a_stopped_command_says_so_once(grace: float, name: str, code: int, word
     assert done.stdout == (b"" if grace else b"cleaned up")
 
 
+IN_A_CALLBACK = """
+import os, signal, time, weakref
+from likely.cli.entry_point import CommandGroup
+
+door = CommandGroup("door")
+
+class Thing: pass
+
+@door.command()
+def go():
+    thing = Thing()
+    tie = weakref.ref(thing, lambda _: signal.raise_signal(signal.{name}))
+    try:
+        del thing  # an exception of its callback goes nowhere
+        time.sleep(60)
+    finally:
+        os.write(1, b"cleaned up")
+
+door.main(["go"])
+"""
+
+
+@pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_a_signal_that_comes_in_a_callback_ends_the_command_as_any_other(name: str, code: int, word: str) -> None:
+    script = IN_A_CALLBACK.format(name=name)
+    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode(), done.stdout) == (code, f"error: {word}\n", b"cleaned up")
+
+
 @pytest.mark.slow
 def test_a_stopped_prediction_leaves_no_half_file(big: str) -> None:
     likely.learn(

@@ -22,6 +22,7 @@ from likely.kernels.thread_count import VARIABLE
 
 INTERRUPTED, TERMINATED = 130, 143
 GRACE = 1.0  # seconds for cleaning up after a signal
+AGAIN = 0.01  # seconds until a signal is raised again
 NOT_CONVERGED, NO_ROOM = 5, 6
 MEANINGS = {  # exit codes, as listed in `likely --help` and docs/cli.md
     0: "success",
@@ -269,6 +270,15 @@ class StopRequest:
         timer.start()
         raise self.error
 
+    def swallowed(self, unraisable: Any) -> bool:
+        """Whether the exception of the signal was lost in a callback, which cannot pass it on; it is then raised again."""
+        if self.error is None or unraisable.exc_value is not self.error:
+            return False
+        number = signal.SIGINT if isinstance(self.error, KeyboardInterrupt) else signal.SIGTERM
+        self.error = None
+        threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+        return True
+
     def _end(self) -> NoReturn:
         code = INTERRUPTED if isinstance(self.error, KeyboardInterrupt) else TERMINATED
         self.turn.acquire(timeout=GRACE)
@@ -290,8 +300,11 @@ def _stop_on_signals() -> Iterator[StopRequest]:
         ):  # background jobs keep ignoring Ctrl-C
             caught.append(signal.SIGINT)
     before = {number: signal.signal(number, request) for number in caught}
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable: None if request.swallowed(unraisable) else hook(unraisable)
     try:
         yield request
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
