@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +92,19 @@ def test_names_and_values_with_markup_are_shown_as_text(chromium: Any, loans: Se
         assert page.locator(f"label:text-is('{NASTY}')").count() == 1
         assert page.locator("main img").count() == 0
         assert "<b>no</b>" in page.inner_text(".bars")
+
+
+def test_a_view_that_arrives_late_does_not_replace_the_one_asked_for_later(chromium: Any, loans: Server) -> None:
+    with opened(chromium, loans.address) as page:
+        page.wait_for_selector("#label")
+        page.route("**/loans*", lambda route: (time.sleep(1), route.continue_()))  # answers about the first model come late
+        page.evaluate("""() => {
+          const select = document.getElementById('model-select');
+          for (const name of ['loans', 'odd']) { select.value = name; select.dispatchEvent(new Event('change')); }
+        }""")
+        page.wait_for_function("() => document.querySelector('h1')?.innerText === 'What is y?'")
+        page.wait_for_timeout(2500)
+        assert page.inner_text("h1") == "What is y?"
 
 
 def test_pasted_csv_comes_back_scored(chromium: Any, loans: Server) -> None:

@@ -43,9 +43,12 @@ export async function refresh(model) {
   state.model = names.includes(model) ? model : names.includes(state.model) ? state.model : names[0] || null;
 }
 
+let turn = 0;
+
 async function show() {
   const name = current();
   if (!name) return;
+  const mine = ++turn; // a view that takes longer must not replace one that was asked for later
   navigation();
   document.title = `${VIEWS[name].title} – Likely`;
   const view = el("div");
@@ -54,7 +57,7 @@ async function show() {
   } catch (error) {
     view.replaceChildren(failure(error));
   }
-  main.replaceChildren(view);
+  if (mine === turn) main.replaceChildren(view);
 }
 
 select.addEventListener("change", () => { state.model = select.value; show(); });
