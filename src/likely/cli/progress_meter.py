@@ -106,19 +106,19 @@ class ProgressLines(_Meter):
 
     def __init__(self, doing: str, unit: str, total: int | None = None) -> None:
         super().__init__(doing, unit, total)
-        self.said = float("-inf")
+        self.written = float("-inf")
         self._show()
 
     def step(self, step: Step) -> None:
         """A step was announced; it is written at once."""
-        self.said = float("-inf")
+        self.written = float("-inf")
         super().step(step)
 
     def _show(self) -> None:
         now = time.monotonic()
-        if now - self.said < APART:
+        if now - self.written < APART:
             return
-        self.said = now
+        self.written = now
         done = self.steps if self.total else self.rows
         told = {"doing": self.doing, "detail": self.detail, "done": done, "total": self.total, "unit": self.unit,
                 "seconds_left": self.seconds_left}  # fmt: skip

@@ -119,12 +119,12 @@ def _limits(document: Document) -> str:
     """What can be chosen, where that is not everything."""
     classes, columns = len(offered_classes(document)), len(offered_columns(document))
     whole = sum(bool(column.get("effect")) for column in document["columns"])
-    said = []
+    offered = []
     if classes < len(document["classes"]):
-        said.append(f"the {classes} most frequent of {len(document['classes']):,} classes")
+        offered.append(f"the {classes} most frequent of {len(document['classes']):,} classes")
     if columns < whole:
-        said.append(f"the {columns} of {whole:,} columns with the most evidence")
-    return left_out(f"To be chosen from here: {' and '.join(said)}; {IN_DOCUMENT} has all.") if said else ""
+        offered.append(f"the {columns} of {whole:,} columns with the most evidence")
+    return left_out(f"To be chosen from here: {' and '.join(offered)}; {IN_DOCUMENT} has all.") if offered else ""
 
 
 def offered_classes(document: Document) -> list[int]:

@@ -34,13 +34,13 @@ def main() -> None:
 
 
 def _refuse_long(path: str) -> None:
-    """End this process if a Parquet file says that it has too many rows: repeated rows take no space in a file."""
+    """End this process if the metadata of a Parquet file give too many rows: repeated rows take no space in a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         rows = pq.read_metadata(path).num_rows
-    except (OSError, pa.ArrowException):  # damaged: the command says what is wrong
+    except (OSError, pa.ArrowException):  # damaged: the command reports what is wrong
         return
     if rows > MOST_ROWS:
         sys.stderr.write(f"error: the file has {rows:,} rows: send at most {MOST_ROWS:,}\n")

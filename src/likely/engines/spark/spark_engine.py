@@ -85,6 +85,6 @@ def _groups(frame: Any) -> int:
     """Number of groups in which tallies are added: no more than tasks run at a time, since every task costs its start."""
     try:
         at_once = int(frame.sparkSession.sparkContext.defaultParallelism)
-    except Exception:  # Spark Connect has no context, and says so by several classes of errors
+    except Exception:  # Spark Connect has no context, which several classes of errors report
         return GROUPS
     return max(1, min(GROUPS, at_once))
