@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import likely
 from likely.networks.batch_inference import BatchInference
 from likely.networks.inference import Evidence
+from likely.networks.table_em import FlatTables, MissingGroups
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
 
 
@@ -102,6 +103,11 @@ def test_rows_with_gaps_have_the_probability_and_expected_counts_of_enumeration(
     np.testing.assert_allclose(evidence, logs, atol=1e-11)
     for n in net.nodes:
         np.testing.assert_allclose(tally.tables[n], counts[n], atol=1e-10)
+    layout = FlatTables(net.graph, {n: len(net.columns[n].values) for n in net.nodes})
+    flat, log_likelihood = MissingGroups(rows, layout).expected(np.log(layout.flat(net.parameters.tables)))
+    assert log_likelihood == pytest.approx(sum(logs), abs=1e-10)
+    for n, table in layout.tables(flat).items():
+        np.testing.assert_allclose(table, counts[n], atol=1e-10)
     posterior = net.posterior({**data, "n0": [None] * 12}, "n0")
     for i in range(12):
         known = {n: data[n][i] for n in net.nodes if data[n][i] is not None and n != "n0"}

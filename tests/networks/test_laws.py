@@ -3,15 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely.errors import ForgetError, LikelyWarning, ModelFileError, UsageError
+from likely.errors import DataError, ForgetError, LikelyWarning, ModelFileError, UsageError
 from likely.learning.load import load_model
-from likely.networks import network_file
+from likely.networks import network_file, table_em
 from likely.networks.family_counts import count_rows
+from likely.networks.rows import Wanted, read_rows
 from likely.networks.sampling import sample_rows
 from networks_help import SPRINKLER, random_network, sprinkler
 
@@ -146,7 +148,6 @@ def test_families_counted_together_equal_families_counted_alone():
 
 @pytest.mark.parametrize("values", [126, 127, 128, 129, 300])
 def test_codes_are_wide_enough_for_all_values(values):
-    pd = pytest.importorskip("pandas")
     a = [f"v{i:03d}" for i in range(values)] * 2
     b = ["x"] * values + ["y"] * values
     for data in ({"A": a, "B": b}, pd.DataFrame({"A": pd.Categorical(a), "B": pd.Categorical(b)})):
@@ -195,6 +196,31 @@ def test_em_finds_a_hidden_node_up_to_the_names_of_its_values():
     high = max(found.table("A").values(), key=lambda row: row["y"])
     assert high["y"] == pytest.approx(0.9, abs=0.03)
     assert found.log_likelihood(data) == pytest.approx(truth.log_likelihood({**data, "H": [None] * 20_000}), abs=15)
+
+
+@pytest.mark.parametrize("limits", [{"MOST_OF_GROUP": 8}, {"MOST_OF_ALL": 60}, {"MOST_OF_GROUP": 0}])
+def test_em_is_the_same_where_rows_have_groups_too_large_to_be_listed(limits, monkeypatch):
+    net = random_network(5, nodes=9)
+    data = gaps(net.sample(300, seed=9), 0.4, 10)
+    weights = np.random.default_rng(1).integers(1, 4, 300).astype(float)
+    values = {name: column.values for name, column in net.columns.items()}
+    listed = likely.Network(net.graph, values=values).fit(data, weights=weights)
+    for name, most in limits.items():
+        monkeypatch.setattr(table_em, name, most)
+    assert table_em.MissingGroups(read_rows(data, Wanted(net.nodes, net.columns)),
+                                  table_em.FlatTables(net.graph, listed.tally.sizes)).rest.n > 0  # fmt: skip
+    other = likely.Network(net.graph, values=values).fit(data, weights=weights)
+    np.testing.assert_allclose(listed.trace, other.trace, atol=1e-8)
+    same(listed, other, 1e-8)
+
+
+def test_a_frame_of_categories_is_read_in_the_values_of_the_network():
+    values = {"A": ["p", "q", "r"], "B": [0, 1]}
+    frame = pd.DataFrame({"A": pd.Categorical(["q", "p", None, "q"]), "B": pd.Categorical([1, 0, 1, None])})
+    lists = {"A": ["q", "p", None, "q"], "B": [1, 0, 1, None]}
+    same(likely.Network("A -> B", values=values).fit(frame), likely.Network("A -> B", values=values).fit(lists), 0)
+    with pytest.raises(DataError, match="does not have"):
+        likely.Network("A -> B", values={"A": ["q", "z"], "B": [0, 1]}).fit(frame)
 
 
 def test_em_at_a_maximum_stays_there():

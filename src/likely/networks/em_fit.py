@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import ConvergenceWarning, DataError
+from likely.kernels.parallel import cached_property
 from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import NetworkTally, count_rows
 from likely.networks.graph import Graph
 from likely.networks.inference import Inference
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
 from likely.networks.rows import Rows
+from likely.networks.table_em import FlatTables, MissingGroups
+from likely.schema import Column
 
 Array = NDArray[np.float64]
 FIRST_ROUNDS = 10  # of each start, before the best of them goes on
@@ -64,9 +67,11 @@ def fit_em(
     shares = _shares(rows)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or 5) if hidden else 1
+    problem = _Problem(rows, graph, smoothing)
+    make = _EMRun if rows.numeric else _TablesRun
     runs = []
     for _ in range(starts):
-        run = _EMRun(rows, graph, smoothing, _start(counted, graph, shares, rng))
+        run = make(problem, _start(counted, graph, shares, rng))
         if starts > 1:
             run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
         runs.append(run)
@@ -80,13 +85,36 @@ def fit_em(
     return NetworkEMResult(best.tally, tuple(best.trace), best.converged)
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """What is to be fitted: the rows, the arcs and the smoothing of every node."""
+
+    rows: Rows
+    graph: Graph
+    smoothing: Mapping[str, Any]
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        return {c.name: c for c in self.rows.columns}
+
+    @cached_property
+    def layout(self) -> FlatTables:
+        return FlatTables(self.graph, {name: len(column.values) for name, column in self.columns.items()})
+
+    @cached_property
+    def groups(self) -> MissingGroups:
+        return MissingGroups(self.rows, self.layout)
+
+    @cached_property
+    def pseudocounts(self) -> Array:
+        return self.layout.pseudocounts(self.smoothing)
+
+
 class _EMRun:
     """EM from one start."""
 
-    def __init__(self, rows: Rows, graph: Graph, smoothing: Mapping[str, Any], start: NetworkParameters) -> None:
-        self.rows, self.graph, self.smoothing = rows, graph, smoothing
-        self.columns = {c.name: c for c in rows.columns}
-        self.weights = rows.each_weight()
+    def __init__(self, problem: _Problem, start: NetworkParameters) -> None:
+        self.problem, self.graph, self.smoothing = problem, problem.graph, problem.smoothing
         self.parameters = start
         self.trace: list[float] = []
         self.converged = False
@@ -97,25 +125,30 @@ class _EMRun:
     def go(self, rounds: int, tol: float) -> None:
         """Some rounds of EM; fewer if the maximum is near."""
         for _ in range(rounds):
-            evidence = self._e_step()
-            if not np.isfinite(evidence).all():
-                raise DataError(f"row {int((~np.isfinite(evidence)).argmax()) + 1} has probability zero under the network")
-            self.trace.append(float(self.weights @ evidence) + self._log_prior())
-            self.parameters = derive(self.tally, self.smoothing)
+            self.trace.append(self._round())
+            if not np.isfinite(self.trace[-1]):
+                raise DataError("a row has probability zero under the network", remedy="fit with smoothing above 0")
             if tol >= 0 and self._left() <= tol:
                 self.converged = True
                 return
 
-    def _e_step(self) -> Array:
+    def _round(self) -> float:
+        """One E-step and one M-step; the penalised log-likelihood before them."""
+        self.tally, log_likelihood = self._e_step(self.problem.rows)
+        objective = log_likelihood + self._log_prior()
+        self.parameters = derive(self.tally, self.smoothing)
+        return objective
+
+    def _e_step(self, rows: Rows) -> tuple[NetworkTally, float]:
+        """Expected counts and log-likelihood by junction trees; their structure stays, the potentials are new."""
         before = self._engine if self._engine is not None and self._engine.names else None
-        tree = before.tree if before else None  # the structure stays, the potentials are new
-        engine = Inference(self.graph, self.columns, self.parameters, tree)
-        batch = BatchInference(engine, self.rows)
+        engine = Inference(self.graph, self.problem.columns, self.parameters, before.tree if before else None)
+        batch = BatchInference(engine, rows)
         if before and self._batch is not None:
             batch.reuse(self._batch)
         self._engine, self._batch = engine, batch
-        self.tally, evidence = batch.expected()
-        return evidence
+        tally, evidence = batch.expected()
+        return tally, float(rows.each_weight() @ evidence)
 
     def _log_prior(self) -> float:
         """Log prior density of the parameters: EM maximises it together with the log-likelihood."""
@@ -136,6 +169,26 @@ class _EMRun:
             return 0.0
         rate = last / before if before > 0 else 1.0
         return last * rate / (1 - rate) if rate < 1 else np.inf
+
+
+class _TablesRun(_EMRun):
+    """EM from one start where all nodes are categorical: over distinct groups of missing cells, not over rows."""
+
+    def _round(self) -> float:
+        problem = self.problem
+        theta = problem.layout.flat(self.parameters.tables)
+        with np.errstate(divide="ignore"):
+            logs = np.log(theta)
+        counts, log_likelihood = problem.groups.expected(logs)
+        if problem.groups.rest.n:
+            more, evidence = self._e_step(problem.groups.rest)
+            counts, log_likelihood = counts + problem.layout.flat(more.tables), log_likelihood + evidence
+        prior = problem.pseudocounts
+        log_prior = float((prior * np.log(np.maximum(theta, 1e-300)))[prior > 0].sum())
+        tables = problem.layout.tables
+        self.tally = NetworkTally(self.graph, problem.columns, tables(counts), {}, problem.rows.total, expected=True)
+        self.parameters = NetworkParameters(tables(problem.layout.conditional(counts + prior)), {})
+        return log_likelihood + log_prior
 
 
 def _start(

@@ -254,18 +254,27 @@ def _declared(data: Any, names: Sequence[str] | None, known: Mapping[str, Column
     wanted = [str(name) for name in data.columns] if names is None else list(names)
     if not all(isinstance(name, str) for name in data.columns) or not data.columns.is_unique:
         return None
-    if any(name in known or name not in data.columns or str(data.dtypes[name]) != "category" for name in wanted):
+    if any(name not in data.columns or str(data.dtypes[name]) != "category" for name in wanted):
+        return None
+    if any(known[name].kind != CATEGORY for name in wanted if name in known):
         return None
     held = [data[name].array for name in wanted]
     listed = [Column(name, CATEGORY, tuple(map(plain, each.categories.tolist())))
               for name, each in zip(wanted, held, strict=True)]  # fmt: skip
-    codes = np.empty((len(wanted), len(data)), code_type(listed))
+    codes = np.empty((len(wanted), len(data)), code_type([*listed, *known.values()]))
     columns = []
     for line, each, column in zip(codes, held, listed, strict=True):
         line[:] = each.codes
         values = column.values
         if any(is_missing(value) for value in values) or len(one_of_alike(values)) < len(values):
             return None
+        if column.name in known:
+            place = known[column.name].codes(values)
+            if max(place, default=0) == len(known[column.name].values):  # a value that the node lacks: read it with care
+                return None
+            columns.append(known[column.name])
+            line[:] = np.array([*place, -1], dtype=codes.dtype)[line]
+            continue
         occurs = _occurring(line, len(values))
         if occurs.all():  # categories stay in their own order, which may mean something
             columns.append(column)
