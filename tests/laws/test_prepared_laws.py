@@ -34,6 +34,20 @@ def equal(model: likely.Model, rows: list[dict[str, Any]]) -> None:
         assert type(label) is type(together.labels.tolist()[i])
         alone = quietly(model.posterior, row)
         np.testing.assert_allclose(alone.log_joint, together.log_joint[i : i + 1], **DIGITS)
+    for row in rows[:3] + rows[-3:]:
+        explained_as_in_a_table(model, row)
+
+
+def explained_as_in_a_table(model: likely.Model, row: dict[str, Any]) -> None:
+    """Cells, flags, words and terms of a dict are those of a table of one row."""
+    one, table = quietly(model.explain, row), quietly(model.explain, [row])
+    assert one.notes == table.notes
+    np.testing.assert_allclose(one.probabilities, table.probabilities, **DIGITS)
+    for a, b in zip(one.entries, table.entries, strict=True):
+        assert (a.columns, a.flags) == (b.columns, b.flags)
+        assert [repr(value) for value in a.values] == [repr(value) for value in b.values]
+        assert [(word.word, word.count) for word in a.words] == [(word.word, word.count) for word in b.words]
+        np.testing.assert_allclose(a.evidence, b.evidence, **DIGITS)
 
 
 @given(st.data())

@@ -1,4 +1,4 @@
-"""Scoring of single rows in microseconds: the tables of the scorer, read directly from a dict of cells.
+"""Scores and terms of single rows in microseconds: the tables of the scorer, read directly from a dict of cells.
 
 A row is a batch of one and has one formula. Here the same tables are read without making a batch of the row, and their lines
 are added in the order of the kernels. A cell of an unusual type (text in a column of numbers, a date, infinity) is not read
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from likely.engines.scorer import Scorer
 from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LookupTable, YesNoTable
 from likely.schema import CATEGORY, TEXT, Column, is_missing
-from likely.sources import Frame, MissingTokens
+from likely.sources import Batch, Frame, MissingTokens
 from likely.sources.cell_values import is_missing_token, missing_numbers
+from likely.sources.row_access import cell
 
 Array = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -29,6 +30,23 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1  # integers of Arrow
 
 class UnusualCellError(Exception):
     """A cell that only the reader of tables can interpret, or refuse with its reason."""
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """What explains one row: its log joint, its cells and the term of each block, with the words of blocks of text."""
+
+    joint: Array  # by class
+    cells: Mapping[str, Any]  # by column; None where missing
+    terms: Mapping[int, Array]  # by block, by class
+    words: Mapping[int, list[tuple[str, float, Array]]]  # by block of text: word, count, term
+
+    @staticmethod
+    def of(scorer: Scorer, batch: Batch) -> RowTerms:
+        """Those of a batch of one row."""
+        cells = {column.name: cell(batch, column) for column in scorer.schema.columns}
+        terms = {i: scorer.term(batch, i)[0] for i in scorer.order}
+        return RowTerms(scorer.log_joint(batch)[0], cells, terms, {i: scorer.words(batch, i) for i in scorer.texts})
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,10 @@ class _Category:
             return self.known[value]
         except (KeyError, TypeError):
             return self._other(value)
+
+    def cell(self, row: Row) -> Any:
+        """Value in the cell of this column; None where it is missing."""
+        return None if self.code(row) > len(self.column.values) else row[self.column.name]
 
     def _other(self, value: Any) -> int:
         kind = type(value)
@@ -182,11 +204,11 @@ class RowScorer:
         lines = [0]
         lines.extend([read(row) for read in self._readers])
         for members, first in self._interactions:
-            cell = 0
+            own = 0
             for place, offsets in members:
-                cell += offsets[lines[place]]
-            if cell >= 0:
-                lines.append(first + cell)
+                own += offsets[lines[place]]
+            if own >= 0:
+                lines.append(first + own)
         terms = self._table.take(lines, 0)
         for i in self._texts:
             terms[0] += self._text(row, i)
@@ -206,6 +228,30 @@ class RowScorer:
         except UnusualCellError:
             return None
 
+    def terms_or_none(self, row: Row) -> RowTerms | None:
+        """Terms and cells of one row; None if only the reader of tables can interpret it."""
+        joint = self.joint_or_none(row)
+        if joint is None:
+            return None
+        lines = [0, *(read(row) for read in self._readers)]
+        terms = dict(zip(self._of(LookupTable), self._table[lines[1:]] + 0.0, strict=True))  # + 0.0: no negative zero
+        for i, (members, first) in zip(self._of(InteractionTable), self._interactions, strict=True):
+            place = sum(offsets[lines[reader]] for reader, offsets in members)
+            terms[i] = self._table[first + place] if place >= 0 else np.zeros_like(joint)
+        terms |= {i: self._text(row, i) for i in self._texts}
+        terms |= {i: self._other(row, i) for i in (*self._of(GaussianTerm), *self._rest)}
+        words = {i: self.scorer.words(self._frame(row, self.scorer.parameters[i].columns[0]), i) for i in self._texts}
+        return RowTerms(joint, {c.name: self._cell(row, c) for c in self.scorer.schema.columns}, terms, words)
+
+    def _cell(self, row: Row, column: Column) -> Any:
+        """Value in a cell; None where it is missing."""
+        if column.kind == CATEGORY:
+            return _Category.of(column, self.gaps).cell(row)
+        if column.kind == TEXT:
+            return cell(self._frame(row, column.name), column)
+        number = self._number(column.name).read(row)
+        return None if math.isnan(number) else number
+
     def _add_curves(self, row: Row, joint: Array) -> Array:
         """Add the Gaussian terms, one after the other."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -220,12 +266,15 @@ class RowScorer:
 
     def _text(self, row: Row, block: int) -> Array:
         """Term of a block of text."""
-        name = self.scorer.parameters[block].columns[0]
+        found: Array = self.scorer.term(self._frame(row, self.scorer.parameters[block].columns[0]), block)[0]
+        return found
+
+    def _frame(self, row: Row, name: str) -> Frame:
+        """The text in a cell as a table of one cell, which the tokenizer reads."""
         text = row.get(name)
         if text is not None and type(text) is not str:
             raise UnusualCellError
-        found: Array = self.scorer.term(Frame({name: [text]}, 1, 0, self.gaps), block)[0]
-        return found
+        return Frame({name: [text]}, 1, 0, self.gaps)
 
     def _other(self, row: Row, block: int) -> Array:
         """Term of a block of any other form."""

@@ -173,6 +173,12 @@ class Scorer:
         documents = batch.documents(self.parameters[block].columns[0])
         return form.family.bags(documents.part(0, batch.rows), form.words.vocabulary), documents.missing
 
+    def words(self, batch: Batch, block: int) -> list[tuple[str, float, Array]]:
+        """The words of the text in a batch of one row: each with its count and its term by class, the strongest first."""
+        form: Any = self.parameters[block].likelihood
+        found: list[tuple[str, float, Array]] = form.details(self.bags(batch, block)[0])
+        return found
+
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with its map to positions in the schema."""
         alone = [i for i in blocks if not isinstance(self.parameters[i].likelihood, InteractionTable)]

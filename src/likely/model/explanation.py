@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import Posterior
+from likely.engines.row_scorer import RowTerms
 from likely.engines.scorer import Scorer
 from likely.families import Parameters
 from likely.families.likelihoods import BinnedGaussian, BinnedTable, GaussianTerm, InteractionTable
@@ -25,9 +26,7 @@ from likely.model.ledger import (
     Word,
     merged_flags,
 )
-from likely.schema import CATEGORY
-from likely.sources import Batch
-from likely.sources.row_access import cell
+from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
 FAR_DEVIATIONS = 5.0
@@ -35,60 +34,58 @@ FAR_DEVIATIONS = 5.0
 
 def account(
     scorer: Scorer,
-    batch: Batch,
+    row: RowTerms,
     curves: Sequence[Parameters],
     matters: Mapping[str, float | None],
     *,
     generative: bool = True,
 ) -> Ledger:
-    """The ledger of a batch of one row; `curves` are the blocks before calibration, `matters` the probabilities of their arcs.
+    """The ledger of one row; `curves` are the blocks before calibration, `matters` the probabilities of their arcs.
 
     Only a generative model has a log evidence.
     """
-    classes, joint = scorer.schema.classes, scorer.log_joint(batch)
-    posterior = Posterior(classes, joint, scorer.log_prior)
+    classes, joint = scorer.schema.classes, row.joint
+    posterior = Posterior(classes, joint[None], scorer.log_prior)
     entries = [] if scorer.bias is None else [Entry((CALIBRATION,), ("",), tuple(scorer.bias.tolist()))]
-    entries += [_entry(scorer, batch, i, curves, matters) for i in scorer.order]
+    entries += [_entry(scorer, row, i, curves, matters) for i in scorer.order]
     notes = []
     if np.isneginf(joint).all():
         notes.append("every class has probability 0 for this row: only the class prior remains")
-    zero = [str(c) for c, v in zip(classes, joint[0], strict=True) if v == -math.inf]
+    zero = [str(c) for c, v in zip(classes, joint, strict=True) if v == -math.inf]
     if zero and len(zero) < len(classes):
         notes.append(f"without smoothing, a count of zero rules out: {', '.join(zero)}")
     evidence = float(posterior.log_evidence[0]) if generative else None
     return Ledger(
-        scorer.schema.target.name, classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint[0].tolist()),
+        scorer.schema.target.name, classes, tuple(scorer.log_prior.tolist()), tuple(entries), tuple(joint.tolist()),
         evidence, tuple(posterior.probabilities[0].tolist()), tuple(notes),
     )  # fmt: skip
 
 
 def _entry(
-    scorer: Scorer, batch: Batch, i: int, curves: Sequence[Parameters], matters: Mapping[str, float | None]
+    scorer: Scorer, row: RowTerms, i: int, curves: Sequence[Parameters], matters: Mapping[str, float | None]
 ) -> Entry:
-    parameters, term = scorer.parameters[i], scorer.term(batch, i)[0]
-    form: Any = parameters.likelihood
+    columns, term = scorer.parameters[i].columns, row.terms[i]
+    form: Any = scorer.parameters[i].likelihood
     if isinstance(form, BinnedGaussian):
         return Entry((ALL_NUMBERS,), ("",), tuple(term.tolist()))
-    values: list[Any] = []
-    flags: dict[str, bool] = {}
-    for name in parameters.columns:
-        column = scorer.schema.by_name[name]
-        value = cell(batch, column)
-        values.append(value)
-        flags[MISSING] = flags.get(MISSING, False) or value is None
-        flags[UNSEEN] = flags.get(UNSEEN, False) or (
-            column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
-        )
+    values = [row.cells[name] for name in columns]
+    flags = {
+        MISSING: any(value is None for value in values),
+        UNSEEN: any(_unseen(scorer.schema.by_name[name], value) for name, value in zip(columns, values, strict=True)),
+        ZERO: bool(np.isneginf(term).any()),
+    }
     if values[0] is not None and not isinstance(form, InteractionTable):
         flags[FAR] = _far(curves[i].likelihood if curves else form, values[0])
-    flags[ZERO] = bool(np.isneginf(term).any())
-    words: tuple[Word, ...] = ()
-    if i in scorer.texts:
-        bags, missing = scorer.bags(batch, i)
-        words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in form.details(bags))
-        flags[UNSEEN] = not missing[0] and not words
-    arc = matters.get(" with ".join(parameters.columns))
-    return Entry(parameters.columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words, arc)
+    words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in row.words.get(i, ()))
+    if i in row.words:
+        flags[UNSEEN] = values[0] is not None and not words
+    arc = matters.get(" with ".join(columns))
+    return Entry(columns, tuple(values), tuple(term.tolist()), merged_flags(flags), words, arc)
+
+
+def _unseen(column: Column, value: Any) -> bool:
+    """Whether a category has a value that was never counted."""
+    return column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
 
 
 def _far(form: Any, value: Any) -> bool:

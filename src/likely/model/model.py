@@ -16,7 +16,7 @@ from likely.calibration.averaging import arc_of, arc_probability
 from likely.calibration.copies import effective
 from likely.engines import Scorer
 from likely.engines.engine import is_spark_frame
-from likely.engines.row_scorer import RowScorer
+from likely.engines.row_scorer import RowScorer, RowTerms
 from likely.engines.targets import BinnedTarget
 from likely.errors import DataError, UsageError
 from likely.families import Block, FittedBlock, Parameters
@@ -283,18 +283,22 @@ class Model(ModelVerbs):
         Ledger
             The explanation; it prints as a table and adds up to the posterior.
         """
+        if type(row) is dict and self.row_scorer and not how and number == 1 and absent in ABSENT:
+            terms = self.row_scorer.terms_or_none(row)
+            if terms is not None:
+                return self.explained(terms)
         source = open_source(row, self.read_as(how))
         for batch in self.batches(source, absent, None):
             if batch.start < number <= batch.start + batch.rows:
-                return self.explained(one_row(batch, number - batch.start - 1))
+                return self.explained(RowTerms.of(self.scorer, one_row(batch, number - batch.start - 1)))
         raise DataError(f"{source.label} has no row {number}")
 
-    def explained(self, one: Batch) -> Ledger:
-        """Weights of evidence of a batch of one row that has every column already."""
+    def explained(self, row: RowTerms) -> Ledger:
+        """Weights of evidence of one row, from its terms."""
         gaussian = any(isinstance(p.likelihood, GaussianTerm) for p in self.plain_parameters)
         curves = self.plain_parameters if gaussian and (self.average or self.calibration) else ()
         matters = self.arc_probability if self.average else {}
-        return account(self.scorer, one, curves, matters, generative=not self.no_evidence)
+        return account(self.scorer, row, curves, matters, generative=not self.no_evidence)
 
     def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.engines.row_scorer import RowTerms
 from likely.model.effects import Effect
 from likely.model.ledger import Entry, Ledger, marked, shown, word_weight
 from likely.model.model import Model
@@ -47,10 +48,10 @@ def prediction(
     model: Model, number: int, one: Batch, effects: Mapping[str, Effect], *, why: str, truth: int | None
 ) -> dict[str, Any]:
     """One row: its cells, the steps from prior to posterior, and what would change the prediction."""
-    ledger = model.explained(one)
+    terms = RowTerms.of(model.scorer, one)
+    ledger = model.explained(terms)
     order = sorted(range(len(model.classes)), key=lambda c: -ledger.probabilities[c])
     best, second = order[0], order[1] if len(order) > 1 else order[0]
-    cells = {column.name: cell(one, column) for column in model.schema.columns}
     steps = [_step(entry, best, second) for entry in ledger.entries]
     ranked = sorted(steps, key=lambda step: -abs(step["weight"] or 0.0))
     kept, rest = ranked[:MOST_STEPS], ranked[MOST_STEPS:]
@@ -65,8 +66,8 @@ def prediction(
         "prior": ledger.log_prior[best] - ledger.log_prior[second], "steps": kept,
         "log_odds": ledger.log_joint[best] - ledger.log_joint[second],
         "terms": {entry.name: list(entry.evidence) for entry in ledger.entries},
-        "values": {name: None if value is None else shown(value) for name, value in cells.items()},
-        "notes": list(ledger.notes), "changes": changes(model, cells, best, effects), "texts": _texts(ledger),
+        "values": {name: None if value is None else shown(value) for name, value in terms.cells.items()},
+        "notes": list(ledger.notes), "changes": changes(model, terms.cells, best, effects), "texts": _texts(ledger),
     }  # fmt: skip
 
 
