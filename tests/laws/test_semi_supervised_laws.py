@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.latent.semi_supervised import smallest_good
+from likely.latent.semi_supervised import _HeldOut, smallest_good
 from strategies import quietly
 
 
@@ -21,6 +21,22 @@ def test_of_weights_that_are_about_as_good_the_smallest_is_taken():
     plain = np.full(40, -2.0)
     assert smallest_good({0.0: plain, 0.1: plain + 0.9 + noise, 1.0: plain + 1.0}) == 0.1
     assert smallest_good({0.0: plain, 0.1: plain + 0.1 + 0.1 * noise, 1.0: plain + 1.0}) == 1.0
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5])
+def test_every_labelled_row_is_held_out_in_one_fold_and_folds_are_equal_by_class(folds):
+    rng = np.random.default_rng(folds)
+    parts = [(None, rng.integers(-1, 3, rows), np.ones(rows)) for rows in (40, 7, 60)]
+    labels = np.concatenate([part[1] for part in parts])
+    held = []
+    for fold in range(folds):
+        left = list(_HeldOut(parts, fold, 3, folds))
+        after, weights = (np.concatenate([part[k] for part in left]) for k in (1, 2))
+        held.append(after != labels)
+        assert ((weights == 0) == held[-1]).all()
+        counts = np.bincount(labels[held[-1]], minlength=3)
+        assert (np.abs(counts - np.bincount(labels[labels >= 0], minlength=3) / folds) < 1).all()
+    assert (np.sum(held, 0) == (labels >= 0)).all()
 
 
 def table(rng, sizes, centres, labels=6, across=False):

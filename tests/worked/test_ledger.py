@@ -66,3 +66,13 @@ def test_the_dictionary_of_a_ledger_is_json_whatever_labels_and_cells_are():
     assert found["classes"] == ["2024-01-01", "2024-01-02"]
     assert found["label"] in found["classes"]
     assert [entry["values"] for entry in found["evidence"]] == [[None]]
+
+
+def test_the_label_is_the_best_class_that_is_not_ruled_out() -> None:
+    data = {"c": ["u"] * 5 + ["v", "u", "v", "v"], "y": ["a"] * 5 + ["b", "k", "k", "k"]}
+    model = likely.learn(data, "y", plain=True, smoothing=0)
+    ledger = model.explain({"c": "v"})
+    assert model.class_prior.argmax() == 0
+    assert ledger.log_joint[0] == -math.inf
+    assert ledger.label == model.predict({"c": "v"})[0] == "k"
+    assert model.explain({"c": "w"}).label == "a"  # all are ruled out: the prior decides

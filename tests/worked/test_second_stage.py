@@ -76,3 +76,14 @@ def test_a_document_is_matched_to_the_row_of_its_own_class() -> None:
     at, there = matched(kept, rows)
     assert there.tolist() == [True, True, False, True, False]
     assert at[there].tolist() == [1, 0, 2]
+
+
+def test_the_gain_of_a_column_is_the_loss_without_it_and_without_its_interactions() -> None:
+    """The parity of a and b decides the lamp, that of c and d the bell: without any of the four, one bit is unknown."""
+    rng = np.random.default_rng(0)
+    a, b, c, d = rng.integers(0, 2, (4, 1_200))
+    data = {"a": a, "b": b, "c": c, "d": d, "y": 2 * (a ^ b) + (c ^ d)}
+    model = quietly(likely.learn, {name: np.array(list("pqrs"))[x].tolist() for name, x in data.items()}, "y")
+    assert model.calibration is not None
+    assert {tuple(sorted(each.columns)) for each in model.calibration.interactions} == {("a", "b"), ("c", "d")}
+    assert list(model.calibration.gains.values()) == pytest.approx([np.log(2)] * 4, abs=0.05)
