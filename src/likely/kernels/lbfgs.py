@@ -5,7 +5,7 @@ Our own rather than SciPy's, which would be the heaviest run-time dependency, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
+Pair = tuple[Array, Array]  # a step, and the difference of the gradients at its ends
 
 MEMORY = 10  # pairs of steps and gradient differences that are kept
 
@@ -30,7 +31,7 @@ def minimise(
     """
     x = np.clip(start, lower, upper)
     value, gradient = objective(x)
-    history: list[tuple[Array, Array]] = []
+    history: list[Pair] = []
     for _ in range(iterations):
         fixed = ((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0))
         free = np.where(fixed, 0.0, gradient)
@@ -54,13 +55,18 @@ def minimise(
     return x, value
 
 
-def _direction(gradient: Array, history: list[tuple[Array, Array]], fixed: NDArray[np.bool_]) -> Array:
-    """Inverse Hessian times gradient over the free variables: the two-loop recursion of L-BFGS."""
-    q = gradient.copy()
-    if not history:
-        return q
+def _direction(gradient: Array, history: list[Pair], fixed: NDArray[np.bool_]) -> Array:
+    """Inverse Hessian times gradient over the free variables."""
     pairs = [(np.where(fixed, 0.0, s), np.where(fixed, 0.0, y)) for s, y in history]
-    pairs = [(s, y) for s, y in pairs if s @ y > 1e-12 * (y @ y)]
+    return two_loop(gradient, [(s, y) for s, y in pairs if s @ y > 1e-12 * (y @ y)])
+
+
+def two_loop(gradient: Array, pairs: Sequence[Pair], least: float = 0.0) -> Array:
+    """Inverse Hessian times gradient, from pairs of steps and gradient differences: the two-loop recursion of L-BFGS.
+
+    `least` is the least scale of the inverse Hessian in directions without a pair.
+    """
+    q = gradient.copy()
     alphas = []
     for s, y in reversed(pairs):
         a = (s @ q) / (s @ y)
@@ -68,7 +74,7 @@ def _direction(gradient: Array, history: list[tuple[Array, Array]], fixed: NDArr
         q -= a * y
     if pairs:
         s, y = pairs[-1]
-        q *= (s @ y) / (y @ y)
+        q *= max(float((s @ y) / (y @ y)), least)
     for (s, y), a in zip(pairs, reversed(alphas), strict=True):
         q += s * (a - (y @ q) / (s @ y))
     return q
@@ -96,7 +102,7 @@ def _search(
     return None
 
 
-def _updated(history: list[tuple[Array, Array]], s: Array, y: Array) -> list[tuple[Array, Array]]:
+def _updated(history: list[Pair], s: Array, y: Array) -> list[Pair]:
     return [*history, (s, y)][-MEMORY:] if s @ y > 1e-12 * np.linalg.norm(s) * np.linalg.norm(y) else history
 
 

@@ -1,4 +1,8 @@
-"""L-BFGS with the step of an EM iteration as its gradient (Jamshidian and Jennrich 1997)."""
+"""L-BFGS with the step of an EM iteration as its gradient (Jamshidian and Jennrich 1997).
+
+Not `kernels.lbfgs.minimise`, whose recursion it shares: the gradient is never computed, each point costs an E-step over all
+rows, and the caller keeps a point only if the likelihood rises.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from likely.kernels.lbfgs import two_loop
 
 Array = NDArray[np.float64]
 CONCAVE = 1e-8  # the least cosine between a step and the change of the gradient along it
@@ -62,20 +68,10 @@ class QuasiNewton:
     def propose(self, weights: Array) -> Array | None:
         """The maximum of the objective predicted from its curvature (L-BFGS); None if no curvature is known."""
         last, steps, bends = self._pairs(weights)
-        pairs = [
-            (s, y, float(s @ y)) for s, y in zip(steps, bends, strict=True) if s @ y > CONCAVE * np.sqrt((s @ s) * (y @ y))
-        ]
+        pairs = [(s, y) for s, y in zip(steps, bends, strict=True) if s @ y > CONCAVE * np.sqrt((s @ s) * (y @ y))]
         if not pairs:
             return None
-        ahead, parts = last.copy(), []
-        for s, y, bend in reversed(pairs):
-            part = float(s @ ahead) / bend
-            parts.append(part)
-            ahead -= part * y
-        _, y, bend = pairs[-1]
-        ahead *= max(bend / float(y @ y), 1.0)
-        for (s, y, bend), part in zip(pairs, reversed(parts), strict=True):
-            ahead += s * (part - float(y @ ahead) / bend)
+        ahead = two_loop(last, pairs, least=1.0)
         found: Array = self._x[-1] + np.divide(ahead, weights, out=np.zeros_like(ahead), where=weights > 0)
         return found if np.isfinite(found).all() else None
 
