@@ -68,6 +68,7 @@ DIRECTION_ROWS = 30  # with fewer, and no more than coefficients, no directions 
 JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
 
 
+@one_blas_thread()  # the package's own threads share the work
 def calibrate(
     tally: Tally,
     parameters: Sequence[Parameters],
@@ -78,13 +79,6 @@ def calibrate(
 
     `documents` has, for each column of text, the leave-one-out scores of the documents that are kept.
     """
-    with one_blas_thread():  # the package's own threads share the work
-        return _calibrate(tally, parameters, dependence, documents)
-
-
-def _calibrate(
-    tally: Tally, parameters: Sequence[Parameters], dependence: str, documents: Mapping[str, LeftOutDocuments]
-) -> Calibration | None:
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import ContextDecorator
 from functools import cache
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -127,7 +127,7 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
         return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
 
 
-class _BlasThreads:
+class _BlasThreads(ContextDecorator):
     """Context with one BLAS thread, counted: the first to enter sets it, the last to leave restores the setting.
 
     BLAS threads spin while they wait for each other: beside threads of our own, or another busy process, they cost many times
@@ -165,8 +165,8 @@ def _blas() -> list[Any]:
 _one_blas_thread = _BlasThreads()
 
 
-def one_blas_thread() -> AbstractContextManager[None]:
-    """A context in which linear algebra uses one thread."""
+def one_blas_thread() -> _BlasThreads:
+    """A context, or a decorator of a function, in which linear algebra uses one thread."""
     return _one_blas_thread
 
 
