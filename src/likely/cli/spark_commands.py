@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from likely.sources import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+SPARK_ENGINES = ("spark", "spark-rows")
 WRITERS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json"}
 
 
@@ -31,8 +32,9 @@ def engine_options(command: Command) -> Command:
             "--master", metavar="URL", help="With --engine spark: spark://HOST:PORT, local[N] (the default, all cores), yarn, "
             "or sc://HOST:PORT for Spark Connect."),
         click.option(
-            "--engine", type=click.Choice(["auto", "memory", "spark"]), default="auto", show_default=True,
-            help="Where the rows are counted or scored: in this process, or in the tasks of Spark."),
+            "--engine", type=click.Choice(["auto", "memory", *SPARK_ENGINES]), default="auto", show_default=True,
+            help="Where the rows are counted or scored: in this process, or in the tasks of Spark, which read local Parquet "
+            "files by themselves unless it is spark-rows."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -40,9 +42,9 @@ def engine_options(command: Command) -> Command:
 
 def check_engine(engine: str, master: str | None) -> bool:
     """Whether Spark was asked for; --master without it is refused."""
-    if master is not None and engine != "spark":
+    if master is not None and engine not in SPARK_ENGINES:
         raise UsageError("--master is the address of a Spark cluster: add --engine spark")
-    return engine == "spark"
+    return engine in SPARK_ENGINES
 
 
 def spark_table(path: str, master: str | None, reading: ReadOptions) -> tuple[Any, ReadOptions]:

@@ -12,8 +12,10 @@ from likely.errors import UsageError
 from likely.sources import Source
 from likely.tally import Tally
 
-AUTO, MEMORY, SPARK, DUCKDB, DATABASE = "auto", "memory", "spark", "duckdb", "database"
-ENGINES = (AUTO, MEMORY, SPARK, DUCKDB, DATABASE)  # the last two are one: a database counts its own rows
+AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE = "auto", "memory", "spark", "spark-rows", "duckdb", "database"
+# With "spark-rows" Spark hands over every row, also of files that tasks could read by themselves. The last two are one: a
+# database counts its own rows.
+ENGINES = (AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE)
 Progress = Callable[[int], None] | None
 PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow record batches to Arrow record batches
 
@@ -141,10 +143,10 @@ def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
         from likely.engines.spark.spark_engine import SparkEngine
 
         return SparkEngine.of(data, asked)
-    if asked == SPARK:
+    if asked in (SPARK, SPARK_ROWS):
         raise UsageError(
-            "engine='spark' counts a Spark DataFrame: pass spark.read.parquet(...), or on the command line "
-            "--engine spark --master URL with a path"
+            f"engine={asked!r} counts a Spark DataFrame: pass spark.read.parquet(...), or on the command line "
+            f"--engine {asked} --master URL with a path"
         )
     reason = "asked for" if asked == MEMORY else "the rows are on this machine, and are read in batches"
     return MemoryEngine(reason), data

@@ -109,9 +109,10 @@ def learn(
     select : bool, int or str, default=False
         Whether to keep only some columns of the plain model, by forward selection on the leave-one-out log loss: True or
         "forward" as many as help, or so many at most.
-    engine : "auto", "memory", "spark", "duckdb", "database" or Engine, default="auto"
+    engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
         Where the rows are counted: in this process, in the tasks of a Spark cluster, or by the database they are in (the last
-        two names). "auto" chooses by source and size; `model.engine` has the choice and its reason.
+        two names). Tasks of Spark read local Parquet files by themselves, except with "spark-rows". "auto" chooses by source
+        and size; `model.engine` has the choice and its reason.
     in_database : bool, default=False
         The same as `engine="database"`: a plain model is counted by GROUP BY in DuckDB, SQLite or PostgreSQL, and only the
         groups leave the database; its columns are planned from the first rows.

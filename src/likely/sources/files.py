@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -207,19 +207,29 @@ class ParquetFile(SingleFile):
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        every = name_columns(self.schema.names, self.label)
+        names = [name for name in every if kinds is None or name in kinds]
+        with self.as_arrow("Parquet"):
+            yield from self.frames(parquet_batches(self.path, names, self.reading, schema=self.schema), names)
 
-        schema = self.schema
-        every = name_columns(schema.names, self.label)
-        text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-        opening = {"read_dictionary": text, "pre_buffer": False, "buffer_size": PAGE}
-        with self.as_arrow("Parquet"), pq.ParquetFile(self.path, **opening) as file:
-            names = [name for name in every if kinds is None or name in kinds]
-            long = self.reading.memory_limit is None and len(names) <= FEW_COLUMNS
-            rows = _batch_rows(file.metadata, len(names), 2 * self.reading.batch_bytes(len(names)), long)
-            many = threads() > 2  # of two threads, one reads while the other counts
-            yield from self.frames(file.iter_batches(rows, columns=names, use_threads=many), names)
+
+def parquet_batches(
+    path: str, names: list[str], reading: ReadOptions, groups: Sequence[int] | None = None, most: int | None = None,
+    *, schema: Any = None, text_as_codes: bool = True,
+) -> Iterator[Any]:  # fmt: skip
+    """Record batches of some columns of a Parquet file, or of some of its row groups; text as Arrow dictionaries."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if schema is None and text_as_codes:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+    text = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)] if text_as_codes else []
+    with pq.ParquetFile(path, read_dictionary=text, pre_buffer=False, buffer_size=PAGE) as file:
+        long = reading.memory_limit is None and len(names) <= FEW_COLUMNS
+        rows = most or _batch_rows(file.metadata, len(names), 2 * reading.batch_bytes(len(names)), long)
+        many = threads() > 2  # of two threads, one reads while the other counts
+        yield from file.iter_batches(rows, row_groups=groups, columns=names, use_threads=many)
 
 
 @dataclass(frozen=True)

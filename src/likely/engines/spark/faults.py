@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from likely import errors
+from likely.engines.spark.parquet_parts import UnreadablePartError
 from likely.errors import DataError, LikelyError, MissingDependencyError, UsageError
 
 RAISED = re.compile(r"likely\.errors\.(\w+): (.*)")
@@ -70,6 +71,8 @@ def _known(name: str) -> type[LikelyError]:
 def raised(text: str) -> LikelyError:
     """The error that a task returned as text; rows in it are numbered within a partition."""
     kind, message, column = json.loads(text)
+    if kind == UnreadablePartError.__name__:
+        return UnreadablePartError(message)
     error = _known(kind)(f"a partition of the Spark table: {message}")
     error.column = column
     return error

@@ -7,37 +7,60 @@ from dataclasses import dataclass
 from typing import Any
 
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import MEMORY, SPARK, CountTask, MemoryEngine, Part, PartTask, Progress
+from likely.engines.engine import AUTO, MEMORY, SPARK, SPARK_ROWS, CountTask, MemoryEngine, Part, PartTask, Progress
 from likely.engines.spark.faults import as_likely_errors, import_spark, raised
+from likely.engines.spark.parquet_parts import ParquetParts, UnreadablePartError, parquet_parts
 from likely.engines.spark.spark_frames import LABEL, SAMPLE_ROWS, SparkRows, first_rows, mapped, readable
-from likely.engines.spark.tasks import RESULT, adding_function, task_function
+from likely.engines.spark.tasks import RESULT, adding_function, file_function, task_function
 from likely.errors import UsageError
 from likely.sources import ReadOptions, Source, require_rows
 
 GROUPS = 8  # tallies that come to this process; those of all partitions are added in at most so many groups by the cluster
 
 
-@dataclass(frozen=True)
+@dataclass
 class SparkEngine:
-    """Rows of a Spark DataFrame, counted and scored where they are."""
+    """Rows of a Spark DataFrame, counted and scored where they are.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+        The table.
+    chosen : str
+        Why Spark counts it.
+    files : ParquetParts or None
+        Its row groups, if tasks read them by themselves.
+    handed_over : str
+        Why Spark hands over the rows instead.
+    """
 
     frame: Any
-    reason: str = "asked for"
+    chosen: str = "asked for"
+    files: ParquetParts | None = None
+    handed_over: str = ""
     name: str = SPARK
+
+    @property
+    def reason(self) -> str:
+        """Why it was chosen, and how the rows come to the tasks."""
+        if self.files is not None:
+            return f"{self.chosen}; tasks read its Parquet files by themselves"
+        return f"{self.chosen}; Spark hands over the rows: {self.handed_over}" if self.handed_over else self.chosen
 
     @staticmethod
     def of(frame: Any, asked: str) -> tuple[Any, Any]:
         """The engine for a Spark DataFrame, and its first rows."""
         import_spark()
         frame = readable(frame)
-        table, complete = first_rows(frame)
+        files, why_not = (None, "asked for") if asked == SPARK_ROWS else parquet_parts(frame)
+        table, complete = files.first_rows(SAMPLE_ROWS) if files else first_rows(frame)
         if asked == MEMORY and not complete:
             remedy = "use engine='spark', or pass frame.toArrow() if it fits in the memory of this process"
             raise UsageError(f"engine='memory' was asked for a Spark table of more than {SAMPLE_ROWS:,} rows", remedy=remedy)
-        if complete and asked != SPARK:
+        if complete and asked not in (SPARK, SPARK_ROWS):
             return MemoryEngine(f"the Spark table has {table.num_rows:,} rows, all of them read to plan the columns"), table
-        reason = "asked for" if asked == SPARK else f"a Spark table of more than {SAMPLE_ROWS:,} rows"
-        return SparkEngine(frame, reason), table
+        reason = f"a Spark table of more than {SAMPLE_ROWS:,} rows" if asked == AUTO else "asked for"
+        return SparkEngine(frame, reason, files, why_not), table
 
     @staticmethod
     def scoring(frame: Any) -> SparkEngine:
@@ -47,7 +70,7 @@ class SparkEngine:
 
     def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """All rows as a source, streamed to this process."""
-        return aimed(SparkRows(self.frame, ReadOptions()))
+        return aimed(SparkRows(self.frame, ReadOptions(), files=self.files))
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:
         """Count all rows in the tasks of Spark; `rows` is told how many there were."""
@@ -61,15 +84,24 @@ class SparkEngine:
 
     def _counted(self, work: CountTask) -> list[bytes]:
         """The sums of a few groups of parts, as bytes: the tallies of a partition each would be too many for one process."""
+        groups = _groups(self.frame)
+        if self.files is not None:
+            try:
+                return self._counted_in_files(self.files, work, groups)
+            except UnreadablePartError as error:  # as on a cluster whose machines do not share the folder
+                self.files, self.handed_over = None, f"a task could not read its files by itself, {error}"
         with as_likely_errors():
             counted = mapped(self.frame, work.columns, task_function(work, errors_as_rows=True), RESULT)
-            found = counted.repartition(_groups(self.frame)).mapInArrow(adding_function(work), RESULT).toArrow().to_pydict()
-        for error in found["error"]:
-            if error is not None:
-                raise raised(error)
-        if not found["part"]:
-            require_rows(0, LABEL)
-        return list(found["part"])
+            return _collected(counted.repartition(groups).mapInArrow(adding_function(work), RESULT))
+
+    def _counted_in_files(self, files: ParquetParts, work: CountTask, groups: int) -> list[bytes]:
+        parts = files.parts(groups)
+        with as_likely_errors():
+            numbers = self.frame.sparkSession.range(0, len(parts), 1, len(parts))
+            counted = numbers.mapInArrow(file_function(work, parts, files.chosen(work.columns)), RESULT)
+            if len(parts) > GROUPS:
+                counted = counted.repartition(groups).mapInArrow(adding_function(work), RESULT)
+            return _collected(counted)
 
     def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
         """The table with the columns that the task adds, as a Spark DataFrame; nothing runs before it is used."""
@@ -79,6 +111,17 @@ class SparkEngine:
         work = task()
         added = [StructField(name, from_arrow_type(kind)) for name, kind in work.adds]
         return mapped(self.frame, None, task_function(work), StructType([*self.frame.schema.fields, *added]))
+
+
+def _collected(counted: Any) -> list[bytes]:
+    """The counted parts; the first error of a part is raised."""
+    found = counted.toArrow().to_pydict()
+    for error in found["error"]:
+        if error is not None:
+            raise raised(error)
+    if not found["part"]:
+        require_rows(0, LABEL)
+    return list(found["part"])
 
 
 def _groups(frame: Any) -> int:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from likely.engines.spark.faults import as_likely_errors
+from likely.engines.spark.parquet_parts import ParquetParts
 from likely.engines.spark.tasks import MapFunction, as_messages, renamed
 from likely.errors import LikelyWarning
 from likely.sources import Batch, MissingTokens, ReadOptions
@@ -73,6 +74,7 @@ class SparkRows:
     reading: ReadOptions
     label: str = LABEL
     partial: bool = False
+    files: ParquetParts | None = None  # read by this process instead
 
     @property
     def missing(self) -> MissingTokens:
@@ -92,6 +94,9 @@ class SparkRows:
     def _stream(self, wanted: list[str] | None) -> Iterator[Any]:
         import pyarrow as pa
 
+        if self.files is not None:
+            yield from self.files.batches(wanted)
+            return
         with as_likely_errors():
             packed = mapped(self.frame, wanted, as_messages, "batch binary")
             for row in packed.toLocalIterator(prefetchPartitions=True):

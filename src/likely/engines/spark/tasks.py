@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from likely.engines.engine import CountTask, PartTask
+from likely.engines.spark.parquet_parts import Piece, read_pieces
 from likely.errors import LikelyError
 from likely.kernels.thread_count import limited_to
 
@@ -36,6 +37,18 @@ def _counted(run: Any, state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
         yield from _mapped(run, state, batches)
     except LikelyError as error:
         yield _row(None, to_text(error))
+
+
+def file_function(task: CountTask, parts: Sequence[Sequence[Piece]], columns: Mapping[str, tuple[str, Any]]) -> MapFunction:
+    """The function for `mapInArrow` over the numbers of parts: a task reads the row groups of its part and counts them."""
+    pieces = [[(piece.path, piece.size, piece.groups) for piece in part] for part in parts]
+    return partial(_counted_files, task.run, task.state, pieces, dict(columns))
+
+
+def _counted_files(run: Any, state: bytes, parts: Any, columns: Any, numbers: Iterator[Any]) -> Iterator[Any]:
+    for batch in numbers:
+        for i in batch.column(0).to_pylist():
+            yield from _counted(run, state, read_pieces([Piece(*each) for each in parts[i]], columns))
 
 
 def adding_function(task: CountTask) -> MapFunction:
