@@ -28,13 +28,14 @@ the command line), else all cores that the process may use by CPU affinity and c
 
 SECTIONS = {
     "Learn and load": ("learn", "load", "inspect", "Model", "plan", "CountingPlan"),
-    "Results": ("Posterior", "Ledger", "Predictor", "ParameterCount", "Calibration", "Schema", "Column", "Tally"),
+    "Results": ("Posterior", "Ledger", "Predictor", "ParameterCount", "ParameterTable", "ParameterPosterior", "Calibration",
+                "Schema", "Column", "Tally"),
     "Evaluate": ("evaluate", "Evaluation", "curve", "LearningCurve", "compare", "compare_baselines", "Comparison",
                  "Difference", "importance", "Importance", "compare_models", "ModelComparison", "Curves", "DecisionFigures",
-                 "predictive_check", "PredictiveCheck"),
+                 "predictive_check", "PredictiveCheck", "CheckedStatistic"),
     "Hidden labels and sequences": ("cluster", "Clusters", "sequences", "HiddenMarkovModel", "lesson"),
     "Families": ("Categorical", "Binned", "Gaussian", "Poisson", "Bernoulli", "Binomial", "Multinomial", "Joint", "Text"),
-    "Priors": ("Pseudocount", "MEstimate", "Dirichlet", "NormalInverseGamma", "Spread", "ByClass"),
+    "Priors": ("Pseudocount", "MEstimate", "Dirichlet", "NormalInverseGamma", "Spread", "ByClass", "Priors"),
     "One distribution, and Bayes' rule": ("estimate", "Estimate", "Hypotheses", "SupervisedHypotheses",
                                           "GridHypotheses", "bayes_rule", "total_probability", "sum_rule",
                                           "product_rule", "conditional", "independent", "odds", "odds_ratio",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.bayes import (
         total_probability as total_probability,
     )
+    from likely.bayes.parameter_posterior import ParameterPosterior as ParameterPosterior
     from likely.calibration import Calibration as Calibration
     from likely.engines.inspection import inspect as inspect
     from likely.estimators.hidden_markov_estimator import HiddenMarkov as HiddenMarkov
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.evaluation.learning_curve import LearningCurve as LearningCurve
     from likely.evaluation.learning_curve import curve as curve
     from likely.evaluation.metrics import Evaluation as Evaluation
+    from likely.evaluation.predictive_check import CheckedStatistic as CheckedStatistic
     from likely.evaluation.predictive_check import PredictiveCheck as PredictiveCheck
     from likely.evaluation.predictive_check import predictive_check as predictive_check
     from likely.families import (
@@ -113,6 +115,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.model.evidence import compare_models as compare_models
     from likely.model.ledger import Ledger as Ledger
     from likely.model.model import Model as Model
+    from likely.model.parameter_tables import ParameterTable as ParameterTable
     from likely.model.parameters import ParameterCount as ParameterCount
     from likely.model.prepared import Predictor as Predictor
     from likely.networks.network import Network as Network
@@ -128,6 +131,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     )
     from likely.priors import (
         NormalInverseGamma as NormalInverseGamma,
+    )
+    from likely.priors import (
+        Priors as Priors,
     )
     from likely.priors import (
         Pseudocount as Pseudocount,
@@ -159,6 +165,8 @@ _HOMES = {
     "Ledger": "model.ledger",
     "Predictor": "model.prepared",
     "ParameterCount": "model.parameters",
+    "ParameterPosterior": "bayes.parameter_posterior",
+    "ParameterTable": "model.parameter_tables",
     "Calibration": "calibration",
     "inspect": "engines.inspection",
     "evaluate": "evaluation.cross_validation",
@@ -178,6 +186,7 @@ _HOMES = {
     "DecisionFigures": "evaluation.decision_figures",
     "predictive_check": "evaluation.predictive_check",
     "PredictiveCheck": "evaluation.predictive_check",
+    "CheckedStatistic": "evaluation.predictive_check",
     "Difference": "evaluation.comparison_table",
     "importance": "evaluation.feature_importance",
     "Importance": "evaluation.feature_importance",
@@ -221,6 +230,7 @@ _HOMES = {
     "NormalInverseGamma": "priors",
     "Spread": "priors",
     "ByClass": "priors",
+    "Priors": "priors",
     "Schema": "schema",
     "Column": "schema",
     "Tally": "tally",

@@ -3,7 +3,7 @@
 Never: data.
 """
 
-from likely.bayes.continuous import Beta, Gamma, InverseGamma, Normal, Student
+from likely.bayes.continuous import Beta, Distribution, Gamma, InverseGamma, Normal, Student
 from likely.bayes.discrete import (
     Binomial,
     Categorical,
@@ -19,6 +19,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "Distribution",
     "Gamma",
     "InverseGamma",
     "Multinomial",

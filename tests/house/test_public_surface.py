@@ -19,8 +19,8 @@ from scripted import script
 ROOT = Path(__file__).resolve().parents[2]
 RETURNED = (
     "Binned", "Calibration", "HiddenMarkovModel", "Clusters", "Column", "Comparison", "Difference", "Estimate", "Evaluation",
-    "Curves", "DecisionFigures", "LearningCurve", "Ledger", "Model", "ParameterCount", "Posterior", "PredictiveCheck",
-    "Predictor", "Schema", "Tally",
+    "CheckedStatistic", "Curves", "DecisionFigures", "LearningCurve", "Ledger", "Model", "ParameterCount",
+    "ParameterPosterior", "ParameterTable", "Posterior", "PredictiveCheck", "Predictor", "Priors", "Schema", "Tally",
 )  # fmt: skip
 # Public names of the API page that a model has today.
 MODEL_NAMES = {

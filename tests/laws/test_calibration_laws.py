@@ -1,7 +1,6 @@
 """Laws of what is fitted on top of the counts: leaving out equals counting anew, parts equal the whole, weights are copies."""
 
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,16 +11,16 @@ from scipy import stats
 
 import likely
 from likely.calibration import DEPENDENCE, calibrate
+from likely.calibration.copies import effective
 from likely.calibration.fit import OWN_WEIGHTS
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
 from likely.calibration.tan_aode import count_pair
-from likely.calibration.terms import _leave_out
+from likely.calibration.terms import CalibrationData, make_term
 from likely.calibration.weight_fit import Problem
+from likely.families import Gaussian
 from likely.families.binned import mdl_edges
 from likely.families.histogram import MOST, Histogram
-from likely.families.likelihoods import GaussianTerm
 from likely.families.smoothing_choice import choose_smoothing
-from likely.families.statistics import Moments
 from likely.tally import row_sample
 from strategies import quietly
 
@@ -74,22 +73,24 @@ def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
         np.testing.assert_allclose(said - said[0], anew - anew[0], rtol=1e-9, atol=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_a_gaussian_left_out_is_the_gaussian_fitted_without_the_row(seed):
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.repeat([0, 1], [9, 14]))
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("setting", [{}, {"tie": "class"}, {"variance": 2.0}], ids=str)
+def test_a_gaussian_left_out_is_the_gaussian_fitted_without_the_row(setting, copies):
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], [9, 14])
     x = rng.normal(3.0 * y, 1.0 + y)
-    parts = [x[y == k] for k in (0, 1)]
-    n, mean, variance = (np.array([f(part) for part in parts]) for f in (len, np.mean, np.var))
-    term = GaussianTerm(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
-    rows = SimpleNamespace(copies=np.ones(2), left=np.ones(len(x)))
-    data: Any = SimpleNamespace(sample=SimpleNamespace(labels=y), rows=rows)
-    out = np.zeros((len(x), 2))
-    _leave_out(term, Moments(n.astype(float), mean, n * variance), x, data, out)
-    for i, own in enumerate(y):
-        rest = np.delete(x, i)[np.delete(y, i) == own]
-        assert out[i, own] == pytest.approx(stats.norm(rest.mean(), rest.std()).logpdf(x[i]), rel=1e-9)
-        assert out[i, 1 - own] == 0.0
+    data = {"x": x.tolist() * copies, "z": rng.normal(size=len(x)).tolist() * copies, "y": y.tolist() * copies}
+    model = quietly(likely.learn, data, "y", families={"x": Gaussian(**setting)})
+    sample = effective(model.tally.sample, model.tally)
+    sample = replace(sample, left=np.ones(len(sample.left)), copies=np.full(2, float(copies)))  # each row goes with all copies
+    term = make_term(CalibrationData(model.tally, sample, 0), 0, model.plain_parameters[0])
+    for i, number in enumerate(sample.sample.columns["x"].tolist()):
+        rest, labels = x[x != number], y[x != number]
+        parts = [rest[labels == k] for k in (0, 1)]
+        pooled = sum(part.var() * len(part) for part in parts) / len(rest)
+        widths = {"{}": [part.var() for part in parts], "{'tie': 'class'}": [pooled, pooled]}.get(str(setting), [2.0, 2.0])
+        wanted = [stats.norm(part.mean(), np.sqrt(v)).logpdf(number) for part, v in zip(parts, widths, strict=True)]
+        np.testing.assert_allclose(term.evidence[i], wanted, rtol=1e-5)
 
 
 @given(COUNTS)
@@ -303,6 +304,22 @@ def test_the_weights_found_are_a_minimum_within_their_walls(seed, classes, terms
         near = at + rng.normal(size=len(at)) * 10.0 ** rng.uniform(-4, 0)
         near[:terms] = np.maximum(near[:terms], 0.0)
         assert problem.evaluate(near).loss >= best - 1e-6
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_gradient_and_hessian_of_the_weights_are_the_derivatives_of_the_loss(classes):
+    rng = np.random.default_rng(classes)
+    n, terms, width = 40, 3, 1e-4
+    problem = Problem(
+        rng.normal(size=(terms, n, classes)).astype(np.float32), rng.normal(size=(n, classes)).astype(np.float32),
+        rng.integers(0, classes, n), rng.integers(1, 3, n).astype(float), np.ones(terms), np.full(terms, 0.5), 1.0,
+    )  # fmt: skip
+    at = np.concatenate([np.full(terms, 0.7), rng.normal(size=classes)])
+    around = [(problem.evaluate(at + step), problem.evaluate(at - step)) for step in width * np.eye(len(at))]
+    here = problem.evaluate(at)
+    np.testing.assert_allclose(here.gradient, [(up.loss - down.loss) / (2 * width) for up, down in around], atol=1e-4)
+    slopes = [(up.gradient - down.gradient) / (2 * width) for up, down in around]
+    np.testing.assert_allclose(here.hessian, slopes, atol=1e-3)
 
 
 def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():

@@ -12,81 +12,11 @@ from numpy.typing import NDArray
 
 from likely.bayes import continuous, discrete
 from likely.bayes.continuous import Distribution
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.kernels.parallel import cached_property
 
 Array = NDArray[np.float64]
-Interval = tuple[float, float]
-
-
-class ParameterPosterior:
-    """The posterior of one or several parameters; each parameter has a marginal distribution."""
-
-    family: str
-
-    @property
-    def marginals(self) -> dict[Any, Distribution]:
-        """The marginal posterior of each parameter, by its name."""
-        raise NotImplementedError
-
-    def marginal(self, name: Any) -> Distribution:
-        """The marginal posterior of one parameter."""
-        if name not in self.marginals:
-            raise UsageError(f"there is no parameter {name!r}: choose one of {list(self.marginals)}")
-        return self.marginals[name]
-
-    @property
-    def mean(self) -> dict[Any, float]:
-        """The posterior mean of each parameter."""
-        return {name: each.mean for name, each in self.marginals.items()}
-
-    @property
-    def mode(self) -> dict[Any, float]:
-        """The joint mode of the posterior: the MAP estimate."""
-        return {name: each.mode for name, each in self.marginals.items()}
-
-    def interval(self, level: float = 0.95) -> dict[Any, Interval]:
-        """A central credible interval for each parameter."""
-        return {name: each.interval(level) for name, each in self.marginals.items()}
-
-    def density(self, name: Any = None, points: int = 201) -> list[tuple[float, float]]:
-        """Points of the marginal density of one parameter (the first, if none is named)."""
-        return self.marginal(next(iter(self.marginals)) if name is None else name).curve(points)
-
-    @property
-    def predictive(self) -> Any:
-        """The distribution of the next value, with the parameters integrated out."""
-        raise NotImplementedError
-
-    def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
-        """Random parameters from the posterior, by name."""
-        raise NotImplementedError
-
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Mean, mode and interval of each parameter as plain data."""
-        mode, interval = self.mode, self.interval(level)
-        return {
-            "family": self.family,
-            "level": level,
-            "parameters": [
-                {"parameter": str(name), "mean": mean, "mode": _or_none(mode[name]), "interval": list(interval[name])}
-                for name, mean in self.mean.items()
-            ],
-        }
-
-    def __str__(self) -> str:
-        width = max(9, *(len(str(name)) for name in self.marginals))
-        lines = [f"{self.family} posterior", f"{'parameter':{width}}  {'mean':>12}  {'mode':>12}  {'95 % interval':>27}"]
-        mode, interval = self.mode, self.interval()
-        lines += [
-            f"{name!s:{width}}  {mean:12.6g}  {mode[name]:12.6g}  {interval[name][0]:12.6g} … {interval[name][1]:12.6g}"
-            for name, mean in self.mean.items()
-        ]
-        return "\n".join(lines)
-
-
-def _or_none(x: float) -> float | None:
-    return None if math.isnan(x) else x
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likely.brain import _voxel_loops
 from likely.brain.dataset import Array, Codes, Volumes
 from likely.errors import UsageError
-from likely.families._variances import SHARED, back_off, dust
+from likely.families.base import SHARED, back_off, dust
 from likely.families.statistics import Moments
 from likely.kernels import counting
 from likely.kernels.kernel import LARGE

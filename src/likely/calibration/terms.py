@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from likely.calibration import loops
 from likely.calibration.copies import EffectiveSample
 from likely.calibration.interaction_search import GroupedColumn, group_column
+from likely.families import FittedBlock, LeftOutRows
 from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable
+from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable, yes_or_no
 from likely.families.smoothing_choice import COMPILED, SINGLE, SmoothedEvidence, TableRows, choose_smoothing, nested
-from likely.families.statistics import Moments
 from likely.kernels.parallel import FEW_ROWS, side_by_side
+from likely.priors import LeaveOneOut
 from likely.schema import CATEGORY
 from likely.tally import Tally
 from likely.tally.row_sample import Reservoir
@@ -116,7 +117,7 @@ def make_term(data: CalibrationData, i: int, fitted: Parameters) -> Term | None:
     elif isinstance(likelihood, BinnedTable):
         codes = likelihood.codes(sample.columns[block.columns[0]])
     else:
-        return Term(block.name, _plain_term(data, i, likelihood))
+        return Term(block.name, _plain_term(data, i, fitted))
     column = group_column(codes, len(likelihood.table) - 2, isinstance(likelihood, BinnedTable), sample.weights, data.wide)
     if fitted.evidence is None:  # a given prior: not left out
         evidence = np.maximum(likelihood.table, LOWEST).astype(np.float32).take(codes, axis=0)
@@ -163,10 +164,16 @@ def _left_out(data: CalibrationData, codes: NDArray[Any], found: SmoothedEvidenc
     return out
 
 
-def _plain_term(data: CalibrationData, i: int, likelihood: Any) -> Single:
-    """Evidence of a block with a requested family: leave-one-out where that is a closed form, else with all rows."""
-    tally, sample = data.tally, data.sample
+def _plain_term(data: CalibrationData, i: int, fitted: Parameters) -> Single:
+    """Evidence of a block with a requested family: leave-one-out of a Gaussian, of any other with all rows."""
+    tally, sample, likelihood = data.tally, data.sample, cast(Any, fitted.likelihood)
     block, schema = tally.blocks[i], tally.schema
+    if isinstance(likelihood, GaussianTerm) and block.family.leaves_out:
+        column = schema.by_name[block.columns[0]]
+        left = LeftOutRows(sample.labels, data.rows.left * data.rows.copies[sample.labels])  # a row goes with its copies
+        whole = FittedBlock((column,), tally.statistics[i], LeaveOneOut(), fitted, tally.classes)
+        found = block.family.leave_one_out(whole, sample.columns[column.name], left)
+        return np.maximum(found, LOWEST).astype(np.float32)
     out = np.zeros((len(sample), len(schema.classes)))
     names = [n for n in block.columns if schema.by_name[n].kind == CATEGORY]
     codes = [np.where((c := sample.columns[n]) < 0, len(schema.by_name[n].values) + 1, c) for n in names]
@@ -176,33 +183,9 @@ def _plain_term(data: CalibrationData, i: int, likelihood: Any) -> Single:
     table = np.column_stack(codes) if codes else np.zeros((len(sample), 0), np.int64)
     if isinstance(likelihood, LookupTable):  # of several columns: an index in their common table
         sizes = [len(schema.by_name[n].values) + 2 for n in names]
-        table = np.ravel_multi_index(tuple(codes), sizes)[:, None] if names else _yes_or_no(numbers)
+        table = np.ravel_multi_index(tuple(codes), sizes)[:, None] if names else yes_or_no(numbers)
     likelihood.add(table, numbers, out)
-    statistic = tally.statistics[i]
-    if isinstance(likelihood, GaussianTerm) and isinstance(statistic, Moments):
-        _leave_out(likelihood, statistic, numbers[:, 0], data, out)
     return np.maximum(out, LOWEST).astype(np.float32)
-
-
-def _yes_or_no(numbers: Array) -> NDArray[Any]:
-    from likely.families.likelihoods import yes_or_no
-
-    codes: NDArray[Any] = yes_or_no(numbers)
-    return codes
-
-
-def _leave_out(likelihood: GaussianTerm, seen: Moments, x: Array, data: CalibrationData, out: Array) -> None:
-    """Gaussian log density of each row in its own class, the row left out: mean and spread are downdated in closed form."""
-    y, index = data.sample.labels, np.arange(len(x))
-    copies = data.rows.copies[y]
-    n, mean, spread, gone = seen.n[y] / copies, seen.mean[y], seen.spread[y] / copies, data.rows.left
-    with np.errstate(all="ignore"):
-        rest = n - gone
-        apart = x - mean
-        variance = (spread - gone * apart * apart * n / rest) / rest
-        there = (rest > 1.5) & (variance > 1e-6 * -0.5 / likelihood.curve[y]) & ~np.isnan(x)
-        own = -0.5 * (np.log(2 * np.pi * variance) + (x - (mean - gone * apart / rest)) ** 2 / variance)
-    out[index[there], y[there]] = own[there]
 
 
 def make_missingness_terms(data: CalibrationData, terms: Sequence[Term]) -> list[MissingnessTerm]:

@@ -37,7 +37,7 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
     k : int, default=2
         The parents among the columns, for "k-dependence".
     criterion : str, default="qnml"
-        What "hill-climb" climbs.
+        Score that "hill-climb" maximises.
     kinds : dict or None, default=None
         "categorical" or "gaussian" for columns of numbers; else whole numbers of at most 12 values are categories.
     smoothing : "auto", float, prior or dict, default="auto"

@@ -27,15 +27,35 @@ SHOWN = 25
 
 @dataclass(frozen=True)
 class CheckedStatistic:
-    """One statistic of one class: observed, and in the tables drawn from the model."""
+    """One statistic of one class: observed, and in the tables drawn from the model.
+
+    Attributes
+    ----------
+    statistic : str
+        Which statistic.
+    columns : tuple of str
+        The columns that it is of.
+    label : class
+        The class.
+    observed : float
+        Its value in the data.
+    expected : float
+        Its mean over the tables drawn.
+    deviation : float
+        Its standard deviation over the tables drawn.
+    p : float
+        Two-sided p-value: how often drawn tables lie as far out.
+    missed : bool
+        Whether the model does not reproduce it.
+    """
 
     statistic: str
     columns: tuple[str, ...]
     label: Any
     observed: float
     expected: float
-    deviation: float  # standard deviation over the tables drawn
-    p: float  # two-sided: how often drawn tables lie as far out
+    deviation: float
+    p: float
     missed: bool
 
     @property

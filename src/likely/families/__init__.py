@@ -12,9 +12,8 @@ from likely.families.base import BlockPrior, Encoded, Parameters
 from likely.families.bernoulli import Bernoulli
 from likely.families.binned import Binned
 from likely.families.binomial import Binomial
-from likely.families.blocks import Block, groups
 from likely.families.categorical import Categorical
-from likely.families.family import REGISTRY, Family, FittedBlock, LeftOutRows
+from likely.families.family import REGISTRY, Block, Family, FittedBlock, LeftOutRows, groups
 from likely.families.gaussian import Gaussian
 from likely.families.joint import Joint
 from likely.families.multinomial import Multinomial

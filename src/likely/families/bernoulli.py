@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import discrete
-from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, OneMinus, ParameterPosterior
+from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, OneMinus
 from likely.bayes.continuous import Distribution
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, pseudocounts_of
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
 from likely.families.likelihoods import YesNoTable, yes_or_no

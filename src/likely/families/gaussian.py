@@ -11,18 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import continuous
-from likely.bayes.conjugate import (
-    FLAT,
-    REFERENCE,
-    NormalInverseGammaPosterior,
-    NormalPosterior,
-    NormalPrior,
-    ParameterPosterior,
-)
+from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior, NormalPrior
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families._normal_inverse_gamma import VariancePosterior
-from likely.families._variances import SHARED, SMALLEST, back_off, dust, overall_mean
-from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, weighted_responsibilities
+from likely.families.base import (
+    SHARED,
+    SMALLEST,
+    BlockPrior,
+    Encoded,
+    Labels,
+    Parameters,
+    back_off,
+    dust,
+    first_bad,
+    overall_mean,
+    weighted_responsibilities,
+)
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
 from likely.families.likelihoods import GaussianTerm
 from likely.families.posterior_predictive import Arc
@@ -151,6 +156,7 @@ class Gaussian(Family):
         spread = moments.spread - own * apart * apart * moments.n / safe
         spread = np.where(alone | (spread <= NOTHING * moments.spread), 0.0, spread)
         mean, variance, _ = estimate_gaussian(n, mean, spread, [block.prior], self.tie, unbiased=self.unbiased)
+        variance = variance if self.variance is None else np.full_like(variance, self.variance)
         out[known] = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
         return out
 
@@ -210,7 +216,7 @@ class Gaussian(Family):
         """The block with other means and variances; a known variance stays."""
         mean = np.array([float(each["mean"]) for each in by_class])
         variance = np.array([float(each.get("variance", self.variance)) for each in by_class])
-        return replace(block, parameters=replace(block.parameters, likelihood=_bell(mean, variance)))
+        return replace(block, parameters=replace(block.parameters, likelihood=_gaussian_term(mean, variance)))
 
     def distribution(self, parameters: Mapping[Any, float]) -> Any:
         """One number."""
@@ -323,7 +329,7 @@ def _free(classes: int, columns: int, tie: str | None) -> list[int]:
     return [classes + each + (shared if i == 0 else 0) for i in range(columns)]
 
 
-def _bell(mean: Array, variance: Array) -> GaussianTerm:
+def _gaussian_term(mean: Array, variance: Array) -> GaussianTerm:
     return GaussianTerm(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
 
 
@@ -341,4 +347,4 @@ def _parameters(name: str, estimate: GaussianEstimate, n: Array, classes: Sequen
     )
     alone = [str(label) for c, label in enumerate(classes) if borrowed[c] and n[c] > 0]
     notes = (f"column {name!r} does not vary in {', '.join(alone[:5])}: a variance is borrowed",) if alone else ()
-    return Parameters((name,), _bell(mean, variance), rows, 2 * len(classes), free, notes)
+    return Parameters((name,), _gaussian_term(mean, variance), rows, 2 * len(classes), free, notes)

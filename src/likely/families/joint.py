@@ -9,11 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.conjugate import DirichletPosterior, NormalPrior, ParameterPosterior
+from likely.bayes.conjugate import DirichletPosterior, NormalPrior
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families._scatter import cell_scatter, weighted_cell_scatter
-from likely.families._variances import ROUNDING, back_off, dust
-from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, weighted_responsibilities
+from likely.families.base import (
+    ROUNDING,
+    BlockPrior,
+    Encoded,
+    Labels,
+    Parameters,
+    back_off,
+    dust,
+    first_bad,
+    log,
+    weighted_responsibilities,
+)
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.likelihoods import JointGaussianTerm, LookupTable
 from likely.families.missing_data import expected

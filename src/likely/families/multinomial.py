@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import discrete
-from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
+from likely.bayes.conjugate import DirichletPosterior
 from likely.bayes.continuous import Distribution
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log, pseudocounts_of
 from likely.families.event_counts import not_a_count, polya_arc, sums

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import discrete
-from likely.bayes.conjugate import GammaPosterior, ParameterPosterior
+from likely.bayes.conjugate import GammaPosterior
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log
 from likely.families.event_counts import not_a_count, sums
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, ParameterPosterior, beta_of
+from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, beta_of
 from likely.bayes.continuous import Distribution
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import LikelyWarning, UsageError
 from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordRows
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities

@@ -234,9 +234,9 @@ class Clusters(Shown):
         """Whether something is fitted on top of the counts, and no rows are kept to fit it again."""
         return self.model.frozen
 
-    def top_words(self, most: int = 10) -> Any:
-        """For every column of text and every component, its most indicative words."""
-        return self.model.top_words(most)
+    def top_words(self, most: int = 10, column: str | None = None) -> dict[Any, list[tuple[str, float]]]:
+        """For every component, the words with the highest weights of evidence, as `Model.top_words`."""
+        return self.model.top_words(most, column)
 
     def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""

@@ -214,7 +214,7 @@ def sequences(
     *,
     by: str | None = None,
     lengths: Any = None,
-    families: Any = None,
+    families: Any = "auto",
     joint: Sequence[Sequence[str]] = (),
     smoothing: Any = 1.0,
     transition_smoothing: float | None = None,
@@ -240,7 +240,7 @@ def sequences(
         The column that tells sequences apart.
     lengths : sequence of int or None, default=None
         Number of rows of each sequence, in order. Without `by` and `lengths` all rows are one sequence.
-    families : name, family, dict of them or None, default=None
+    families : "auto", name, family, or dict of them, default="auto"
         Families of the columns, as for `cluster`, "*" included.
     joint : sequence of tuples of columns, default=()
         Columns that are modelled together.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.errors import LikelyWarning
 from likely.families import Block
-from likely.families._variances import dust
+from likely.families.base import dust
 from likely.families.statistics import Scatter
 from likely.latent.em import e_step, fit_em
 from likely.model.model import Model

@@ -150,7 +150,7 @@ def cluster(
     data: Any,
     k: int | str = 3,
     *,
-    families: Any = None,
+    families: Any = "auto",
     joint: Sequence[Sequence[str]] = (),
     smoothing: Any = 1.0,
     fixed: Mapping[str, Any] | None = None,
@@ -175,7 +175,7 @@ def cluster(
         The table, as for `learn`. A column of labels should be left out with `ignore`.
     k : int or "auto", default=3
         Number of clusters; "auto" tries 1, 2, 3, … and keeps the number with the lowest `criterion`.
-    families : name, family, dict of them or None, default=None
+    families : "auto", name, family, or dict of them, default="auto"
         Families of the columns, as for `learn`, "*" included. By default numbers are Gaussian, text of few words is
         categorical, and longer text a bag of words.
     joint : sequence of tuples of columns, default=()

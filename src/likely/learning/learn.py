@@ -26,8 +26,7 @@ from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, p
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
-from likely.model.recalibration import recalibrated
-from likely.model.relearning import with_room
+from likely.model.relearning import recalibrated, with_room
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
 from likely.priors import Priors, priors, textbook
@@ -55,7 +54,7 @@ def learn(
     data: Any,
     target: Any = None,
     *,
-    target_bins: Any = None, families: Any = None, joint: Sequence[Sequence[str]] = (), date_parts: Any = AUTO,
+    target_bins: Any = None, families: Any = AUTO, joint: Sequence[Sequence[str]] = (), date_parts: Any = AUTO,
     smoothing: Any = "auto", class_prior: Any = None, weights: Any = None, ignore: Sequence[str] = (),
     missing: Sequence[str] | None = None, classes: Sequence[Any] = (), plain: bool = False, dependence: str = "auto",
     average: bool = False, select: bool | int | str = False, engine: Any = "auto", in_database: bool = False,
@@ -77,7 +76,7 @@ def learn(
         The column to predict, or one label a row. A folder of texts brings its own.
     target_bins : int, sequence of float, "none" or None, default=None
         Cut a numeric target into so many bins of about equally many rows, or at these edges; "none": a class a number.
-    families : name, family, dict of them or None, default=None
+    families : "auto", name, family, or dict of them, default="auto"
         Families of the columns: one for all, or a dict from columns (or tuples of columns) to families, in which "*" stands
         for every column not named. Names are "categorical", "binned", "gaussian", "poisson", "bernoulli", "binomial:n",
         "multinomial", "joint" and "text"; "gaussian:class" names a setting as well. The rest is chosen from the data: see

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.conjugate import ParameterPosterior
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import DataError, UsageError
 from likely.families import Encoded, Family, FittedBlock
 from likely.families import family as family_of

@@ -38,7 +38,7 @@ from likely.model.parameters import (
     strongest_words,
     why_not_generative,
 )
-from likely.model.recalibration import is_stale, recalibrated
+from likely.model.relearning import is_stale, recalibrated
 from likely.model.serialization import from_file, model_to_file
 from likely.model.updating import count_rows, merged, with_tally
 from likely.model.verbs import ModelVerbs

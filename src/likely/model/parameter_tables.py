@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likely.bayes.conjugate import DirichletPosterior, ParameterPosterior
+from likely.bayes.conjugate import DirichletPosterior
 from likely.bayes.continuous import Distribution
+from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import UsageError, did_you_mean
 from likely.families.base import Readable
@@ -26,7 +27,19 @@ Marginals = Callable[[Mapping[str, Any]], Mapping[str, Distribution]]
 
 
 class ParameterTable(Readable):
-    """The parameters of one column or block: a sequence of dicts that prints as a table with credible intervals."""
+    """The parameters of one column or block: a sequence of dicts that prints as a table with credible intervals.
+
+    Parameters
+    ----------
+    name : str
+        The column or block.
+    rows : sequence of dict
+        Its parameters, one dict a line.
+    marginals : callable
+        From a line to the marginal posteriors of its parameters, by name.
+    without : str, default=""
+        Why there are no credible intervals; empty where there are.
+    """
 
     def __init__(self, name: str, rows: Sequence[dict[str, Any]], marginals: Marginals, without: str = "") -> None:
         self.name, self.rows, self.marginals = name, rows, marginals
@@ -36,11 +49,28 @@ class ParameterTable(Readable):
         return len(self.rows)
 
     def line(self, number: int) -> dict[str, Any]:
-        """One line of the table."""
+        """One line of the table.
+
+        Parameters
+        ----------
+        number : int
+            Which line, from 0.
+        """
         return self.rows[number]
 
     def intervals(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """The lines, each with `interval`: for every parameter that has a posterior, the central credible interval."""
+        """The lines, each with `interval`: for every parameter that has a posterior, the central credible interval.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability inside the intervals.
+
+        Returns
+        -------
+        list of dict
+            The lines of the table.
+        """
         if self.without_intervals:
             raise UsageError(self.without_intervals)
         return [{**row, "interval": self._interval(row, level)} for row in self.rows]
@@ -54,7 +84,13 @@ class ParameterTable(Readable):
             return {}
 
     def cells(self, most: int | None = MOST_LINES) -> tuple[list[str], list[list[str]]]:
-        """Head and body of the printed table; parameters with a posterior are followed by their interval."""
+        """Head and body of the printed table; parameters with a posterior are followed by their interval.
+
+        Parameters
+        ----------
+        most : int or None
+            Number of lines at most; None: all.
+        """
         lines = self.rows[:most]
         keys = list(lines[0]) if len(lines) else []
         keys = [key for key in keys if key != "column" or len({line["column"] for line in lines}) > 1]

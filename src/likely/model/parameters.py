@@ -60,6 +60,8 @@ def calibrated_parameters(
     calibration: Calibration | None,
 ) -> tuple[Parameters, ...]:
     """The parameters of every block with its calibration applied; those of the interactions come last."""
+    if calibration is None and not stages:
+        return tuple(plain)
     if calibration and not _cut_alike(plain, calibration.edges):
         plain = plain_parameters(tally, prior, calibration.edges, calibration.copies)
     found = dict(zip(tally.blocks, plain, strict=True))

@@ -1,4 +1,4 @@
-"""Models under another prior, family or averaging, derived from the same tally."""
+"""Models derived again from the same tally: under another prior, family or averaging, or with the calibration fitted again."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from likely.calibration import calibrate
 from likely.errors import UsageError, no_column
 from likely.families import Block, family
-from likely.model.recalibration import NO_ROWS
+from likely.model.parameters import fit_stages
 from likely.priors import Priors, priors
 from likely.tally import Tally
 
 if TYPE_CHECKING:
     from likely.model.model import Model
+
+NO_ROWS = "the model holds no rows of its table; learn it anew from the data, with rows"
 
 
 def relearned(model: Model, smoothing: Any, class_prior: Any, families: Any, average: bool | None) -> Model:
@@ -75,3 +78,27 @@ def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
 def _names_of(block: Block) -> tuple[Any, ...]:
     """What a block may be called: by its columns, by its name, and by the aliases of its family."""
     return (block.columns, block.name, *block.family.aliases(block.columns))
+
+
+def recalibrated(model: Model) -> Model:
+    """Copy of the model whose weights and interactions are fitted again."""
+    if model.frozen:
+        raise UsageError(f"the calibration cannot be fitted again: {NO_ROWS}")
+    found = fit_stages(model.tally)
+    stages = {name: curve for name, (curve, _) in found.items()}
+    if not model.calibrates:
+        return replace(model, stages=stages, calibration=None)
+    documents = {name: left_out for name, (_, left_out) in found.items()}
+    calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents)
+    fitted = replace(model, stages=stages, calibration=calibration)
+    vars(fitted)["plain_parameters"] = model.plain_parameters  # of the same tally and prior: derived once
+    return fitted
+
+
+def is_stale(model: Model) -> bool:
+    """Whether rows were counted or forgotten since weights and interactions were fitted."""
+    named = {block.name: s for block, s in zip(model.blocks, model.tally.statistics, strict=True)}
+    fitted = model.calibration
+    if model.calibrates if fitted is None else fitted.counted != float(model.tally.classes.sum()):
+        return True
+    return any(float(named[name].weight().sum()) != stage.documents for name, stage in model.stages.items())

@@ -12,7 +12,7 @@ from likely.engines.row_weights import with_weights
 from likely.engines.targets import as_name
 from likely.errors import DataError, LikelyWarning, UsageError, no_column
 from likely.model.parameters import with_taken
-from likely.model.recalibration import NO_ROWS
+from likely.model.relearning import NO_ROWS
 from likely.schema import ordered
 from likely.sources import Batch, MissingTokens, ReadOptions, missing_of, open_source
 from likely.sources.row_access import complete, with_detected_kinds

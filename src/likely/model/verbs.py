@@ -12,7 +12,7 @@ from likely.plots.shown import ShownTable, frame, html_tables
 from likely.plots.svg import Svg
 
 if TYPE_CHECKING:
-    from likely.bayes.conjugate import ParameterPosterior
+    from likely.bayes.parameter_posterior import ParameterPosterior
     from likely.model.model import Model
     from likely.model.prepared import Predictor
 

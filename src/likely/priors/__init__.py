@@ -5,15 +5,12 @@ Never: rows.
 
 from __future__ import annotations
 
-from likely.priors.by_column import Priors, prior, priors, textbook
+from likely.priors.by_column import PRIORS, ByClass, Prior, Priors, prior, priors, textbook
 from likely.priors.conjugate_priors import (
-    PRIORS,
-    ByClass,
     Dirichlet,
     LeaveOneOut,
     MEstimate,
     NormalInverseGamma,
-    Prior,
     Pseudocount,
     Spread,
 )

@@ -1,9 +1,9 @@
-"""Priors of a model: by column, for the classes, and from what a user passes as `smoothing` and `class_prior`."""
+"""Priors of a model: by class, by column, for the classes, and from what a user passes as `smoothing` and `class_prior`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Real
@@ -13,15 +13,115 @@ import numpy as np
 
 from likely.errors import SchemaError, UsageError
 from likely.families import Block
-from likely.priors.conjugate_priors import KINDS, ByClass, LeaveOneOut, Prior, Pseudocount
-from likely.priors.prior_defaults import Array, non_negative
-from likely.schema import CATEGORY, Schema
+from likely.priors.conjugate_priors import (
+    Array,
+    CountPrior,
+    Dirichlet,
+    LeaveOneOut,
+    MEstimate,
+    NormalInverseGamma,
+    Pseudocount,
+    Spread,
+    non_negative,
+)
+from likely.schema import CATEGORY, Column, Schema
 from likely.schema import plain as plainly
 
 
 @dataclass(frozen=True)
+class ByClass(CountPrior):
+    """Pseudocounts that differ by class, m_{c,j,x}.
+
+    Parameters
+    ----------
+    by_class : dict
+        A pseudocount, `MEstimate` or `Dirichlet` for each class; "*" stands for the classes that are not named.
+    """
+
+    by_class: Mapping[Any, Any]
+
+    def __post_init__(self) -> None:
+        if not self.by_class:
+            raise UsageError("ByClass names no class: pass {class: prior}")
+        own = {plainly(label): given if isinstance(given, OF_COUNTS) else Pseudocount(given)
+               for label, given in self.by_class.items()}  # fmt: skip
+        for label, given in own.items():
+            if given.chosen or given.background:
+                raise UsageError(f"the prior of class {label!r} is {given}: pass a number, MEstimate(m, p) or Dirichlet")
+        object.__setattr__(self, "by_class", own)
+
+    def for_classes(self, classes: Sequence[Any]) -> _OfClasses:
+        """The prior of each class in turn; refused where a class has none."""
+        known = Column("", CATEGORY, tuple(classes))
+        own = {known.canonical(label): given for label, given in self.by_class.items()}
+        for label in classes:
+            if label not in own and "*" not in own:
+                given = list(self.by_class)
+                raise UsageError(f"the prior names the classes {given}, not {label!r}: name it, or give one for '*'")
+        return _OfClasses(tuple(own.get(label, own.get("*")) for label in classes))
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the priors of the classes name."""
+        return tuple(dict.fromkeys(value for each in self.by_class.values() for value in each.named))
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """There are none before the classes are known."""
+        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
+
+    def unseen(self, value_count: int) -> float:
+        """There is none before the classes are known."""
+        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
+
+    rows = 0.0
+
+
+@dataclass(frozen=True)
+class _OfClasses(CountPrior):
+    """One prior for each class, in the order of the classes: pseudocounts are a table of classes × values."""
+
+    priors: tuple[Any, ...]
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Classes × values."""
+        return np.array([each.pseudocounts(values) for each in self.priors])
+
+    def unseen(self, value_count: int) -> Any:
+        """One for each class."""
+        return np.array([each.unseen(value_count) for each in self.priors])
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the priors of the classes name."""
+        return tuple(dict.fromkeys(value for each in self.priors for value in each.named))
+
+    @property
+    def averaged(self) -> Any:
+        """Each prior read at its mean."""
+        return _OfClasses(tuple(each.averaged for each in self.priors))
+
+    rows = 0.0
+
+
+OF_COUNTS = (Pseudocount, MEstimate, Dirichlet)
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread | LeaveOneOut | ByClass
+KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread, LeaveOneOut, ByClass)
+PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
+
+
+@dataclass(frozen=True)
 class Priors:
-    """Priors of a model: a default, one for each column that has its own, and one for the classes."""
+    """Priors of a model: a default, one for each column that has its own, and one for the classes.
+
+    Parameters
+    ----------
+    default : Prior
+        The prior of every column that has none of its own.
+    columns : dict
+        Priors by column or block.
+    classes : prior, dict or None, default=None
+        Prior of the classes, or their probabilities; None: estimated from their counts.
+    """
 
     default: Prior = field(default_factory=Pseudocount)
     columns: Mapping[str, Prior] = field(default_factory=dict)
@@ -121,9 +221,10 @@ def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, flo
     return shares
 
 
-def _keys(block: Block) -> tuple[str, ...]:
+def _keys(block: Block) -> Iterator[str]:
     """Names of a block: its own, and the aliases of its family."""
-    return (block.name, *(name for name in block.family.aliases(block.columns) if name != block.name))
+    yield block.name
+    yield from block.family.aliases(block.columns)
 
 
 def _named(key: Any) -> str:

@@ -5,15 +5,70 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likely.bayes.conjugate import NormalPrior
 from likely.errors import UsageError
-from likely.priors.prior_defaults import Array, CountPrior, FixedPrior, non_negative
 from likely.schema import CATEGORY, Column
 from likely.schema import plain as plainly
+
+Array = NDArray[np.float64]
+
+
+class FixedPrior:
+    """Defaults of all priors: fixed pseudocounts that name no values."""
+
+    @property
+    def background(self) -> float:
+        """Pseudocounts distributed by the overall frequency of each value: none."""
+        return 0.0
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the pseudocounts are chosen from the data: no, they are given."""
+        return False
+
+    @property
+    def copies(self) -> Array | None:
+        """Copies of each row, by class: one."""
+        return None
+
+    @property
+    def named(self) -> tuple[Any, ...]:
+        """The values that the prior names: they exist even where no row has them."""
+        return ()
+
+    @property
+    def averaged(self) -> Any:
+        """The prior whose pseudocounts give the posterior mean instead of the mode."""
+        return self
+
+    def for_classes(self, classes: Sequence[Any]) -> Any:
+        """The prior as a family sees it, once the classes are known: the same in all of them."""
+        return self
+
+
+class CountPrior(FixedPrior):
+    """Defaults of a prior of counts: it has no prior of mean and variance."""
+
+    @property
+    def normal(self) -> NormalPrior | None:
+        """Prior of mean and variance: none."""
+        return None
+
+
+def non_negative(given: Any, what: str) -> float:
+    """A finite number of zero or more; `what` names it in the error."""
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise UsageError(f"{what} must be a number or a prior, not {given!r}")
+    value = float(given)
+    if not (value >= 0 and math.isfinite(value)):
+        raise UsageError(f"{what} is {value:g}: it must be zero or more, and finite")
+    return value
 
 
 @dataclass(frozen=True)
@@ -265,87 +320,6 @@ class Spread(FixedPrior):
     def scatter(self) -> tuple[float, Array]:
         """Number of pseudo-rows of a block, and their scatter around its mean."""
         return self.rows, np.atleast_1d(np.asarray(self.variance, dtype=np.float64)) * self.rows
-
-
-@dataclass(frozen=True)
-class ByClass(CountPrior):
-    """Pseudocounts that differ by class, m_{c,j,x}.
-
-    Parameters
-    ----------
-    by_class : dict
-        A pseudocount, `MEstimate` or `Dirichlet` for each class; "*" stands for the classes that are not named.
-    """
-
-    by_class: Mapping[Any, Any]
-
-    def __post_init__(self) -> None:
-        if not self.by_class:
-            raise UsageError("ByClass names no class: pass {class: prior}")
-        own = {plainly(label): given if isinstance(given, OF_COUNTS) else Pseudocount(given)
-               for label, given in self.by_class.items()}  # fmt: skip
-        for label, given in own.items():
-            if given.chosen or given.background:
-                raise UsageError(f"the prior of class {label!r} is {given}: pass a number, MEstimate(m, p) or Dirichlet")
-        object.__setattr__(self, "by_class", own)
-
-    def for_classes(self, classes: Sequence[Any]) -> _OfClasses:
-        """The prior of each class in turn; refused where a class has none."""
-        known = Column("", CATEGORY, tuple(classes))
-        own = {known.canonical(label): given for label, given in self.by_class.items()}
-        for label in classes:
-            if label not in own and "*" not in own:
-                given = list(self.by_class)
-                raise UsageError(f"the prior names the classes {given}, not {label!r}: name it, or give one for '*'")
-        return _OfClasses(tuple(own.get(label, own.get("*")) for label in classes))
-
-    @property
-    def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
-        return tuple(dict.fromkeys(value for each in self.by_class.values() for value in each.named))
-
-    def pseudocounts(self, values: Sequence[Any]) -> Array:
-        """There are none before the classes are known."""
-        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
-
-    def unseen(self, value_count: int) -> float:
-        """There is none before the classes are known."""
-        raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
-
-    rows = 0.0
-
-
-@dataclass(frozen=True)
-class _OfClasses(CountPrior):
-    """One prior for each class, in the order of the classes: pseudocounts are a table of classes × values."""
-
-    priors: tuple[Any, ...]
-
-    def pseudocounts(self, values: Sequence[Any]) -> Array:
-        """Classes × values."""
-        return np.array([each.pseudocounts(values) for each in self.priors])
-
-    def unseen(self, value_count: int) -> Any:
-        """One for each class."""
-        return np.array([each.unseen(value_count) for each in self.priors])
-
-    @property
-    def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
-        return tuple(dict.fromkeys(value for each in self.priors for value in each.named))
-
-    @property
-    def averaged(self) -> Any:
-        """Each prior read at its mean."""
-        return _OfClasses(tuple(each.averaged for each in self.priors))
-
-    rows = 0.0
-
-
-OF_COUNTS = (Pseudocount, MEstimate, Dirichlet)
-Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread | LeaveOneOut | ByClass
-KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread, LeaveOneOut, ByClass)
-PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
 
 
 def _values_of(values: Sequence[Any], given: Mapping[Any, float], otherwise: float) -> Array:

@@ -23,7 +23,7 @@ MEMORY = 4 << 30
 SECONDS = 120
 UNPACKED = "256MB"
 THREADS = dict.fromkeys(("LIKELY_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"), "2")
-Heard = Callable[[dict[str, Any]], None]
+OnProgress = Callable[[dict[str, Any]], None]
 CHILDREN = 2  # processes at one time
 WAITING = 16
 STATUS = {2: 422, 3: 422, 4: 415, 6: 413}
@@ -36,10 +36,10 @@ class Children:
         self._turn: asyncio.Semaphore | None = None
         self._waiting = 0
 
-    async def run(self, arguments: Sequence[str], seconds: int = SECONDS, heard: Heard | None = None) -> bytes:
+    async def run(self, arguments: Sequence[str], seconds: int = SECONDS, on_progress: OnProgress | None = None) -> bytes:
         """Run a command of Likely with limits; returns what it prints. A failure is an HttpError.
 
-        `heard` is called with its progress as it is announced.
+        `on_progress` is called with its progress as it is announced.
         """
         if self._waiting >= WAITING:
             raise HttpError(503, "too many files are being read: try again later")
@@ -47,20 +47,20 @@ class Children:
         self._waiting += 1
         try:
             async with self._turn:
-                return await self._run(arguments, seconds, heard)
+                return await self._run(arguments, seconds, on_progress)
         finally:
             self._waiting -= 1
 
-    async def _run(self, arguments: Sequence[str], seconds: int, heard: Heard | None) -> bytes:
+    async def _run(self, arguments: Sequence[str], seconds: int, on_progress: OnProgress | None) -> bytes:
         words = [sys.executable, "-m", "likely.web.child", str(MEMORY), str(seconds), *arguments]
         process = await asyncio.create_subprocess_exec(
             *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            start_new_session=True, env={**os.environ, **THREADS, "LIKELY_PROGRESS": "json" if heard else ""},
+            start_new_session=True, env={**os.environ, **THREADS, "LIKELY_PROGRESS": "json" if on_progress else ""},
         )  # fmt: skip
         try:
             assert process.stdout is not None
             assert process.stderr is not None
-            reading = asyncio.gather(process.stdout.read(), _messages(process.stderr, heard), process.wait())
+            reading = asyncio.gather(process.stdout.read(), _messages(process.stderr, on_progress), process.wait())
             out, err, _ = await asyncio.wait_for(reading, 2 * seconds)
         except TimeoutError:
             raise HttpError(413, f"reading the file took more than {2 * seconds} seconds") from None
@@ -73,20 +73,20 @@ class Children:
         return out
 
 
-async def _messages(stream: asyncio.StreamReader, heard: Heard | None) -> str:
+async def _messages(stream: asyncio.StreamReader, on_progress: OnProgress | None) -> str:
     """What a process writes to standard error, without its progress, which is passed on."""
     kept, rest = [], b""
     while piece := await stream.read(1 << 16):
         *lines, rest = (rest + piece).split(b"\n")
-        kept += [line for line in lines if heard is None or not _passed_on(line, heard)]
+        kept += [line for line in lines if on_progress is None or not _passed_on(line, on_progress)]
     return b"\n".join([*kept, rest]).decode("utf-8", "replace")
 
 
-def _passed_on(line: bytes, heard: Heard) -> bool:
+def _passed_on(line: bytes, on_progress: OnProgress) -> bool:
     if not line.startswith(b'{"progress": '):
         return False
     with contextlib.suppress(ValueError):
-        heard(json.loads(line)["progress"])
+        on_progress(json.loads(line)["progress"])
     return True
 
 
