@@ -164,9 +164,10 @@ def shapes(sets: Array, seen: Array, centres: Array | None, only: int | None = N
         yield _smoothed(0, sets)
     if centres is None or sets.shape[1] < 2:
         return
+    apart = squared_distances(seen)
     for at, bandwidth in enumerate(BANDWIDTHS, 1):
         if only in (None, at):
-            yield _smoothed(at, np.matmul(kernel(squared_distances(seen), bandwidth), sets))
+            yield _smoothed(at, np.matmul(kernel(apart, bandwidth), sets))
     if sets.shape[1] >= FEWEST and (only is None or only > len(BANDWIDTHS)):
         yield from (each for each in _gaussians(sets, seen, centres) if only in (None, each.at))
 
@@ -175,16 +176,10 @@ def _smoothed(at: int, often: Array) -> SmoothedCounts:
     return SmoothedCounts(NAMES[at], at, often, np.maximum(often - 1.0, 0.0), np.maximum(often.sum(2) - 1.0, 0.0))
 
 
-def ranks(seen: Array) -> Array:
-    """The middle of each bin along the ranks, from 0 to 1."""
-    mass = seen.sum(1)
-    rank: Array = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-300)
-    return rank
-
-
 def squared_distances(seen: Array) -> Array:
-    """Squared distances of the bins along the ranks."""
-    rank = ranks(seen)
+    """Squared distances of the middles of the bins along the ranks, from 0 to 1."""
+    mass = seen.sum(1)
+    rank = (np.cumsum(mass) - mass / 2) / max(float(mass.sum()), 1e-300)
     apart: Array = (rank[:, None] - rank) ** 2
     return apart
 
