@@ -87,3 +87,10 @@ def test_the_gain_of_a_column_is_the_loss_without_it_and_without_its_interaction
     assert model.calibration is not None
     assert {tuple(sorted(each.columns)) for each in model.calibration.interactions} == {("a", "b"), ("c", "d")}
     assert list(model.calibration.gains.values()) == pytest.approx([np.log(2)] * 4, abs=0.05)
+
+
+def test_parameters_before_calibration_are_derived_once_for_a_model_and_its_recalibrated_copy() -> None:
+    model = quietly(likely.learn, informative(), "y")
+    again = model.recalibrate()
+    assert again is not model
+    assert again.plain_parameters is model.plain_parameters

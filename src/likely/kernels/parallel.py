@@ -126,6 +126,10 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
         kept: dict[str, Made] = instance.__dict__
         return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
 
+    def share(self, one: object, other: object) -> None:
+        """Let another object have the value of one, where it is known to be the same."""
+        other.__dict__[self._name] = self.__get__(one, type(one))
+
 
 class _BlasThreads(ContextDecorator):
     """Context with one BLAS thread, counted: the first to enter sets it, the last to leave restores the setting.

@@ -91,7 +91,7 @@ def recalibrated(model: Model) -> Model:
     documents = {name: left_out for name, (_, left_out) in found.items()}
     calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents)
     fitted = replace(model, stages=stages, calibration=calibration)
-    vars(fitted)["plain_parameters"] = model.plain_parameters  # of the same tally and prior: derived once
+    type(model).plain_parameters.share(model, fitted)  # of the same tally and prior: derived once
     return fitted
 
 
