@@ -1,4 +1,4 @@
-"""THEORY section 5: bell curves, their four tyings and their priors, by hand."""
+"""THEORY section 5: Gaussian columns, their four tyings and their priors, by hand."""
 
 import math
 

@@ -33,7 +33,8 @@ def load(
     data, mask : path or nibabel image
         The mask is 3-D, of the same shape and affine; voxels where it is not 0 are used. Without a mask: all voxels that vary.
     labels : path or array of shape (n_volumes,)
-        A text file with a line per volume: label and run, parted by blanks, a comma or a tab; a header line is recognised.
+        A text file with a line per volume: label and run, separated by blanks, a comma or a tab; a header line is
+        recognised.
     runs : array of shape (n_volumes,), default=None
         The runs, where `labels` is an array.
     detrend : bool or int, default=False
@@ -86,7 +87,7 @@ def read_labels(path: str | os.PathLike[str]) -> tuple[NDArray[Any], Codes | NDA
     for number, fields in lines:
         if len(fields) <= max(first, second):
             place = f"{os.fspath(path)!r} line {number} has {len(fields)} columns"
-            raise DataError(f"{place}: label and run are needed, parted by a blank")
+            raise DataError(f"{place}: label and run are needed, separated by a blank")
     y = np.array([fields[first] for _, fields in lines])
     runs = np.array([fields[second] for _, fields in lines])
     whole = all(run.lstrip("-").isdecimal() for run in runs.tolist())

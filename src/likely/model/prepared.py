@@ -153,7 +153,8 @@ class Predictor:
             Its class.
         """
         if is_missing(y):
-            raise DataError("a row without a label teaches nothing", column=self._model.schema.target.name, value=y)
+            name = self._model.schema.target.name
+            raise DataError("a row without a label cannot be learned", column=name, value=y, remedy="pass its label")
         row = {**x, self._model.schema.target.name: y}
         try:
             if self._rows is None or not isinstance(y, str | int) or self._model.weights is not None:

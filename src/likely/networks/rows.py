@@ -188,7 +188,7 @@ def _numbers(name: str, batches: Sequence[Batch]) -> Array:
     if broken.any():
         row = int(broken.argmax())
         raise DataError("which is not a finite number", column=name, value=float(numbers[row]), row=row + 1,
-                        remedy="mend it, or leave the row out")  # fmt: skip
+                        remedy="correct it, or leave the row out")  # fmt: skip
     return numbers
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,12 @@ Array = NDArray[np.float64]
 class FixedPrior:
     """Defaults of all priors: fixed pseudocounts that name no values."""
 
+    chosen: ClassVar[bool] = False  # whether the pseudocounts are chosen from the data
+
     @property
     def background(self) -> float:
         """Pseudocounts distributed by the overall frequency of each value: none."""
         return 0.0
-
-    @property
-    def chosen(self) -> bool:
-        """Whether the pseudocounts are chosen from the data: no, they are given."""
-        return False
 
     @property
     def copies(self) -> Array | None:
@@ -53,12 +50,9 @@ class FixedPrior:
 
 
 class CountPrior(FixedPrior):
-    """Defaults of a prior of counts: it has no prior of mean and variance."""
+    """Defaults of a prior of counts."""
 
-    @property
-    def normal(self) -> NormalPrior | None:
-        """Prior of mean and variance: none."""
-        return None
+    normal: ClassVar[NormalPrior | None] = None  # prior of mean and variance
 
 
 def non_negative(given: Any, what: str) -> float:
@@ -267,10 +261,7 @@ class NormalInverseGamma(FixedPrior):
 class LeaveOneOut(Pseudocount):
     """Pseudocounts chosen by leave-one-out, column by column; one a value in families that leave nothing out."""
 
-    @property
-    def chosen(self) -> bool:
-        """Whether the pseudocounts are chosen from the data: yes."""
-        return True
+    chosen: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
