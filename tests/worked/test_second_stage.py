@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import likely
+from likely.calibration import fit
 from likely.calibration.text_terms import matched
 from likely.families.text_calibration import LeftOutDocuments
 from likely.latent import semi_supervised
@@ -94,3 +95,13 @@ def test_parameters_before_calibration_are_derived_once_for_a_model_and_its_reca
     again = model.recalibrate()
     assert again is not model
     assert again.plain_parameters is model.plain_parameters
+
+
+@pytest.mark.parametrize(("rows", "tried"), [(8, False), (9, False), (10, True), (40, True)])
+def test_directions_are_tried_with_more_rows_than_coefficients(rows: int, tried: bool, monkeypatch) -> None:
+    """Eight columns and a constant are nine coefficients."""
+    calls = []
+    monkeypatch.setattr(fit.CalibrationFit, "add_discriminant", lambda self: calls.append(self.rows))
+    cells = np.random.default_rng(0).normal(size=(rows, 8))
+    quietly(likely.learn, {f"x{j}": cells[:, j] for j in range(8)} | {"y": ["a", "b"] * (rows // 2) + ["a"] * (rows % 2)}, "y")
+    assert calls == ([rows] if tried else [])
