@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms
+from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms, weight_fit
 from likely.families import smoothing_choice, value_tables
 from likely.families.histogram import Histogram
 from likely.families.smoothing_choice import choose_smoothing
@@ -134,6 +134,21 @@ def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
     score, said = rng.normal(size=(2, n, classes))
     lost = rows.weights @ terms.log_loss(score + 0.7 * said, rows.labels)
     assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
+
+
+@pytest.mark.parametrize("classes", [3, 6])
+def test_compiled_loss_gradient_and_hessian_of_weights_are_those_of_arrays(classes):
+    rng = np.random.default_rng(classes)
+    n, evidence = 300, rng.normal(size=(5, 300, classes)).astype(np.float32)
+    weights, labels = rng.uniform(0.5, 2, n), rng.integers(0, classes, n)
+    base, centre = rng.normal(size=(n, classes)).astype(np.float32), np.ones(5)
+    rows = weight_fit.Problem(list(evidence), base, labels, weights, centre, centre, 1.0).transposed
+    for part in ((0, n), (100, 250)):
+        given = (rows, part, np.array([0.0, 0.3, 0.5, 1.0, 2.0]), rng.normal(size=classes))
+        some, same = weight_fit._many(*given), weight_fit._compiled(*given)
+        assert same[0] == pytest.approx(some[0], rel=1e-12)
+        np.testing.assert_allclose(same[1], some[1], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(np.triu(same[2]), np.triu(some[2]), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likely.calibration import loops
 from likely.calibration.interaction_search import RIDGE, GroupedColumn, Groups, Single, to_cells
-from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, add_gains, make_table
+from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, make_table
 from likely.kernels.kernel import worth_compiling
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ GAIN_ARRAYS, CUT_ARRAYS = 5e-8, 1e-7  # seconds that a row takes longer with arr
 
 def compiled_for(entries: int) -> tuple[bool, bool]:
     """Whether compiled loops are worth using for gains, and for cuts: rows times classes times tables."""
-    gains = worth_compiling(GAIN_ARRAYS * entries, add_gains)
+    gains = worth_compiling(GAIN_ARRAYS * entries, loops.add_gains)
     return gains, worth_compiling(CUT_ARRAYS * entries, loops.add_residuals, loops.cut_bins)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likely.calibration import loops
 from likely.calibration.interaction_tables import CellCodes, ScoredRows, TableAxis, Threshold
-from likely.kernels.kernel import Kernel, worth_compiling
+from likely.kernels.kernel import Kernel, ReorderedKernel, worth_compiling
 from likely.kernels.parallel import cached_property, in_parallel
 
 Array = NDArray[np.float64]
@@ -175,6 +175,8 @@ class InteractionSearch:
         self._grown |= have
         grown = {tuple(sorted((*each, more))) for each in last for more in self._near if more not in each}
         new = sorted(grown - have - self._gains.keys())
+        if max(of_more.values()) ** self._order <= limit:
+            return before + new
         return before + [each for each in new if prod(of_more[i] for i in each) <= limit]
 
 
@@ -262,14 +264,19 @@ def add_up(residuals, codes, sets, sizes, starts, sums):  # type: ignore[no-unty
                         table[cell, c] += some[r, c]
 
 
-@Kernel
+@ReorderedKernel
 def judge(sums, starts, gains):  # type: ignore[no-untyped-def]
     """Estimated gain of each table; most cells of a large one are empty."""
     classes = sums.shape[1] // 2
     for s in range(len(gains)):
+        total = 0.0
         for cell in range(starts[s], starts[s + 1]):
+            rows = 0.0
             for c in range(classes):
-                v = sums[cell, classes + c]
-                if v > 0.0:
-                    d = sums[cell, c] ** 2
-                    gains[s] += (d - v) / (v + RIDGE) - 0.5 * d * v / (v + RIDGE) ** 2
+                rows += sums[cell, classes + c]
+            if rows > 0.0:
+                for c in range(classes):
+                    d, v = sums[cell, c] ** 2, sums[cell, classes + c]
+                    one = 1.0 / (v + RIDGE)
+                    total += ((d - v) - 0.5 * d * v * one) * one
+        gains[s] = total

@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.kernels.kernel import ReorderedKernel
+from likely.calibration import loops
 from likely.kernels.parallel import cached_property
 
 Array = NDArray[np.float64]
@@ -38,12 +38,19 @@ class ScoredRows:
     probabilities: Array  # rows × classes
 
     @cached_property
+    def transposed_probabilities(self) -> Array:
+        """Probabilities, classes × rows."""
+        return np.ascontiguousarray(self.probabilities.T)
+
+    @cached_property
     def weighted_probabilities(self) -> Array:
         """Probabilities times the weights of the rows, classes × rows."""
-        return np.ascontiguousarray((self.probabilities * self.weights[:, None]).T)
+        return self.transposed_probabilities * self.weights
 
     def first(self, rows: int) -> ScoredRows:
         """The first rows, which are a random subset."""
+        if rows >= len(self.labels):
+            return self
         return ScoredRows(self.labels[:rows], self.weights[:rows], self.left[:rows], self.probabilities[:rows])
 
 
@@ -102,33 +109,38 @@ def make_table(
     axes: Sequence[TableAxis], cells: CellCodes, rows: ScoredRows, threshold: Threshold, compiled: bool = False
 ) -> ResidualTable | None:
     """Residual table of some columns, smoothed as chosen by leave-one-out; None where it gains less than the threshold."""
-    seen, expected = count_cells(cells, rows, int(np.prod([axis.size for axis in axes])))
-    some, few = cells[:CHOOSING_ROWS], rows.first(CHOOSING_ROWS)
+    counted = count_cells(cells, rows, int(np.prod([axis.size for axis in axes])))
+    few = rows.first(CHOOSING_ROWS)
+    some, gains = cells[: len(few.labels)], _compiled_gains if compiled else _gains
     blurs = BLURS if any(axis.numeric for axis in axes) else BLURS[:1]
-    blurred = [(blur(seen, axes, s), blur(expected, axes, s)) for s in blurs]
-    gains = _compiled_gains if compiled else _gains
-    best = int(np.argmax([gains(*each, some, few, USUAL_SHRINKS)[0][0] for each in blurred])) if len(blurs) > 1 else 0
-    seen, expected = blurred[best]
-    shrink = SHRINKS[int(np.argmax(gains(seen, expected, some, few, SHRINKS)[0]))]
-    (whole,), (squared,) = gains(seen, expected, cells, rows, (shrink,))
+    blurred = [blur(counted, axes, s) for s in blurs]
+    usual = [gains(one, other, some, few, USUAL_SHRINKS)[0][0] for one, other in blurred] if len(blurs) > 1 else [0.0]
+    seen, expected = blurred[int(np.argmax(usual))]
+    tried, squares = gains(seen, expected, some, few, SHRINKS)
+    at = int(np.argmax(tried))
+    whole, squared = tried[at], squares[at]
+    if len(few.labels) < len(rows.labels):
+        (whole,), (squared,) = gains(seen, expected, cells, rows, SHRINKS[at : at + 1])
     error = float(np.sqrt(squared))
-    return ResidualTable(seen, expected, shrink, float(whole), error) if threshold.passed(float(whole), error) else None
+    passed = threshold.passed(float(whole), error)
+    return ResidualTable(seen, expected, SHRINKS[at], float(whole), error) if passed else None
 
 
-def count_cells(cells: CellCodes, rows: ScoredRows, number: int) -> tuple[Array, Array]:
-    """Observed and expected rows of every cell and class."""
+def count_cells(cells: CellCodes, rows: ScoredRows, number: int) -> Array:
+    """Observed and expected rows of every cell and class, 2 × cells × classes."""
     classes = rows.probabilities.shape[1]
-    place = cells.astype(np.int64) * classes
-    seen = np.bincount(place + rows.labels, rows.weights, number * classes).astype(np.float64)
-    columns = [np.bincount(cells, weighed, number) for weighed in rows.weighted_probabilities]
-    return seen.reshape(number, classes), np.stack(columns, axis=1)
+    counted, place = np.empty((2, number, classes)), cells.astype(np.int64)
+    counted[0] = np.bincount(place * classes + rows.labels, rows.weights, number * classes).reshape(number, classes)
+    for c, weighed in enumerate(rows.weighted_probabilities):
+        counted[1, :, c] = np.bincount(place, weighed, number)
+    return counted
 
 
 def blur(table: Array, axes: Sequence[TableAxis], next_weight: float) -> Array:
-    """The table smoothed by a kernel along every numeric axis; missing cells stay apart, and the total is kept."""
+    """A table, or several, smoothed by a kernel along every numeric axis; missing cells stay apart, and the total is kept."""
     if not next_weight:
         return table
-    shape, after = table.shape, table.size
+    shape, after = table.shape, table.shape[-2] * table.shape[-1]
     for axis in axes:
         after //= axis.size
         if axis.numeric:
@@ -171,26 +183,11 @@ def _compiled_gains(
     seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[float]
 ) -> tuple[Array, Array]:
     """`_gains` by compiled loops."""
-    found = np.zeros((2, len(shrinks)))
-    add_gains.fast(rows.probabilities, rows.labels, rows.weights, rows.left, cells, seen, expected, np.array(shrinks), found)
+    found, classes = np.zeros((2, len(shrinks))), seen.shape[1]
+    own, rest = np.empty((2, classes, loops.BLOCK))
+    x: Array = np.empty((4, loops.BLOCK))
+    loops.add_gains.fast(
+        rows.transposed_probabilities, rows.labels, rows.weights, rows.left, cells, seen, expected, np.array(shrinks),
+        own, rest, x, x.view(np.uint64), found,
+    )  # fmt: skip
     return found[0], found[1]
-
-
-@ReorderedKernel
-def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrinks, found):  # type: ignore[no-untyped-def]
-    """Sums of `_gains`, row by row."""
-    rows, classes = probabilities.shape
-    own, rest = np.empty(classes), np.empty(classes)
-    for r in range(rows):
-        cell, y = cells[r], labels[r]
-        for c in range(classes):
-            own[c] = seen[cell, c]
-            rest[c] = max(expected[cell, c] - left[r] * probabilities[r, c], 0.0)
-        own[y] = max(own[y] - left[r], 0.0)
-        for s in range(len(shrinks)):
-            total = 0.0
-            for c in range(classes):
-                total += probabilities[r, c] * ((own[c] + shrinks[s]) / (rest[c] + shrinks[s]))
-            each = np.log((own[y] + shrinks[s]) / (rest[y] + shrinks[s]) / total)
-            found[0, s] += weights[r] * each
-            found[1, s] += weights[r] * each * each

@@ -19,6 +19,7 @@ from likely.calibration.calibration import LOWEST, JointGaussian
 from likely.calibration.discriminant import FOLDS, Features, feature_matrix, make_features
 from likely.calibration.terms import CalibrationData, Term
 from likely.families.likelihoods import log_densities, relative
+from likely.kernels.parallel import in_parallel
 from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
@@ -83,7 +84,7 @@ def fit_joint_gaussian(data: CalibrationData, terms: Sequence[Term]) -> tuple[Jo
     parts = [
         _ClassMoments.of(x[f::FOLDS], labels[f::FOLDS], data.sample.weights[f::FOLDS], classes) for f in range(FOLDS)
     ]
-    tried = [_left_out(x, data.sample, parts, shrink) for shrink in SHRINKS]
+    tried = _left_out(x, data.sample, parts)
     shrink, (_, evidence) = max(zip(SHRINKS, tried, strict=True), key=lambda each: each[1][0])
     return _made(features, _sum(parts).gaussians(shrink)), evidence
 
@@ -98,11 +99,18 @@ def _made(features: Sequence[Features], fitted: tuple[Array, Array]) -> JointGau
     return JointGaussian(names, tuple(each.table[:-1, 0].copy() for each in features), *fitted)
 
 
-def _left_out(x: Array, sample: Reservoir, parts: Sequence[_ClassMoments], shrink: float) -> tuple[float, Single]:
-    """Log density of the rows in their own classes, and the evidence for every class, each fold left out."""
-    total = _sum(parts)
-    density = np.empty((len(x), len(total.n)))
-    for f, part in enumerate(parts):
-        density[f :: len(parts)] = log_densities(x[f :: len(parts)], *(total - part).gaussians(shrink))
-    own = density[np.arange(len(x)), sample.labels]
-    return float(sample.weights @ own), relative(density, LOWEST).astype(np.float32)
+def _left_out(x: Array, sample: Reservoir, parts: Sequence[_ClassMoments]) -> list[tuple[float, Single]]:
+    """For each pseudocount the log density of the rows in their own classes, and the evidence for every class.
+
+    Each fold is left out of the statistics that its rows are scored by.
+    """
+    total, folds = _sum(parts), len(parts)
+    density = np.empty((len(SHRINKS), len(x), len(total.n)))
+
+    def work(at: tuple[int, int]) -> None:
+        s, f = at
+        density[s, f::folds] = log_densities(x[f::folds], *(total - parts[f]).gaussians(SHRINKS[s]))
+
+    in_parallel(work, [(s, f) for s in range(len(SHRINKS)) for f in range(folds)])
+    own = density[:, np.arange(len(x)), sample.labels] @ sample.weights
+    return [(float(each), relative(found, LOWEST).astype(np.float32)) for each, found in zip(own, density, strict=True)]

@@ -1,10 +1,19 @@
-"""Compiled loops over interaction tables; `interaction_cuts` and `interaction_tables` have the array versions."""
+"""Compiled loops of the second stage; `interaction_cuts`, `interaction_tables` and `weight_fit` have the array versions."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from likely.kernels.kernel import Kernel, ReorderedKernel
+
+BLOCK = 128  # rows
+# Of the logarithm of double precision (Sun's fdlibm): bits of √½ and of 2⁵², the exponent's bits, and coefficients.
+ROOT_HALF, WHOLE_BITS = np.uint64(0x3FE6A09E667F3BCD), np.uint64(0x4330000000000000)
+MANTISSA, EXPONENT_BIAS, WHOLE, LN2 = np.uint64(52), np.uint64(2048 << 52), 2.0**52 + 2048.0, math.log(2.0)
+L1, L2, L3, L4 = 0.6666666666666735130, 0.3999999999940941908, 0.2857142874366239149, 0.2222219843214978396
+L5, L6, L7 = 0.1818357216161805012, 0.1531383769920937332, 0.1479819860511658591
 
 
 @Kernel
@@ -110,3 +119,136 @@ def cut_bins(sums, ridge, price, parts, gains, cuts):  # type: ignore[no-untyped
         cuts[made] = at
         parts[0, made + 1], parts[1, made + 1], parts[1, best], parts[3, best] = at, parts[1, best], at, 0
     return most
+
+
+@ReorderedKernel
+def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrinks, own, rest, x, bits, found):  # type: ignore[no-untyped-def]
+    """Sums of `_gains`; `probabilities` are classes × rows.
+
+    The rows are handled in blocks, so that the innermost loops are long and use several numbers at a time. Scratch memory for
+    a block: `own` and `rest` (classes ×), `x` (4 ×) and `bits`, which are the same bits as integers.
+    """
+    classes, rows = probabilities.shape
+    block = own.shape[1]
+    ratio, exponent, mine, others, ratio_bits, exponent_bits = x[0], x[1], x[2], x[3], bits[0], bits[1]
+    for a in range(0, rows, block):
+        n = min(block, rows - a)
+        some, y, w, gone = cells[a : a + n], labels[a : a + n], weights[a : a + n], left[a : a + n]
+        for i in range(n):
+            cell = some[i]
+            for c in range(classes):
+                own[c, i], rest[c, i] = seen[cell, c], expected[cell, c]
+            own[y[i], i] = max(own[y[i], i] - gone[i], 0.0)
+        for c in range(classes):
+            p, left_over = probabilities[c, a : a + n], rest[c]
+            for i in range(n):
+                left_over[i] = max(left_over[i] - gone[i] * p[i], 0.0)
+        for s in range(len(shrinks)):
+            shrink = shrinks[s]
+            for i in range(n):
+                ratio[i], mine[i], others[i] = 0.0, own[y[i], i] + shrink, rest[y[i], i] + shrink
+            for c in range(0, classes - 1, 2):  # two quotients by one division
+                p, over, under = probabilities[c, a : a + n], own[c], rest[c]
+                q, over_too, under_too = probabilities[c + 1, a : a + n], own[c + 1], rest[c + 1]
+                for i in range(n):
+                    d, e = under[i] + shrink, under_too[i] + shrink
+                    ratio[i] += (p[i] * (over[i] + shrink) * e + q[i] * (over_too[i] + shrink) * d) / (d * e)
+            if classes % 2:
+                p, over, under = probabilities[classes - 1, a : a + n], own[classes - 1], rest[classes - 1]
+                for i in range(n):
+                    ratio[i] += p[i] * (over[i] + shrink) / (under[i] + shrink)
+            for i in range(n):
+                ratio[i] = mine[i] / (others[i] * ratio[i])
+            for i in range(n):  # the logarithm up to the last digits: a power of two and a number near 1
+                power = (ratio_bits[i] - ROOT_HALF + EXPONENT_BIAS) >> MANTISSA
+                exponent_bits[i] = power | WHOLE_BITS
+                ratio_bits[i] = ratio_bits[i] + EXPONENT_BIAS - (power << MANTISSA)
+            for i in range(n):  # a loop of its own: reordered with the product below, digits would be lost
+                exponent[i] -= WHOLE
+            total, squared = 0.0, 0.0
+            for i in range(n):
+                f = ratio[i] - 1.0
+                h = f / (2.0 + f)
+                z, half = h * h, 0.5 * f * f
+                g = z * (L1 + z * (L2 + z * (L3 + z * (L4 + z * (L5 + z * (L6 + z * L7))))))
+                each = exponent[i] * LN2 + (f - (half - h * (half + g)))
+                total += w[i] * each
+                squared += w[i] * each * each
+            found[0, s] += total
+            found[1, s] += squared
+
+
+@ReorderedKernel
+def add_rows(evidence, base, labels, row_weights, start, weight, bias, logits, shares, single, centred, gradient, hessian):  # type: ignore[no-untyped-def]
+    """Loss of the rows from `start` on; their gradient, and the part of the Hessian that has biases, are added to those given.
+
+    `evidence` is terms × classes × rows, `base` classes × rows. `centred` becomes the evidence minus its mean under the
+    probabilities, times the root of the probability: its products are the rest of the Hessian. Scratch memory: `logits` and
+    `shares` (one more than classes × rows), and `single` (twice that plus one × rows), which is of single precision.
+    """
+    terms, classes, n = centred.shape
+    stop = start + n  # contiguous slices: the loops over rows use several numbers at a time
+    y, w = labels[start:stop], row_weights[start:stop]
+    top, whole, mean = logits[classes], shares[classes], single[2 * classes]
+    for r in range(n):
+        top[r], whole[r] = -math.inf, 0.0
+    for c in range(classes):
+        score, first = logits[c], base[c, start:stop]
+        for r in range(n):
+            score[r] = first[r] + bias[c]
+        for t in range(terms):
+            factor, each = weight[t], evidence[t, c, start:stop]
+            if factor != 0.0:
+                for r in range(n):
+                    score[r] += factor * each[r]
+        for r in range(n):
+            top[r] = max(top[r], score[r])
+    loss = 0.0
+    for r in range(n):
+        loss += w[r] * (top[r] - logits[y[r], r])
+    for c in range(classes):
+        score, share = logits[c], shares[c]
+        for r in range(n):
+            share[r] = math.exp(score[r] - top[r])
+            whole[r] += share[r]
+    for r in range(n):
+        loss += w[r] * math.log(whole[r])
+    for c in range(classes):
+        share, residual, probability, root, total = shares[c], logits[c], single[c], single[classes + c], 0.0
+        for r in range(n):
+            share[r] /= whole[r]
+            probability[r] = share[r]
+            residual[r] = share[r] * w[r]
+            root[r] = math.sqrt(residual[r])
+            total += residual[r]
+        hessian[terms + c, terms + c] += total
+    for c in range(classes):
+        for d in range(classes):
+            one, other, total = logits[c], shares[d], 0.0
+            for r in range(n):
+                total += one[r] * other[r]
+            hessian[terms + c, terms + d] -= total
+    for r in range(n):
+        logits[y[r], r] -= w[r]
+    for c in range(classes):
+        residual, total = logits[c], 0.0
+        for r in range(n):
+            total += residual[r]
+        gradient[terms + c] += total
+    for t in range(terms):
+        for r in range(n):
+            mean[r] = 0.0
+        for c in range(classes):
+            each, probability = evidence[t, c, start:stop], single[c]
+            for r in range(n):
+                mean[r] += each[r] * probability[r]
+        slope = 0.0
+        for c in range(classes):
+            each, root, residual, out, total = evidence[t, c, start:stop], single[classes + c], logits[c], centred[t, c], 0.0
+            for r in range(n):
+                out[r] = (each[r] - mean[r]) * root[r]
+                total += out[r] * root[r]
+                slope += each[r] * residual[r]
+            hessian[t, terms + c] += total
+        gradient[t] += slope
+    return loss

@@ -16,6 +16,7 @@ from likely.families import FittedBlock, LeftOutRows
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable, yes_or_no
 from likely.families.smoothing_choice import COMPILED, SINGLE, SmoothedEvidence, TableRows, choose_smoothing, nested
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import FEW_ROWS, side_by_side
 from likely.priors import LeaveOneOut
 from likely.schema import CATEGORY
@@ -31,6 +32,7 @@ FOLDS = 4
 # column, and so below 0.002 nats a row.
 MANY_ROWS = 500
 MANY_TERMS = 300  # from which compiled loops pay even where a term takes few array calls
+LOSS_ARRAYS = 4e-8  # seconds that an entry of the evidence takes longer with arrays, in all losses of its term
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,17 @@ class CalibrationData:
     folds: int  # 0: choices of smoothing are not nested
     compiled: bool = False  # whether the tables are large enough for compiled loops
     wide: bool = False  # whether there are so many terms that compiled loops pay for little work on each
+    compiled_loss: bool = False  # whether the loop of the losses is worth compiling
 
     @staticmethod
     def of(tally: Tally, rows: EffectiveSample, parameters: Sequence[Parameters]) -> CalibrationData:
         """Choices of smoothing are nested where rows are few for the number of terms."""
         few = float(rows.sample.weights.sum()) < MANY_ROWS * len(parameters) and len(rows.sample) > FOLDS
         entries = sum(each.likelihood.table.size for each in parameters if isinstance(each.likelihood, BinnedTable))
-        return CalibrationData(tally, rows, FOLDS if few else 0, entries >= COMPILED, len(parameters) >= MANY_TERMS)
+        wide = len(parameters) >= MANY_TERMS
+        losses = LOSS_ARRAYS * len(parameters) * len(rows.sample) * len(tally.schema.classes)
+        compiled_loss = wide or worth_compiling(losses, loops.label_loss)
+        return CalibrationData(tally, rows, FOLDS if few else 0, entries >= COMPILED, wide, compiled_loss)
 
     @property
     def sample(self) -> Reservoir:
@@ -78,7 +84,7 @@ class CalibrationData:
     def loss(self, score: Array, evidence: Single, weight: float = 1.0) -> float:
         """Weighted log loss of the first rows at `score` plus `weight` times a term."""
         labels, weights = self.sample.labels[: len(score)], self.sample.weights[: len(score)]
-        if self.wide:
+        if self.compiled_loss:
             return float(loops.label_loss.fast(score, evidence[: len(score)], weight, labels, weights))
         return float(weights @ log_loss(score + weight * evidence[: len(score)], labels))
 

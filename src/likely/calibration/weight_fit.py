@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.calibration import loops
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import cached_property, in_parallel, side_by_side
 
 Array = NDArray[np.float64]
@@ -29,6 +31,7 @@ TRUSTED, TRUSTED_OF_MANY = 1e-4, 3e-3
 SMALLEST_STEP = 1e-3
 CHUNK = 1 << 18  # entries of a chunk
 FIRST_ROWS = 6_000  # of a first fit, where there are many more
+ARRAYS = 1e-8  # seconds that an entry of the evidence takes longer with arrays, in all steps of a fit
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,18 @@ class Problem:
         side_by_side(transpose, range(len(self.evidence)), rows)
         return TransposedRows(evidence, np.ascontiguousarray(wide(self.base)), self.labels, self.weights)
 
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether the compiled loop is worth using, with three classes or more."""
+        return worth_compiling(ARRAYS * len(self.evidence) * self.base.size, loops.add_rows)
+
     def evaluate(self, at: Array) -> Evaluated:
         """Loss, gradient and Hessian, with the penalty."""
         rows, terms = self.transposed, len(self.evidence)
         step = max(64, CHUNK // rows.evidence[:, :, 0].size)
-        chunks = [rows.some(a, a + step) for a in range(0, len(rows.labels), step)]
-        add_up = _two if self.base.shape[1] == 2 else _many
-        parts = in_parallel(lambda part: add_up(part, at[:terms], at[terms:]), chunks)
+        chunks = [(a, min(a + step, len(rows.labels))) for a in range(0, len(rows.labels), step)]
+        add_up = _two if self.base.shape[1] == 2 else _compiled if self.compiled else _many
+        parts = in_parallel(lambda part: add_up(rows, part, at[:terms], at[terms:]), chunks)
         loss, gradient, hessian = (sum(each) for each in zip(*parts, strict=True))
         pull = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
         deviation = at - np.concatenate([self.centre, np.zeros(len(at) - terms)])
@@ -125,9 +133,9 @@ class TransposedRows:
     labels: NDArray[np.int64]
     weights: Array
 
-    def some(self, start: int, stop: int) -> TransposedRows:
+    def some(self, part: tuple[int, int]) -> TransposedRows:
         """A slice of the rows."""
-        some = slice(start, stop)
+        some = slice(*part)
         return TransposedRows(self.evidence[..., some], self.base[:, some], self.labels[some], self.weights[some])
 
 
@@ -140,8 +148,9 @@ class Evaluated:
     hessian: Array
 
 
-def _two(rows: TransposedRows, weight: Array, bias: Array) -> tuple[float, Array, Array]:
+def _two(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
     """Loss, gradient and upper half of the Hessian for two classes, from the difference of their scores."""
+    rows = every.some(part)
     terms, y, w = len(weight), rows.labels, rows.weights
     single = rows.evidence[:, 0]
     evidence = single.astype(np.float64)
@@ -160,8 +169,24 @@ def _two(rows: TransposedRows, weight: Array, bias: Array) -> tuple[float, Array
     return float(losses @ w), np.concatenate([gradient, [-up, up]]), hessian
 
 
-def _many(rows: TransposedRows, weight: Array, bias: Array) -> tuple[float, Array, Array]:
+def _compiled(rows: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
+    """`_many` by a compiled loop."""
+    terms, classes, n = len(weight), len(bias), part[1] - part[0]
+    gradient, hessian = np.zeros(terms + classes), np.zeros((terms + classes, terms + classes))
+    centred = np.empty((terms, classes, n), np.float32)
+    logits, shares = np.empty((2, classes + 1, n))
+    loss = loops.add_rows.fast(
+        rows.evidence, rows.base, rows.labels, rows.weights, part[0], weight, bias,
+        logits, shares, np.empty((2 * classes + 1, n), np.float32), centred, gradient, hessian,
+    )  # fmt: skip
+    flat = centred.reshape(terms, -1)
+    hessian[:terms, :terms] = flat @ flat.T
+    return float(loss), gradient, hessian
+
+
+def _many(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
     """Loss, gradient and upper half of the Hessian: the covariance of the evidence under the probabilities."""
+    rows = every.some(part)
     terms, classes, y, w = len(weight), len(bias), rows.labels, rows.weights
     single = np.array(rows.evidence, order="C")  # modified in place below
     evidence = single.reshape(terms, -1).astype(np.float64)
