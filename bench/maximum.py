@@ -1,16 +1,18 @@
 """Whether EM reaches the maximum: from the same starts, Likely beside plain EM of scikit-learn, hmmlearn and NumPy.
 
-    python bench/maximum.py [PROBLEMS] [STARTS]
+    python bench/maximum.py [PROBLEMS] [STARTS] [MOST_ROWS]
 
 Every problem is drawn at random: Gaussian mixtures (diagonal and full), mixtures of categories (latent classes) and
 hidden Markov models (categorical and Gaussian), with as many components as the rows come from, or one more. All start from
-the same parameters, without priors. The rival runs until a round gains next to nothing; Likely runs with its defaults. A
-start of which either run ends with a component on a single point, where the likelihood has no maximum, is not compared.
+the same parameters, without priors. The rival runs until a round gains next to nothing; Likely runs with its defaults, all on
+one thread. Most of the time is the rival's; fewer rows make it short. A start of which either run ends with a component on a
+single point, where the likelihood has no maximum, is not compared.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 import warnings
@@ -24,6 +26,8 @@ BELOW = 0.01  # nats
 KINDS = ("diag", "full", "classes", "casino", "moving")
 SINGULAR = 1e-6  # of a column's variance: a component that is narrower sits on a point
 ROUNDS = 5000  # of a rival
+GAIN = 1e-8  # nats: a rival stops when a round gains less
+MOST_ROWS = 800  # of a problem; a quarter at least
 
 
 class End(NamedTuple):
@@ -48,16 +52,16 @@ class Problem:
     starts: Iterator[Runs]
 
 
-def problem(number: int, starts: int = 20) -> Problem:
+def problem(number: int, starts: int = 20, most: int = MOST_ROWS) -> Problem:
     """One of the problems; the number says which, and of which kind."""
     rng = np.random.default_rng(number)
     kind = KINDS[number % len(KINDS)]
     make = {"diag": _bells, "full": _bells, "classes": _classes, "casino": _chain, "moving": _chain}[kind]
-    return make(kind, rng, starts)
+    return make(kind, rng, starts, most)
 
 
-def _bells(kind: str, rng: Any, starts: int) -> Problem:
-    true, width, rows = int(rng.integers(2, 5)), int(rng.integers(1, 4)), int(rng.integers(200, 800))
+def _bells(kind: str, rng: Any, starts: int, most: int) -> Problem:
+    true, width, rows = int(rng.integers(2, 5)), int(rng.integers(1, 4)), int(rng.integers(most // 4, most))
     k = true + int(rng.random() < 0.3)
     centres = rng.normal(size=(true, width)) * rng.uniform(1.0, 3.0)
     x = centres[rng.integers(0, true, rows)] + rng.normal(size=(rows, width)) * rng.uniform(0.5, 1.5, width)
@@ -86,7 +90,7 @@ def _from_means(kind: str, x: Any, means: Any) -> Runs:
 
         precisions = np.tile(precision, (k, 1)) if kind == "diag" else np.tile(np.diag(precision), (k, 1, 1))
         rival = GaussianMixture(
-            k, covariance_type=kind, reg_covar=0.0, tol=1e-10 / len(x), max_iter=ROUNDS, init_params="random",
+            k, covariance_type=kind, reg_covar=0.0, tol=GAIN / len(x), max_iter=ROUNDS, init_params="random",
             weights_init=np.full(k, 1 / k), means_init=means, precisions_init=precisions,
         )  # fmt: skip
         try:
@@ -97,9 +101,9 @@ def _from_means(kind: str, x: Any, means: Any) -> Runs:
     return ours, theirs
 
 
-def _classes(_kind: str, rng: Any, starts: int) -> Problem:
+def _classes(_kind: str, rng: Any, starts: int, most: int) -> Problem:
     true, width, size = int(rng.integers(2, 4)), int(rng.integers(4, 9)), int(rng.integers(2, 5))
-    rows, k = int(rng.integers(200, 800)), true + int(rng.random() < 0.3)
+    rows, k = int(rng.integers(most // 4, most)), true + int(rng.random() < 0.3)
     shown = rng.dirichlet(np.full(size, 0.7), (true, width))
     drawn = shown[rng.integers(0, true, rows)].cumsum(-1) < rng.random((rows, width, 1))
     x = drawn.sum(-1).clip(max=size - 1)
@@ -133,7 +137,7 @@ def _from_shares(x: Any, size: int, shares: Any) -> Runs:
 
 
 def plain_classes(x: Any, size: int, shares: Any, most: int = 4 * ROUNDS) -> float:
-    """The log likelihood to which plain EM leads a mixture of categories, a round of which gains less than 1e-12 nats."""
+    """The log likelihood to which plain EM leads a mixture of categories, until a round gains next to nothing."""
     onehot = np.eye(size)[x].reshape(len(x), -1)
     value = -np.inf
     for _ in range(most):
@@ -145,13 +149,13 @@ def plain_classes(x: Any, size: int, shares: Any, most: int = 4 * ROUNDS) -> flo
         shares = np.exp(joint - high)
         whole = shares.sum(1, keepdims=True)
         shares, before, value = shares / whole, value, float((high + np.log(whole)).sum())
-        if value - before < 1e-12:
+        if value - before < GAIN:
             break
     return value
 
 
-def _chain(kind: str, rng: Any, starts: int) -> Problem:
-    k, rows, size = int(rng.integers(2, 4)), int(rng.integers(200, 700)), int(rng.integers(3, 7))
+def _chain(kind: str, rng: Any, starts: int, most: int) -> Problem:
+    k, rows, size = int(rng.integers(2, 4)), int(rng.integers(most // 4, most * 7 // 8)), int(rng.integers(3, 7))
     move = 0.7 * np.eye(k) + 0.3 * rng.dirichlet(np.ones(k), k)
     z = [0]
     for _ in range(rows - 1):
@@ -192,7 +196,7 @@ def _from_chain(kind: str, x: Any, begin: Any, go: Any, shares: Any) -> Runs:
     def theirs() -> End:
         from hmmlearn import hmm
 
-        common: dict[str, Any] = {"n_iter": ROUNDS, "tol": 1e-9, "init_params": "", "implementation": "scaling"}
+        common: dict[str, Any] = {"n_iter": ROUNDS, "tol": GAIN, "init_params": "", "implementation": "scaling"}
         weight = shares.sum(0)[:, None]
         if kind == "casino":
             rival = hmm.CategoricalHMM(k, **common)
@@ -212,14 +216,14 @@ def _from_chain(kind: str, x: Any, begin: Any, go: Any, shares: Any) -> Runs:
     return ours, theirs
 
 
-def compared(number: int, starts: int) -> tuple[str, list[tuple[End, End]]]:
+def compared(number: int, starts: int, most: int = MOST_ROWS) -> tuple[str, list[tuple[End, End]]]:
     """The ends of both from every start of a problem, where both are at a maximum."""
     from threadpoolctl import threadpool_limits
 
     logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        made = problem(number, starts)
+        made = problem(number, starts, most)
         ends = [(ours(), theirs()) for ours, theirs in made.starts]
     return made.name, [(one, other) for one, other in ends if one.usable and other.usable]
 
@@ -229,12 +233,12 @@ def best(ends: list[tuple[End, End]]) -> float:
     return max(one.value for one, _ in ends) - max(other.value for _, other in ends) if ends else 0.0
 
 
-def main(problems: int = 100, starts: int = 20) -> None:
+def main(problems: int = 100, starts: int = 20, most: int = MOST_ROWS) -> None:
     """Print a line for each problem, and how many hold."""
     held = each = below = above = 0
     for number in range(problems):
         began = time.perf_counter()
-        name, ends = compared(number, starts)
+        name, ends = compared(number, starts, most)
         apart = [one.value - other.value for one, other in ends]
         held += best(ends) >= -BELOW
         each += len(ends)
@@ -252,4 +256,5 @@ def main(problems: int = 100, starts: int = 20) -> None:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("LIKELY_THREADS", "1")
     main(*(int(a) for a in sys.argv[1:]))

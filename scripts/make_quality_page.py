@@ -1,13 +1,14 @@
 """Write docs/quality.md: Likely beside other learners, every figure measured by this script.
 
     python scripts/make_quality_page.py [--data FOLDER] [--seeds 3] [--tables zoo,vote] [--most-rows N] [--ours-only]
-                                        [--learners lightgbm,random-forest] [--no-page]
+                                        [--learners lightgbm,random-forest] [--without letter] [--minutes 40] [--no-page]
 
 FOLDER holds tables and an INDEX.csv that names file, kind, target, split column and columns to ignore; two of scikit-learn's
 built-in sets are added. Five stratified folds, dealt anew for each seed, the same for all; then five tables with copied rows,
 made tables, and the largest tables by number of rows. What baselines did is kept in build/quality.json, by table, learner and
 seed: they are slow and run once, Likely runs every time. With --ours-only nothing but Likely is run, and the page covers what
-was kept. Boosting libraries come with `pip install 'likely[quality]'`; what is not installed is named and left out.
+was kept; with --minutes no baseline is begun after so many. Boosting libraries come with `pip install 'likely[quality]'`; what
+is not installed is named and left out.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ def _rival(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> 
 def work(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Data, str, int]]:
     """What is to be run: group, learner, table, variant, seed."""
     for data in real(arguments.data, arguments.tables):
+        if data.name in arguments.without:
+            continue
         large = len(data.labels) > arguments.most_rows
         for seed in range(0 if large else arguments.seeds):
             yield from (("real", learner, data, VARIANTS[0], seed) for learner in TITLES)
@@ -127,13 +130,13 @@ def work(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Data, str, i
 
 def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
     """Run what is missing, Likely always, and keep everything after every step; what is returned is of these tables."""
-    wanted = set()
+    wanted, end = set(), time.monotonic() + 60 * arguments.minutes
     kept: dict[str, Figures] = json.loads(CACHE.read_text(encoding="utf-8")) if CACHE.exists() else {}
     CACHE.parent.mkdir(parents=True, exist_ok=True)
     for group, learner, data, variant, seed in work(arguments):
         key = "|".join((group, data.name, variant, learner, str(seed)))
         wanted.add(key)
-        if learner not in OURS and (key in kept or arguments.ours_only):
+        if learner not in OURS and (key in kept or arguments.ours_only or time.monotonic() > end):
             continue
         try:
             kept[key] = run(data, learner, seed, variant)
@@ -328,6 +331,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tables", type=lambda text: text.split(","), default=[])
     parser.add_argument("--most-rows", type=int, default=60_000, help="of a table that is learned in folds")
+    parser.add_argument("--without", type=lambda text: text.split(","), default=[], help="tables to leave out")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no baseline is begun")
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--no-page", action="store_true")
     parser.add_argument("--learners", type=lambda text: text.split(","), default=[], help="beside Likely; all if not given")

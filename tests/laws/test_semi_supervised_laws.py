@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.latent.semi_supervised import _HeldOut, smallest_good
+from likely.latent import semi_supervised
+from likely.latent.semi_supervised import _HeldOut, class_shares, smallest_good
 from strategies import quietly
 
 
@@ -69,3 +70,51 @@ def test_rows_of_other_class_shares_than_the_labels_help(seed):
     plain = quietly(likely.learn, columns | {"y": shown}, "y", families="gaussian", smoothing=1.0, unlabelled="ignore")
     wrong, before = (float((m.predict(columns) != names).mean()) for m in (model, plain))
     assert wrong <= before
+
+
+def test_class_shares_are_those_of_rows_drawn_with_them_whatever_the_prior_was():
+    rng = np.random.default_rng(0)
+    truth, prior = np.array([0.7, 0.25, 0.05]), np.full(3, 1 / 3)
+    x = np.array([-2.0, 0.0, 2.0])[rng.choice(3, 4_000, p=truth)] + rng.normal(size=4_000)
+    joint = -((x[:, None] - np.array([-2.0, 0.0, 2.0])) ** 2) / 2 + np.log(prior)
+    posteriors = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    assert np.abs(np.exp(posteriors).mean(0) - truth).max() > 0.05
+    assert np.abs(class_shares(posteriors, np.ones(4_000), np.log(prior)) - truth).max() < 0.02
+    halves = np.where(x < 0, 1.0, 0.0)  # rows of weight 0 do not count
+    assert class_shares(posteriors, halves, np.log(prior))[2] < 0.01
+
+
+def test_held_out_rows_weigh_as_much_as_their_class_has_rows_without_a_label():
+    rare_gains, common_gains = np.array([2.0, 2.0, 2.0, 2.0]), np.array([-1.0, -1.1, -0.9, -1.0])
+    scores = {0.0: np.zeros(8), 1.0: np.concatenate([rare_gains, common_gains])}
+    assert smallest_good(scores, np.repeat([1.8, 0.2], 4)) == 1.0
+    assert smallest_good(scores, np.repeat([0.2, 1.8], 4)) == 0.0
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_responsibilities_near_zero_and_one_do_not_replace_probabilities_after_a_few_labels(seed):
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    known = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:5] for c in (0, 1)])
+    rest = np.setdiff1d(np.arange(len(y)), known)
+    shown = np.full(len(y), None, dtype=object)
+    shown[known] = y[known]
+    model = quietly(likely.NaiveBayes().fit, X, shown)
+    plain = quietly(likely.NaiveBayes().fit, X[known], y[known])
+    loss, before = (-m.predict_log_proba(X[rest])[np.arange(len(rest)), y[rest]].mean() for m in (model, plain))
+    assert loss <= before + 0.02
+
+
+def test_held_out_labels_that_are_all_right_by_luck_do_not_decide():
+    lucky = {0.0: np.full(10, -0.4), 0.1: np.full(10, -0.1), 1.0: np.full(10, -1e-6)}
+    lucky = {choice: each + 1e-3 * np.arange(10) for choice, each in lucky.items()}
+    unsure, sure = {0.0: -1.0, 0.1: -1.2, 1.0: -2.0}, {0.0: -1.0, 0.1: -12.0, 1.0: -15.0}
+
+    def chosen(random):
+        scores = {choice: np.append(each, random[choice]) for choice, each in lucky.items()}
+        return semi_supervised._Judged(scores, np.ones(11)).choice()[0]
+
+    assert chosen(unsure) > 0
+    assert chosen(sure) == 0.0

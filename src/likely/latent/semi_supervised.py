@@ -2,9 +2,12 @@
 
 Plain learning from the labelled rows comes first. EM then starts from its posteriors, with every unlabelled row weighing λ
 of a labelled one (Nigam et al. 2000). λ is chosen on held-out labelled rows. Labelled rows are often drawn evenly from the
-classes while the others are not, so all λ are compared under the class prior of the labelled rows: only the likelihoods of
-the columns differ. λ = 0, plain learning, is kept unless another is better by more than its standard error; then the smallest
-λ is taken that is clearly better too, and keeps most of the gain of the best.
+classes while the others are not, so the class shares of the unlabelled rows are estimated from the plain model (EM over the
+class prior alone, Saerens et al. 2002): every λ is compared with these shares as class prior, and a held-out row of a class
+weighs as much as the class has unlabelled rows. λ = 0, plain learning, is kept unless another is better by more than its
+standard error; then the smallest λ is taken that is clearly better too, and keeps most of the gain of the best. Few held-out
+labels may all be right by luck: with one more label, drawn at random from the class shares, λ must still be better than plain
+learning, which responsibilities near 0 and 1 are only after many labels.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a l
 BACKGROUND = 300.0  # pseudo-words of a text, with the overall word frequencies
 KEPT = 0.8  # of the best gain: the smallest λ that keeps so much is taken
 FLOOR = -30.0  # lower bound of the log probability of a held-out label: one row must not decide
+MOST_ROWS = 20_000  # unlabelled rows from which the class shares are estimated
+SHARE_ROUNDS = 200
 
 
 @dataclass(frozen=True)
@@ -108,19 +113,75 @@ class PartlyLabelled:
         counts = sum(np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts)
         if np.min(counts) < FEWEST:
             return 0.0, {}
-        scores: dict[float, list[Array]] = {choice: [] for choice in CHOICES}
+        found: list[_Judged] = []
         folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
         for fold in range(folds):
             kept = _HeldOut(self.parts, fold, len(self.classes), folds)
             plain = self.plain(kept)
             first, prior = _log_posteriors(plain, kept), plain.scorer.log_prior
-            scores[0.0].append(kept.score(first))
+            shares = self._shares(first, prior)
+            judged = {0.0: kept.score(first, _shift(np.log(shares), prior), shares)}
             for choice in CHOICES[1:]:
                 model = self.fit_em(kept, choice, first, max_iter=TRIAL_ROUNDS, tol=TOL).model
                 logs = _log_posteriors(model, kept, cached=True)
-                scores[choice].append(kept.score(logs, _shift(prior, model.scorer.log_prior)))
-        found = {choice: np.concatenate(parts) for choice, parts in scores.items()}
-        return smallest_good(found), {choice: float(each.mean()) for choice, each in found.items()}
+                judged[choice] = kept.score(logs, _shift(np.log(shares), model.scorer.log_prior), shares)
+            found.append(_Judged(judged, kept.weights(shares / counts)))
+        return _Judged.together(found).choice()
+
+    def _shares(self, log_posteriors: list[Array], log_prior: Array) -> Array:
+        """Class shares of the unlabelled rows; those that the caller has given, if so."""
+        if isinstance(self.prior.classes, Mapping):
+            return np.asarray(np.maximum(np.exp(log_prior), 1e-300))
+        hidden = [logs[labels < 0] for logs, (_, labels, _) in zip(log_posteriors, self.parts, strict=True)]
+        weights = [each[labels < 0] for _, labels, each in self.parts]
+        return class_shares(np.concatenate(hidden), np.concatenate(weights), log_prior)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Log probabilities of held-out labels for every λ, one random label last; and the weights of the held-out rows."""
+
+    scores: Mapping[float, Array]
+    weights: Array
+
+    @staticmethod
+    def together(folds: Sequence[_Judged]) -> _Judged:
+        """All folds as one; their random labels weigh as much as one held-out row."""
+        scores = {
+            choice: np.append(
+                np.concatenate([fold.scores[choice][:-1] for fold in folds]),
+                np.mean([fold.scores[choice][-1] for fold in folds]),
+            )
+            for choice in CHOICES
+        }
+        weights = np.concatenate([fold.weights for fold in folds])
+        return _Judged(scores, np.append(weights / max(float(weights.mean()), 1e-300), 1.0))
+
+    def choice(self) -> tuple[float, dict[float, float]]:
+        """λ, and the weighted mean of each that was tried."""
+        rows, weights = {choice: each[:-1] for choice, each in self.scores.items()}, self.weights[:-1]
+        sums = {choice: float(self.weights @ each) for choice, each in self.scores.items()}
+        safe = {choice: each for choice, each in rows.items() if choice == 0.0 or sums[choice] > sums[0.0]}
+        means = {choice: float(np.average(each, weights=weights)) for choice, each in rows.items()}
+        return smallest_good(safe, weights), means
+
+
+def class_shares(log_posteriors: Array, weights: Array, log_prior: Array) -> Array:
+    """Class shares of rows of which the posterior under another class prior is known: EM over the shares alone.
+
+    One pseudo-row a class keeps every share above zero.
+    """
+    stride = -(-len(log_posteriors) // MOST_ROWS) or 1
+    rows, weights = log_posteriors[::stride], weights[::stride]
+    shares = np.exp(log_prior)
+    for _ in range(SHARE_ROUNDS):
+        moved = rows + _shift(np.log(np.maximum(shares, 1e-300)), log_prior)
+        moved = np.exp(moved - np.logaddexp.reduce(moved, axis=1, keepdims=True))
+        summed = weights @ moved + 1.0
+        before, shares = shares, summed / summed.sum()
+        if np.abs(shares - before).max() < 1e-6:
+            break
+    return np.asarray(shares)
 
 
 def _shift(wanted: Array, own: Array) -> Array:
@@ -128,20 +189,23 @@ def _shift(wanted: Array, own: Array) -> Array:
     return np.subtract(wanted, own, out=np.zeros_like(own), where=np.isfinite(own) & np.isfinite(wanted))
 
 
-def smallest_good(scores: Mapping[float, Array]) -> float:
+def smallest_good(scores: Mapping[float, Array], weights: Array | None = None) -> float:
     """λ by the scores of the same rows: 0 unless the best is clearly better, else the smallest with most of its gain."""
+    share = np.full(len(scores[0.0]), 1.0) if weights is None else weights
+    share = share / max(float(share.sum()), 1e-300)
+    means = {choice: float(share @ each) for choice, each in scores.items()}
 
-    def clearly(one: Array, other: Array) -> bool:
+    def clearly(one: float, other: float) -> bool:
         # By more than the standard error of the paired difference.
-        gain = one - other
-        return bool(gain.mean() > gain.std() / np.sqrt(max(len(gain), 1)))
+        gain, mean = scores[one] - scores[other], means[one] - means[other]
+        return bool(mean > np.sqrt(float((share * (gain - mean)) @ (share * (gain - mean)))))
 
-    best = max(sorted(scores), key=lambda choice: float(scores[choice].mean()))
-    if not clearly(scores[best], scores[0.0]):
+    best = max(sorted(scores), key=lambda choice: means[choice])
+    if not clearly(best, 0.0):
         return 0.0
-    least = KEPT * float((scores[best] - scores[0.0]).mean())
-    good = [c for c in sorted(scores) if (scores[c] - scores[0.0]).mean() >= least and clearly(scores[c], scores[0.0])]
-    return next(choice for choice in good if not clearly(scores[best], scores[choice]))
+    least = KEPT * (means[best] - means[0.0])
+    good = [c for c in sorted(scores) if means[c] - means[0.0] >= least and clearly(c, 0.0)]
+    return next(choice for choice in good if not clearly(best, choice))
 
 
 @dataclass(frozen=True)
@@ -168,15 +232,23 @@ class _HeldOut:
         for (batch, labels, weights), out in self._split():
             yield batch, np.where(out, -1, labels), np.where(out, 0.0, weights)
 
-    def score(self, log_posteriors: list[Array], shift: Array | float = 0.0) -> Array:
-        """Log probability of every held-out label, from the log posteriors of all rows; `shift` changes the class prior."""
-        found = []
-        for ((_, labels, weights), out), logs in zip(self._split(), log_posteriors, strict=True):
-            rows = np.flatnonzero(out & (weights > 0))
+    def score(self, log_posteriors: list[Array], shift: Array, shares: Array) -> Array:
+        """Log probability of every held-out label, and of one random label last; `shift` changes the class prior."""
+        found, random = [], []
+        for ((_, labels, _), rows), logs in zip(self._rows(), log_posteriors, strict=True):
             moved = logs[rows] + shift
-            moved -= np.logaddexp.reduce(moved, axis=1, keepdims=True)
-            found.append(np.maximum(moved[np.arange(len(rows)), labels[rows]], FLOOR))
-        return np.concatenate(found)
+            moved = np.maximum(moved - np.logaddexp.reduce(moved, axis=1, keepdims=True), FLOOR)
+            found.append(moved[np.arange(len(rows)), labels[rows]])
+            random.append(moved @ shares)
+        return np.append(np.concatenate(found), np.concatenate(random).mean())
+
+    def weights(self, by_class: Array) -> Array:
+        """Weight of every held-out row: that of its class."""
+        return np.concatenate([by_class[labels[rows]] for (_, labels, _), rows in self._rows()])
+
+    def _rows(self) -> Iterable[tuple[LabelledRows, NDArray[np.intp]]]:
+        for part, out in self._split():
+            yield part, np.flatnonzero(out & (part[2] > 0))
 
 
 def _log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
