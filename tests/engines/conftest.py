@@ -57,6 +57,10 @@ class Memory:
     def learn(self, table, target="class", **settings):
         return likely.learn(table, target, engine="memory", **settings)
 
+    def rows(self, table):
+        """The table as this engine reads it."""
+        return table
+
     def score(self, model, table, **how):
         p = model.posterior(table, **how)
         found = {f"p_{label}": p.probabilities[:, k].tolist() for k, label in enumerate(p.classes)}
@@ -84,6 +88,9 @@ class Spark:
     def frame(self, table, partitions=3):
         frame = self.session.createDataFrame(table)
         return frame.repartition(partitions) if partitions else frame
+
+    def rows(self, table):
+        return self.frame(table)
 
     def learn(self, table, target="class", **settings):
         empty = self.session.createDataFrame(table.slice(0, 0), self.frame(table, 0).schema)

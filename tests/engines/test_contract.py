@@ -1,13 +1,16 @@
 """One contract for every engine: the same hostile table, equal tallies, equal scores, equal errors."""
 
+import itertools
 import math
+import sqlite3
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely.errors import DataError, LikelyError
+from likely.errors import DataError, LikelyError, UsageError
 
 BIG = {"big": "categorical"}
 SETTINGS = {
@@ -70,6 +73,52 @@ def test_a_column_that_is_not_there_is_named_when_rows_are_scored(engine, table)
     model = likely.learn(table, "class", engine="memory", plain=True, families=BIG, unlabelled="ignore")
     with pytest.raises(Exception, match="has no column 'A'"):
         engine.score(model, table.drop_columns(["A"]))
+
+
+def test_folds_by_a_hash_of_the_row_are_equal_on_every_engine_and_in_any_order(engine, table):
+    settings = {"ignore": ["words", "when"], "families": BIG, "plain": True, "folds": 3, "folds_by": "hash"}
+    expected = likely.evaluate(table, "class", **settings)
+    reordered = table.take(np.random.default_rng(0).permutation(table.num_rows))
+    found = likely.evaluate(engine.rows(reordered), "class", **settings)
+    assert [fold.rows for fold in found.parts] == [fold.rows for fold in expected.parts]
+    assert min(fold.rows for fold in found.parts) > table.num_rows / 6
+    assert found.total.confusion == expected.total.confusion
+    assert found.log_loss == pytest.approx(expected.log_loss, rel=1e-9)
+
+
+def test_folds_by_a_hash_are_equal_in_files_and_databases(table, tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="NOT TESTED: DuckDB is not installed")
+    simple = table.select(["A", "n", "x", "class"]).filter(table["class"].is_valid())
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("create table t as select * from simple order by x desc")
+    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+        connection.execute("create table t (A text, n integer, x real, class text)")
+        connection.executemany("insert into t values (?, ?, ?, ?)", zip(*simple.to_pydict().values(), strict=True))
+    pq.write_table(simple, tmp_path / "a.parquet")
+    how = {"target": "class", "folds": 4, "folds_by": "hash"}
+    expected = likely.evaluate(simple, **how)
+    for name in ("a.duckdb", "a.sqlite", "a.parquet"):
+        found = likely.evaluate(tmp_path / name, **how)
+        assert [fold.confusion for fold in found.parts] == [fold.confusion for fold in expected.parts], name
+    by_position = likely.evaluate(simple, **how | {"folds_by": "auto"})
+    assert [fold.confusion for fold in by_position.parts] != [fold.confusion for fold in expected.parts]
+
+
+def test_folds_by_a_hash_keep_equal_rows_and_groups_in_one_fold(table):
+    twice = pa.concat_tables([table, table]).select(["A", "n", "x", "class"])
+    how = {"target": "class", "folds": 3, "folds_by": "hash", "plain": True}
+    assert all(fold.rows % 2 == 0 for fold in likely.evaluate(twice, **how).parts)
+    groups = pa.array([f"group {i % 7}" for i in range(twice.num_rows)])
+    found = likely.evaluate(twice.append_column("who", groups), groups="who", **how)
+    labelled = [i % 7 for i, label in enumerate(twice["class"].to_pylist()) if label is not None]
+    sizes = [labelled.count(i) for i in range(7)]
+    sums = {sum(chosen) for k in range(8) for chosen in itertools.combinations(sizes, k)}
+    assert all(fold.rows in sums for fold in found.parts)
+    assert found.rows == len(labelled)
+    with pytest.raises(UsageError, match="groups= as the name of a column"):
+        likely.evaluate(twice, groups=groups.to_pylist(), **how)
+    with pytest.raises(UsageError, match="folds_by='colour' is not known"):
+        likely.evaluate(twice, **how | {"folds_by": "colour"})
 
 
 def test_an_engine_that_does_not_exist_is_refused(table):

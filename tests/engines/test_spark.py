@@ -56,7 +56,7 @@ def test_rows_without_a_label_are_used_by_em_as_in_memory(spark):
 
 def test_a_spark_table_is_never_read_as_a_whole_by_the_way(spark):
     with pytest.raises(UsageError, match="a Spark table cannot be read here as a whole"):
-        likely.evaluate(spark.createDataFrame(made(50)), target="class", folds=2)
+        likely.curve(spark.createDataFrame(made(50)), target="class")
 
 
 def test_target_bins_are_cut_from_all_rows(spark):
@@ -78,7 +78,8 @@ def test_the_command_line_counts_and_scores_with_spark(spark, cluster, tmp_path,
     monkeypatch.chdir(tmp_path)
     how = ("--engine", "spark", "--master", cluster.url)
     report = document("learn", LOANS, "--target", "outcome", *how, "-o", "spark.likely")
-    assert report["engine"] == {"name": "spark", "reason": "asked for"}
+    why = "asked for; Spark hands over the rows: CSVFileFormat is not a list of Parquet files"
+    assert report["engine"] == {"name": "spark", "reason": why}
     run("learn", LOANS, "--target", "outcome", "-o", "memory.likely")
     assert likely.load("spark.likely").tally == likely.load("memory.likely").tally
     found = document("predict", "memory.likely", NEW, *how, "--probabilities", "-o", "out.parquet")

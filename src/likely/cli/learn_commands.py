@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     metavar="COLUMN",
     help="With --folds: a column whose groups of equal values are kept in one fold; it is not a feature.",
 )
+@options.folds_by_option
 @click.option(
     "--unlabelled",
     default="auto",
@@ -141,7 +142,7 @@ def learn(
     with_spark = check_engine(given["engine"], master)
     with contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal) as path:
         if with_spark:
-            source, reading = _spark_source(path, master, folds, given)
+            source, reading = _spark_source(path, master, given)
         else:
             source, reading = inputs.opened_with(path, given)
         model, metrics = _learned(terminal, source, class_prior, folds, given)
@@ -157,12 +158,10 @@ def learn(
     terminal.result(report, lambda: _show_learned(terminal, model, report, metrics))
 
 
-def _spark_source(path: str, master: str | None, folds: int | None, given: dict[str, Any]) -> tuple[Any, ReadOptions]:
+def _spark_source(path: str, master: str | None, given: dict[str, Any]) -> tuple[Any, ReadOptions]:
     """A Spark DataFrame and how it is read; missing-value tokens stay an argument of `learn`."""
     from likely.sources import ReadOptions
 
-    if folds is not None:
-        raise UsageError("--folds reads the rows in order: with --engine spark learn here, and evaluate on held-out rows")
     how = options.how_read(given)
     reading = ReadOptions.of(how.pop("missing", ()) or None, how)
     frame, reading = spark_table(path, master, reading)
@@ -180,7 +179,7 @@ def _learned(
     from likely.learning.learn import learn as learn_from
     from likely.sources import rows_in_metadata
 
-    target, groups = given.pop("target"), given.pop("groups")
+    target, groups, folds_by = given.pop("target"), given.pop("groups"), given.pop("folds_by")
     if groups is not None:
         if folds is None:
             raise UsageError("--groups assigns rows to folds: give the number of folds with --folds")
@@ -201,7 +200,8 @@ def _learned(
 
     with terminal.progress("evaluating") as progress:
         kept = {name: value for name, value in settings.items() if name in SETTINGS}
-        return model, evaluate(source, target=target, folds=folds, groups=groups, progress=progress, **kept)
+        split = {"folds": folds, "groups": groups, "folds_by": folds_by}
+        return model, evaluate(source, target=target, progress=progress, **split, **kept)
 
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metrics: Evaluation | None) -> None:

@@ -35,6 +35,15 @@ excel_option = click.option(
     "= + - @, tab or carriage return and is not a number. Without it every value is written unchanged.",
 )
 
+folds_by_option = click.option(
+    "--folds-by",
+    type=click.Choice(["auto", "position", "hash"]),
+    default="auto",
+    show_default=True,
+    help="How --folds assigns rows: stratified by class and position, or by a hash of the row, equal on every engine; auto is "
+    "hash for Spark and PostgreSQL.",
+)
+
 
 def _gate(_: click.Context, __: click.Parameter, value: bool) -> None:
     """Turn ConvergenceWarning into an error; the filters are restored after the command."""

@@ -232,6 +232,7 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str, top: int | None = N
     "--folds", type=click.IntRange(min=2), help="Cross-validate on DATA with the settings of MODEL and so many folds."
 )
 @click.option("--groups", metavar="COLUMN", help="Cross-validate with folds that keep rows of equal values of COLUMN together.")
+@options.folds_by_option
 @cost_option
 @threshold_option
 @click.option("--curves", type=FILE, metavar="FILE", help="Where ROC, precision-recall and cost curve go: .svg or .json.")
@@ -261,8 +262,9 @@ def evaluate(
         known = load_model(model_path)
         source, reading = inputs.opened(path, known.reading, options.how_read(given))
         decisions = wanted(cost, threshold, known)
+        split = {"folds": folds, "groups": groups, "folds_by": given["folds_by"]}
         with terminal.progress("evaluating") as progress:
-            metrics = evaluate_model(source, model=known, folds=folds, groups=groups, progress=progress, **decisions)
+            metrics = evaluate_model(source, model=known, progress=progress, **split, **decisions)
         terminal.list_rejects(reading.rejects)
     if curves is not None:
         writers.write_picture(metrics.curves(None if label is None else known.schema.target.canonical(label)), curves)

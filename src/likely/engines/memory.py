@@ -84,7 +84,7 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
             plan, total = _without(plan, total, name)
         return total if parts == 1 else total.pruned()  # a single batch has been pruned already
     sample = nothing_drawn(plan.columns) if plan.sample else None
-    schema = _schema(plan, (), {})
+    schema = schema_of(plan, (), {})
     empty = (block.nothing([schema.by_name[name] for name in block.columns], 0) for block in plan.blocks)
     return Tally(schema, plan.blocks, np.zeros(0), tuple(empty), sample=sample)
 
@@ -164,7 +164,7 @@ def tally_batch(
     texts = [block for block in plan.blocks if block.family.column_kind == TEXT]
     for group in groups([block for block in plan.blocks if block not in texts]):
         statistics |= zip(group, _count_group(rows, group, plan, found), strict=True)
-    schema = _schema(plan, coded.values, found)
+    schema = schema_of(plan, coded.values, found)
     keys = row_keys(rows, schema) if plan.sample else None
     for block in texts:
         statistics |= zip([block], _count_text(rows, block, keys), strict=True)
@@ -341,7 +341,8 @@ def _refuse_heaviest(batch: Batch, names: list[str], w: Array) -> None:
     )  # fmt: skip
 
 
-def _schema(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Schema:
+def schema_of(plan: Plan, classes: Sequence[Any], found: dict[str, Coded]) -> Schema:
+    """The schema of a batch: the columns of the plan with the values that were found."""
     known = {name: tuple(coded.values) for name, coded in found.items()}
     columns = tuple(replace(c, values=known.get(c.name, ())) if c.kind == CATEGORY else c for c in plan.columns)
     return Schema(Column(plan.target, CATEGORY, tuple(classes), form=plan.target_form), columns, plan.ignored)

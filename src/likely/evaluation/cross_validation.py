@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce, wraps
 from typing import Any, ParamSpec
 
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from likely.engines import Plan
 from likely.engines.e_step import CachedBatch, LabelledRows
+from likely.engines.engine import is_spark_frame
 from likely.engines.memory import in_order, tally_batch
 from likely.engines.planning import AUTO, plan_for
+from likely.engines.spark.spark_frames import streamed
 from likely.engines.targets import as_name, opened, with_labels
 from likely.errors import DataError, LikelyWarning, UsageError, did_you_mean, no_column
 from likely.evaluation.finished_model import overlap, settings_of
-from likely.evaluation.folds import Groups, Progress, Split, assign_folds, assign_groups, scrambled
+from likely.evaluation.folded_rows import Assignment, FoldedRows
+from likely.evaluation.folds import Groups, Progress, Split, assign_folds, scrambled
 from likely.evaluation.metrics import Evaluation, Metrics, metrics_of
 from likely.kernels.progress import announce
 from likely.latent.em import weights_of
@@ -31,7 +34,7 @@ from likely.model.model import Model
 from likely.model.relearning import with_room
 from likely.model.selection import select, without_idle_parts
 from likely.priors import priors, textbook
-from likely.schema import CATEGORY, TEXT, Schema
+from likely.schema import TEXT, Schema
 from likely.sources import READ_KEYWORDS, Batch, Coded, ReadOptions, Source, open_source
 from likely.sources.date_parts import with_parts
 from likely.sources.row_access import complete, take
@@ -100,6 +103,7 @@ def evaluate(
     folds: int | None = None,
     holdout: float | None = None,
     groups: Any = None,
+    folds_by: str = "auto",
     seed: int = 0,
     progress: Progress = None,
     costs: Any = None,
@@ -123,6 +127,10 @@ def evaluate(
         Part of the rows to hold out once, stratified, instead of folds.
     groups : str, array or None, default=None
         A column, or one value a row: all rows of a group stay in one fold.
+    folds_by : "auto", "position" or "hash", default="auto"
+        How rows are assigned to folds: stratified by class and by their position, or by a hash of the row (of the group, with
+        `groups`), which is the same on every engine and in any order of rows; equal rows are then in one fold. "auto" is
+        "hash" for Spark tables and PostgreSQL, whose rows have no order, and "position" for everything else.
     seed : int, default=0
         Seed of the split.
     progress : callable or None, default=None
@@ -147,8 +155,15 @@ def evaluate(
         given = settings_of(model)
         target = model.schema.target.name if target is None else target
     given |= settings
-    found = _cross_validate(data, target, given, Split.of(folds, holdout, seed), groups=groups, progress=progress)
+    split, assignment = Split.of(folds, holdout, seed), Assignment.of(folds_by, groups)
+    found = _cross_validate(data, target, given, split, assignment=assignment, progress=progress)
     return replace(found, costs=costs, threshold=threshold)
+
+
+def _streamed(frame: Any, given: Mapping[str, Any]) -> Source:
+    """The rows of a Spark table, read here: a stream that is as flat in memory as one of files."""
+    reading = ReadOptions.of(given.get("missing"), {name: given[name] for name in READ_KEYWORDS if name in given})
+    return streamed(frame, reading)
 
 
 def _evaluate_model(
@@ -157,7 +172,9 @@ def _evaluate_model(
     """Evaluate a finished model on given rows."""
     name = model.schema.target.name if target is None else as_name(target)
     how = {key: value for key, value in settings.items() if key != "missing"}
-    source, name = with_labels(open_source(data, ReadOptions.of(settings.get("missing"), how, model.reading)), name)
+    reading = ReadOptions.of(settings.get("missing"), how, model.reading)
+    rows_of = streamed if is_spark_frame(data) else open_source
+    source, name = with_labels(rows_of(data, reading), name)
     assert name is not None
     source = model.aimed(source, name)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
@@ -204,41 +221,23 @@ def prepare(data: Any, target: Any, given: Mapping[str, Any]) -> tuple[Source, P
     return with_parts(table.source, plan.parts), plan
 
 
-@dataclass(frozen=True)
-class _FoldedRows:
-    """The rows of a source, batch by batch, with the fold of each."""
-
-    source: Source
-    plan: Plan
-    fold_ids: Sequence[Groups]
-
-    def batches(self) -> Iterator[tuple[Batch, Groups]]:
-        """Each batch with the folds of its rows."""
-        return zip(self.source.batches(self.plan.kinds()), self.fold_ids, strict=True)
-
-
 def _cross_validate(
-    data: Any, target: Any, given: Mapping[str, Any], split: Split, *, groups: Any, progress: Progress
+    data: Any, target: Any, given: Mapping[str, Any], split: Split, *, assignment: Assignment, progress: Progress
 ) -> Evaluation:
     """Count every fold, learn from all others, score each fold with the model that has not seen it."""
-    by_column = {groups: CATEGORY} if isinstance(groups, str) else {}
-    source, plan = prepare(data, target, {**given, "ignore": (*given.get("ignore", ()), *by_column)})
-    fold_ids: list[Groups] = []
-    seen: dict[Any, int] = {}
+    groups = assignment.groups
+    if is_spark_frame(data):
+        data = _streamed(data, given)
+    source, plan = prepare(data, target, {**given, "ignore": (*given.get("ignore", ()), *assignment.column)})
+    rows = FoldedRows.of(source, plan, split, assignment)
     counted: dict[int, Tally] = {}
-    kinds = plan.kinds() | by_column
-    by_group = assign_groups(source.batches(kinds), groups, plan.target, split) if groups is not None else None
-    for batch in source.batches(kinds):
-        fold_ids.append(assign_folds(batch.coded(plan.target), seen, split))
-        if by_group is not None:
-            fold_ids[-1] = by_group(batch)
-        for fold, part in _tally_folds(batch, plan, fold_ids[-1], split.fold_count):
+    for batch, folds in rows.batches():
+        for fold, part in _tally_folds(batch, plan, folds, split.fold_count):
             counted[fold] = counted[fold] + part if fold in counted else part
         if progress:
             progress(batch.rows)
-    classes = [label for label, n in seen.items() if n]
+    classes = rows.classes
     require_classes(len(classes), plan.target, source.label)
-    rows = _FoldedRows(source, plan, fold_ids)
     nothing = next(iter(counted.values())).zero()
     models = _models([counted.get(fold, nothing) for fold in range(split.fold_count)], split, given, classes)
     if any(m and has_gaps(m.tally) for m in models):
@@ -248,7 +247,7 @@ def _cross_validate(
     announce("scoring")
     scored = _score_folds(rows, models, progress)
     note = "hold-out" if split.tested else f"{split.parts}-fold cross-validation"
-    note += " by groups" if by_group is not None else ""
+    note += " by groups" if groups is not None else ""
     return Evaluation(reduce(lambda a, b: a + b, scored), tuple(scored), note)
 
 
@@ -302,7 +301,7 @@ def _models(
     return found
 
 
-def _filled(model: Model, rows: _FoldedRows, fold: int) -> Model:
+def _filled(model: Model, rows: FoldedRows, fold: int) -> Model:
     """The model whose joint blocks count rows with missing cells by EM, as `learn` does."""
     plan = rows.plan
     weights = weights_of(plan)
@@ -320,7 +319,7 @@ def _filled(model: Model, rows: _FoldedRows, fold: int) -> Model:
     return replace(model, tally=with_room(tally, model.prior)).recalibrate()
 
 
-def _selected(model: Model, rows: _FoldedRows, fold: int, how: Any) -> Model:
+def _selected(model: Model, rows: FoldedRows, fold: int, how: Any) -> Model:
     """The model with columns selected from its own training rows."""
     seen = (take(batch, np.flatnonzero((folds >= 0) & (folds != fold))) for batch, folds in rows.batches())
     return select(model, seen, how, rows.plan.weights)
@@ -342,7 +341,7 @@ def _fold_tally(total: Tally, fold: int) -> Tally:
 
 
 def _score_folds(
-    folded: _FoldedRows, models: Sequence[Model | None], progress: Progress
+    folded: FoldedRows, models: Sequence[Model | None], progress: Progress
 ) -> list[Metrics]:
     """Metrics of each fold, scored by the model that has not seen it."""
     scored = [Metrics.zero(model.classes) if model else None for model in models]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
 from likely.sources import Batch, Coded
+from likely.tally.row_sample import hashes
 
 Groups = NDArray[np.int64]
 Progress = Callable[[int], None] | None
@@ -53,6 +54,12 @@ class Split:
         found = folds[place - first * self.parts]
         return found if not self.tested else (found >= self.tested).astype(np.int64)
 
+    def by_hash(self, keys: Groups) -> Groups:
+        """The fold of rows or groups with these hashes; equal ones are in one fold, and the folds have about equal size."""
+        start = np.uint64(self.seed % 2**40) * np.uint64(2**20 + 7)
+        found = (scrambled(keys.astype(np.uint64) + start) % np.uint64(self.parts)).astype(np.int64)
+        return found if not self.tested else (found >= self.tested).astype(np.int64)
+
     @property
     def fold_count(self) -> int:
         """Number of folds; 2 with held-out rows."""
@@ -83,6 +90,16 @@ def assign_folds(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:
             folds[rows] = split.assign(np.arange(before, before + len(rows)), number)
             seen[label] = before + len(rows)
     return folds
+
+
+def hash_groups(batch: Batch, groups: Any, split: Split) -> Groups:
+    """The fold of every row of a batch by the hash of its group, which is the value of a column."""
+    if not isinstance(groups, str):
+        raise UsageError("folds by a hash need groups= as the name of a column: the rows have no order")
+    values = _groups(batch, groups, None)
+    known = {group: i for i, group in enumerate(dict.fromkeys(values))}
+    folds = split.by_hash(hashes(tuple(known), "\0group").astype(np.int64))
+    return folds[[known[group] for group in values]] if values else folds
 
 
 def assign_groups(batches: Iterable[Batch], groups: Any, target: str, split: Split) -> Callable[[Batch], Groups]:

@@ -65,6 +65,7 @@ class PostgresTable:
     uri: str
     reading: ReadOptions
     partial: bool = False
+    unordered: ClassVar[bool] = True  # a scan may start anywhere in the table
     held: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the connection that keeps the snapshot
 
     dialect: ClassVar[str] = "postgres"

@@ -6,15 +6,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from likely.engines.spark.faults import as_likely_errors
-from likely.engines.spark.parquet_parts import ParquetParts
+from likely.engines.spark.parquet_parts import ParquetParts, parquet_parts
 from likely.engines.spark.tasks import MapFunction, as_messages, renamed
 from likely.errors import LikelyWarning
-from likely.sources import Batch, MissingTokens, ReadOptions
+from likely.sources import Batch, MissingTokens, ReadOptions, Source
 from likely.sources.arrow_rows import ArrowRows
 from likely.sources.cell_values import name_columns
+from likely.sources.text_columns import TypedFile
 
 SAMPLE_ROWS = 50_000  # first rows, from which the columns are planned
 LABEL = "the Spark table"
@@ -63,11 +64,17 @@ def first_rows(frame: Any, most: int = SAMPLE_ROWS) -> tuple[Any, bool]:
     return (table.slice(0, most), False) if table.num_rows > most else (table, True)
 
 
+def streamed(frame: Any, reading: ReadOptions) -> Source:
+    """All rows of a Spark DataFrame as a source of this process; its text columns follow the rule of text files."""
+    known = readable(frame)
+    return TypedFile(SparkRows(known, reading, files=parquet_parts(known)[0]), reading)
+
+
 @dataclass(frozen=True)
 class SparkRows:
     """All rows of a Spark DataFrame, streamed to this process partition by partition, with the formats of a plan.
 
-    EM and the edges of target bins read rows so; counting and scoring never do.
+    EM, cross-validation and the edges of target bins read rows so; counting and scoring never do.
     """
 
     frame: Any
@@ -75,6 +82,7 @@ class SparkRows:
     label: str = LABEL
     partial: bool = False
     files: ParquetParts | None = None  # read by this process instead
+    unordered: ClassVar[bool] = True  # tasks end in any order
 
     @property
     def missing(self) -> MissingTokens:
