@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
+from likely.kernels.hashing import mixed
 from likely.sources import Batch, Coded
 from likely.tally.row_sample import hashes
 
@@ -71,12 +72,7 @@ class Split:
         return (0,) if self.tested else range(self.parts)
 
 
-def scrambled(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: a well-mixed number for every position."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+scrambled = mixed  # a well-mixed number for every position
 
 
 def assign_folds(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:

@@ -60,6 +60,7 @@ class App:
     connections: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
+        # Not workers of `kernels`, which start no others: a request hands large tables to the one pool that scores.
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="likely-work")
         self._running = 0
         self._routes: dict[str, Mapping[str, Handler]] = {
