@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import likely
+from likely.model.ledger import MOST_SHOWN, Entry, marked
 
 DATA = {
     "c": ["u"] * 6 + ["v"] * 2 + ["u"] * 1 + ["v"] * 3 + ["u"] * 2 + ["v"] * 2,
@@ -76,3 +77,11 @@ def test_the_label_is_the_best_class_that_is_not_ruled_out() -> None:
     assert ledger.log_joint[0] == -math.inf
     assert ledger.label == model.predict({"c": "v"})[0] == "k"
     assert model.explain({"c": "w"}).label == "a"  # all are ruled out: the prior decides
+
+
+@pytest.mark.parametrize("into", [0, 1, 3, 7])
+def test_a_long_text_is_shown_up_to_the_end_of_a_word(into: int) -> None:
+    """The word "interrupted" begins so many characters before the most that are shown."""
+    text = ("word " * MOST_SHOWN)[: MOST_SHOWN - into - 1] + " interrupted words"
+    shown = "".join(piece for piece, _ in marked(Entry(("t",), (text,), (0.0, 0.0))))
+    assert shown == text[: MOST_SHOWN - into]

@@ -105,3 +105,20 @@ def test_directions_are_tried_with_more_rows_than_coefficients(rows: int, tried:
     cells = np.random.default_rng(0).normal(size=(rows, 8))
     quietly(likely.learn, {f"x{j}": cells[:, j] for j in range(8)} | {"y": ["a", "b"] * (rows // 2) + ["a"] * (rows % 2)}, "y")
     assert calls == ([rows] if tried else [])
+
+
+def test_a_missing_cell_contributes_the_weighted_evidence_of_its_missingness() -> None:
+    data = informative(600)
+    rng = np.random.default_rng(1)
+    gone = [rng.random() < (0.6 if label == "a" else 0.2) for label in data["y"]]
+    data["c"] = [None if hidden else cell for cell, hidden in zip(data["c"], gone, strict=True)]
+    model = quietly(likely.learn, data, "y", dependence="none")
+    assert model.calibration is not None
+    weight, evidence = model.calibration.absent["c"]
+    assert weight > 0.3
+    assert np.diff(evidence[1])[0] == pytest.approx(np.log(0.2 / 0.6), abs=0.2)
+    (missing,) = [e for e in model.explain({"c": None, "noise": "s", "n": 0.0}).entries if e.name == "c"]
+    assert missing.evidence == pytest.approx(tuple(weight * evidence[1]))
+    (present,) = [e for e in model.explain({"c": "u", "noise": "s", "n": 0.0}).entries if e.name == "c"]
+    own = model.calibration.weights["c"] * model.plain_parameters[0].likelihood.table[0]
+    assert present.evidence == pytest.approx(tuple(own + weight * evidence[0]))
