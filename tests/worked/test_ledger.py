@@ -85,3 +85,13 @@ def test_a_long_text_is_shown_up_to_the_end_of_a_word(into: int) -> None:
     text = ("word " * MOST_SHOWN)[: MOST_SHOWN - into - 1] + " interrupted words"
     shown = "".join(piece for piece, _ in marked(Entry(("t",), (text,), (0.0, 0.0))))
     assert shown == text[: MOST_SHOWN - into]
+
+
+@pytest.mark.parametrize(("text", "flags"), [("old car", ()), ("no such words", ("unseen",)), (None, ("missing",))])
+def test_a_text_is_unseen_where_none_of_its_words_was_counted_and_missing_where_there_is_none(text, flags) -> None:
+    data = {"t": ["old car", "new tax"] * 20, "c": ["u", "v"] * 20, "y": ["a", "b"] * 20}
+    model = likely.learn(data, "y", plain=True, families={"t": "text"})
+    for row in ({"t": text, "c": "u"}, [{"t": text, "c": "u"}]):
+        (entry,) = [e for e in model.explain(row).entries if e.name == "t"]
+        assert entry.flags == flags
+        assert bool(entry.words) == (not flags)
