@@ -382,3 +382,15 @@ def test_absurd_but_finite_arrays_give_finite_posteriors_or_are_refused(model, t
         shares = loaded.posterior(rows, absent="missing").probabilities
         assert np.isfinite(shares).all()
         assert shares.sum(1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("prior", [
+    likely.Pseudocount(2.5), likely.MEstimate(3.0, {"red": 0.5, "blue": 0.5}), likely.MEstimate(3.0, "background"),
+    likely.Dirichlet({"red": 2, "blue": 3, "green": 1}), likely.NormalInverseGamma(1.0, 2.0, 3.0, 4.0),
+    likely.Spread(1.0, (2.0, 3.0)), likely.ByClass({"no": 1.0, "*": likely.Dirichlet({"red": 2})}),
+], ids=str)  # fmt: skip
+def test_every_prior_is_read_as_it_was_written(prior, tmp_path):
+    name = {"NormalInverseGamma": "size", "Spread": "a with b"}.get(type(prior).__name__, "colour")
+    model = likely.learn(TABLE, "y", joint=[("a", "b")], smoothing={name: prior, "*": 1.0})
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely").prior == model.prior

@@ -116,3 +116,11 @@ def test_a_count_that_cannot_be_is_ruled_out_by_every_class_and_the_prior_is_lef
     posterior = model.posterior(row)
     assert posterior.impossible.tolist() == [True]
     np.testing.assert_allclose(posterior.probabilities, [[1 / 3, 2 / 3]])
+
+
+def test_integers_are_unseen_where_the_categories_are_fractions() -> None:
+    x = np.repeat([[0.5], [1.5], [1.5]], 20, axis=0)
+    model = likely.learn(x, np.repeat(["a", "b", "b"], 20), families="categorical", plain=True)
+    assert model.posterior(np.array([[0.5], [1.5]])).probabilities.argmax(1).tolist() == [0, 1]
+    unseen = model.posterior([{"x0": 7}]).probabilities[0]
+    np.testing.assert_array_equal(model.posterior(np.array([[0], [1]])).probabilities, [unseen, unseen])

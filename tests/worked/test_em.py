@@ -217,3 +217,10 @@ def test_imagined_spread_is_added_to_the_seen_one():
     model = likely.learn(table, "y", families={"a": likely.Gaussian()}, smoothing={"a": likely.Spread(2.0, 5.0)})
     assert [row["deviation"] ** 2 for row in model.parameters["a"]] == pytest.approx([(2 + 10) / 4, (0 + 10) / 4])
     assert [row["mean"] for row in model.parameters["a"]] == [2.0, 10.0]
+
+
+def test_a_value_that_occurs_in_incomplete_rows_of_a_joint_block_only_is_a_value_of_its_column():
+    data = {"c": ["u", "v"] * 20 + ["rare"], "x": [float(i % 7) for i in range(40)] + [None]}
+    columns = likely.cluster(data, k=2, joint=[("c", "x")]).model.schema.by_name
+    assert columns["c"].values == ("rare", "u", "v")
+    assert columns["x"].values == ()
