@@ -25,12 +25,16 @@ def import_spark() -> Any:
 @contextlib.contextmanager
 def as_likely_errors() -> Iterator[None]:
     """Context for running Spark: its errors become errors that say what to do."""
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    kinds: tuple[type[Exception], ...] = (PySparkException,)
+    with contextlib.suppress(ImportError):  # a client of Spark Connect has no Java at all
+        from py4j.protocol import Py4JError
+
+        kinds = (PySparkException, Py4JError)
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except kinds as error:
         raise _translated(error) from None
     except ImportError as error:
         if "grpc" in str(error):

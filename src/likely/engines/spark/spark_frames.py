@@ -25,7 +25,8 @@ NO_ARROW = ("CalendarIntervalType", "YearMonthIntervalType", "VariantType", "Use
 
 def readable(frame: Any) -> Any:
     """The table with the columns that can be read; duplicate names are refused, types without Arrow are left out."""
-    fields = list(frame.schema.fields)
+    with as_likely_errors():  # Spark Connect looks for a table only when its columns are asked for
+        fields = list(frame.schema.fields)
     name_columns([field.name for field in fields], LABEL)
     odd = {field.name: type(field.dataType).__name__ for field in fields if type(field.dataType).__name__ in NO_ARROW}
     if not odd:
