@@ -61,6 +61,9 @@ class Memory:
         """The table as this engine reads it."""
         return table
 
+    def learn_file(self, path, target="class", **settings):
+        return likely.learn(path, target, **settings)
+
     def score(self, model, table, **how):
         p = model.posterior(table, **how)
         found = {f"p_{label}": p.probabilities[:, k].tolist() for k, label in enumerate(p.classes)}
@@ -78,6 +81,12 @@ class Parts(Memory):
         count = pickle.loads(pickle.dumps(plan.count))
         return plan.learn(count(table.slice(i, size)) for i in range(0, table.num_rows, size))
 
+    def learn_file(self, path, target="class", **settings):
+        import pyarrow.parquet as pq
+
+        plan = likely.plan(pq.ParquetFile(path).read_row_group(0), target, **settings)
+        return plan.learn([plan.count(path)])
+
 
 class Spark:
     """A Spark DataFrame of eight partitions, some of them empty, on a cluster of two workers."""
@@ -91,6 +100,9 @@ class Spark:
 
     def rows(self, table):
         return self.frame(table)
+
+    def learn_file(self, path, target="class", **settings):
+        return likely.learn(self.session.read.parquet(str(path)), target, engine="spark", **settings)
 
     def learn(self, table, target="class", **settings):
         empty = self.session.createDataFrame(table.slice(0, 0), self.frame(table, 0).schema)

@@ -121,6 +121,33 @@ def test_folds_by_a_hash_keep_equal_rows_and_groups_in_one_fold(table):
         likely.evaluate(twice, **how | {"folds_by": "colour"})
 
 
+def test_an_identifier_that_shows_only_in_the_sum_of_all_parts_is_left_out(engine, tmp_path):
+    rows = 120_000
+    y = np.arange(rows) % 2
+    names = pa.array(["the same"] * 52_000 + [f"row {i}" for i in range(rows - 52_000)])  # after the rows of the plan
+    letters = np.array(["x", "y"])[y ^ (np.arange(rows) % 7 == 0)]
+    table = pa.table({"a": letters, "name": names, "class": np.array(["n", "p"])[y]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=26_000)
+    model = engine.learn_file(tmp_path / "a.parquet", plain=True)
+    assert [column.name for column in model.schema.columns] == ["a"]
+    assert "different values" in dict(model.schema.ignored)["name"]
+    assert model.tally.rows == rows
+    assert model.tally.statistics == likely.learn(table.drop_columns(["name"]), "class", plain=True).tally.statistics
+
+
+def test_a_damaged_file_is_refused_and_never_counted_in_part(engine, tmp_path):
+    path = tmp_path / "damaged.parquet"
+    numbers = np.random.default_rng(0).normal(size=4_000)
+    table = pa.table({"x": numbers, "class": np.array(["n", "p"])[(numbers > 0).astype(int)]})
+    pq.write_table(table, path, row_group_size=1_000, use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(3).column(0).data_page_offset
+    content[start : start + 2_000] = b"\xff" * 2_000
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"is not a complete Parquet file|Spark could not read or count the table"):
+        engine.learn_file(path, plain=True)
+
+
 def test_an_engine_that_does_not_exist_is_refused(table):
     with pytest.raises(LikelyError, match="engine='abacus' is not known: choose one of auto, memory, spark"):
         likely.learn(table, "class", engine="abacus")

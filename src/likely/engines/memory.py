@@ -357,10 +357,21 @@ def too_many(tally: Tally, droppable: frozenset[str]) -> list[str]:
     ]
 
 
-def _without(plan: Plan, tally: Tally, name: str) -> tuple[Plan, Tally]:
+def without_identifiers(tally: Tally, droppable: frozenset[str]) -> Tally:
+    """The tally without columns that identify rows: in a sum of parts they show that only together."""
+    for name in too_many(tally, droppable):
+        tally = _dropped(tally, name)
+    return tally
+
+
+def _dropped(tally: Tally, name: str) -> Tally:
     values = len(tally.schema.by_name[name].values)
     why = "it names rows" if values > tally.rows / 2 else "too many to be counted"
-    tally = tally.without(name, f"{values:,} different values: {why}")
+    return tally.without(name, f"{values:,} different values: {why}")
+
+
+def _without(plan: Plan, tally: Tally, name: str) -> tuple[Plan, Tally]:
+    tally = _dropped(tally, name)
     columns = tuple(c for c in plan.columns if c.name != name)
     plan = replace(plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
     return plan, tally

@@ -15,7 +15,7 @@ from likely.engines import Plan
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import SPARK, Engine, choose
 from likely.engines.in_database import DatabaseEngine
-from likely.engines.memory import MOST_VALUES
+from likely.engines.memory import MOST_VALUES, without_identifiers
 from likely.engines.planning import AUTO, plan_for
 from likely.engines.row_weights import WEIGHT_COLUMN
 from likely.engines.targets import Opened, as_name, edges_of, opened
@@ -156,7 +156,8 @@ def learn(
     parts = PartPlan.of(plan, missing_of(table.source), fields, refuse_unlabelled=unlabelled == "error")
     source = where.rows(with_parts(table.source, plan.parts), parts.aimed)
     counted = CountedSource(source, plan, parts.refuse_unlabelled)
-    tally = without_idle_parts(where.tally(counted, parts.task, progress).tally)
+    found = where.tally(counted, parts.task, progress).tally
+    tally = without_idle_parts(without_identifiers(found, plan.droppable))
     tally = with_taken(tally, missing_of(source))
     require_rows(counted.rows, table.source.label)
     settings = ModelSettings(

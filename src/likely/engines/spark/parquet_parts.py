@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from likely.errors import LikelyError
+from likely.errors import DataError
 from likely.sources import ReadOptions
 from likely.sources.files import parquet_batches
 
@@ -29,7 +29,7 @@ LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 CHANGING = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
 
 
-class UnreadablePartError(LikelyError):
+class UnreadablePartError(DataError):
     """A part of the files cannot be read where the task runs: Spark has to hand over the rows."""
 
 

@@ -53,7 +53,11 @@ class SparkEngine:
         import_spark()
         frame = readable(frame)
         files, why_not = (None, "asked for") if asked == SPARK_ROWS else parquet_parts(frame)
-        table, complete = files.first_rows(SAMPLE_ROWS) if files else first_rows(frame)
+        try:
+            table, complete = files.first_rows(SAMPLE_ROWS) if files else first_rows(frame)
+        except UnreadablePartError as error:
+            files, why_not = None, str(error)
+            table, complete = first_rows(frame)
         if asked == MEMORY and not complete:
             remedy = "use engine='spark', or pass frame.toArrow() if it fits in the memory of this process"
             raise UsageError(f"engine='memory' was asked for a Spark table of more than {SAMPLE_ROWS:,} rows", remedy=remedy)
