@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likely.cli.parquet_writer import LONG_BATCH, ParquetWriter
+from likely.cli.parquet_writer import WRITTEN_AT_ONCE, ParquetWriter
 
 
 def _written(path: Path, *batches: dict[str, pa.Array]) -> pa.Table:
@@ -24,7 +24,7 @@ def _texts(values: list[str | None], rows: int) -> pa.Array:
     return pa.array([values[i % len(values)] for i in range(rows)])
 
 
-@pytest.mark.parametrize("rows", [10, LONG_BATCH])
+@pytest.mark.parametrize("rows", [10, WRITTEN_AT_ONCE])
 def test_texts_in_dictionaries_are_written_as_texts_whatever_the_dictionary_of_each_batch(tmp_path: Path, rows: int) -> None:
     one, two = _texts(["b", None, "a"], rows), _texts(["c", "b", ""], rows)
     numbers = pa.array(np.arange(rows) / 3)

@@ -18,7 +18,7 @@ import pytest
 
 import likely
 from commands import run
-from likely.cli import writers
+from likely.cli import predicted_rows
 from likely.engines import memory
 from likely.errors import LikelyWarning, ResourceError, UsageError
 from likely.schema import Column
@@ -132,7 +132,7 @@ def test_columns_are_compared_with_those_of_the_first_rows_in_linear_time() -> N
 
     names = [Name(f"x{j}") for j in range(2_000)]
     columns = {Name(name): [1] for name in names}
-    assert list(writers._like(names, columns, None)) == names  # type: ignore[arg-type]
+    assert list(predicted_rows._like(names, columns, None)) == names  # type: ignore[arg-type]
     assert len(looked) < 20 * len(names)
 
 

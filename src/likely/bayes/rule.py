@@ -16,6 +16,7 @@ from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 
 Floats = NDArray[np.float64]
+Labels = Sequence[Any] | NDArray[Any]
 
 LONGEST_LABEL = 64  # a NumPy string array gives every cell the room of its longest label
 CLASSES_SHOWN = 10
@@ -157,12 +158,22 @@ class Posterior(Shown):
     @cached_property
     def labels(self) -> NDArray[Any]:
         """The most probable label of each row, in the labels' own type; the first of equals."""
-        best = self.log_joint.argmax(axis=1)
-        peak = self.log_joint[np.arange(len(best)), best]
+        labels: NDArray[Any] = labels_array(self.classes)[self._best]
+        return labels
+
+    @cached_property
+    def _best(self) -> NDArray[np.int64]:
+        """The place of the most probable class of each row."""
+        scores = self.log_joint
+        if scores.shape[1] == 2:  # a comparison takes a fifth of the time
+            best = (scores[:, 1] > scores[:, 0]).astype(np.int64)
+            peak = np.maximum(scores[:, 0], scores[:, 1])
+        else:
+            best = scores.argmax(axis=1)
+            peak = scores[np.arange(len(best)), best]
         _refuse_nan(peak)
         best[np.isneginf(peak)] = self.log_prior.argmax()
-        labels: NDArray[Any] = labels_array(self.classes)[best]
-        return labels
+        return best
 
     def decide(self, *, costs: Any = None, threshold: Any = None) -> NDArray[Any]:
         """The decision for each row: of lowest expected loss, by a threshold, or the most probable label.
@@ -179,14 +190,35 @@ class Posterior(Shown):
         array
             One decision a row.
         """
+        codes, decisions = self.decision_codes(costs=costs, threshold=threshold)
+        return np.asarray(labels_array(decisions)[codes])
+
+    def decision_codes(self, *, costs: Any = None, threshold: Any = None) -> tuple[NDArray[np.int64], Labels]:
+        """The decisions as `decide` makes them, as positions in the list of possible ones.
+
+        Parameters
+        ----------
+        costs : {true class: {decision: cost}}, optional
+            As for `decide`.
+        threshold : float or {class: probability}, optional
+            As for `decide`.
+
+        Returns
+        -------
+        codes : array
+            The position of each row's decision.
+        decisions : sequence
+            The possible decisions: the classes, then those of `costs` that are no class.
+        """
         if costs is None and threshold is None:
-            return self.labels
+            return self._best, self.classes
         if costs is not None and threshold is not None:
             raise UsageError("give costs or a threshold, not both: costs imply the thresholds")
+        names = tuple(labels_array(self.classes).tolist())
         if costs is None:
-            names = tuple(labels_array(self.classes).tolist())
-            return np.asarray(labels_array(self.classes)[by_threshold(self.probabilities, names, threshold)])
-        return least_cost(self.probabilities, self.classes, costs)
+            return by_threshold(self.probabilities, names, threshold), self.classes
+        table = Costs.of(costs, names)
+        return table.decide(self.probabilities), self.classes if len(table.decisions) == len(names) else table.decisions
 
     def expected_loss(self, costs: Any) -> Floats:
         """The expected cost of each decision.

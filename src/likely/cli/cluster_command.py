@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import inputs, model_report, options, outputs, writers
+from likely.cli import inputs, model_report, options, outputs, predicted_rows, writers
 from likely.cli.options import (
     FILE,
     em_options,
@@ -131,9 +131,9 @@ def _report(found: Clusters) -> dict[str, Any]:
 
 def _write_labels(found: Clusters, source: Any, path: str, excel_safe: bool) -> None:
     as_written = writers.format_of(path) in ("csv", "tsv")
-    answers = writers.predictions(found.model, source, "error", as_written=as_written)
+    answers = predicted_rows.predictions(found.model, source, "error", as_written=as_written)
     with writers.writer(path, excel_safe=excel_safe) as out:
-        writers.write_predictions(answers, out, "", True)
+        predicted_rows.write_predictions(answers, out, "", True)
 
 
 def _drawn(

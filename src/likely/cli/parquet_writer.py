@@ -6,7 +6,6 @@ from typing import Any
 
 from likely.errors import DataError
 
-LONG_BATCH = 1 << 16  # rows of a batch that is a row group by itself
 WRITTEN_AT_ONCE = 1 << 16  # values of a column
 Columns = dict[str, Any]
 
@@ -18,35 +17,47 @@ class ParquetWriter:
     than all the rest. Without the Arrow schema in the file they are read as texts; types that need it are kept by it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Any) -> None:
         self.path = path
         self.file: Any = None
         self.plain = False  # whether every type is one of Parquet's own
+        self.fields: Any = None  # the columns, as they are read
 
     def write(self, columns: Columns) -> None:
         """Append rows."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         if self.file is None:
-            arrays = {name: _arrow(column) for name, column in columns.items()}
-            schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
-            self.plain = all(_is_plain(kind) for kind in schema.types)
-            texts = [name for name, array in arrays.items() if is_text(array.type)]
-            numbers = [name for name in arrays if name not in texts]
-            stored = [field.with_type(pa.dictionary(pa.int32(), field.type)) if self.plain and field.name in texts else field
-                      for field in schema]  # fmt: skip
-            self.file = pq.ParquetWriter(
-                self.path, pa.schema(stored), use_dictionary=texts,  # of numbers it would be built in vain
-                write_statistics=numbers, write_batch_size=WRITTEN_AT_ONCE, store_schema=not self.plain,
-            )  # fmt: skip
+            self.file = self._opened(columns)
         typed = [_cast(self._held(columns[field.name]), field) for field in self.file.schema]
-        # A table is a row group of its own, which has one dictionary a column; short batches share one.
-        batch = pa.record_batch(typed, schema=self.file.schema)
-        if batch.num_rows >= LONG_BATCH:
-            self.file.write_table(pa.Table.from_batches([batch]))
-        else:
-            self.file.write_batch(batch)
+        self.put(pa.record_batch(typed, schema=self.file.schema))
+
+    def put(self, batch: Any) -> None:
+        """Append rows of the columns of the file, as a row group."""
+        import pyarrow as pa
+
+        self.file.write_table(pa.Table.from_batches([batch]))
+
+    def _opened(self, columns: Columns) -> Any:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        arrays = {name: _arrow(column) for name, column in columns.items()}
+        self.fields = schema = pa.schema([(name, _kind(array.type)) for name, array in arrays.items()])
+        self.plain = all(_is_plain(kind) for kind in schema.types)
+        texts = [name for name, array in arrays.items() if is_text(array.type)]
+        numbers = [name for name in arrays if name not in texts]
+        stored = [field.with_type(pa.dictionary(pa.int32(), field.type)) if self.plain and field.name in texts else field
+                  for field in schema]  # fmt: skip
+        return pq.ParquetWriter(
+            self.path, pa.schema(stored), use_dictionary=texts,  # of numbers it would be built in vain
+            write_statistics=numbers, write_batch_size=WRITTEN_AT_ONCE, store_schema=not self.plain,
+            compression=self.compression(),
+        )  # fmt: skip
+
+    def compression(self) -> Any:
+        """Compression of the columns: of all, or of each."""
+        return "snappy"
 
     def _held(self, column: Any) -> Any:
         """A column as it is written: texts as a dictionary, if they may be."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likely.cli import inputs, model_report, options, outputs, writers
+from likely.cli import inputs, model_report, options, outputs, predicted_rows, writers
 from likely.cli.completion import complete_column
 from likely.cli.decision_options import cost_option, threshold_option, wanted
 from likely.cli.options import (
@@ -80,25 +80,25 @@ def predict(
     from likely.learning.load import load_model
 
     if check_engine(engine, master):
-        how = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
-        _predict_with_spark(terminal, model, data, output, master=master, decisions=(cost, threshold), given=given, how=how)
+        wishes = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
+        _predict_with_spark(terminal, model, data, output, master=master, decisions=(cost, threshold), given=given, how=wishes)
         return
-    as_written = writers.format_of(output, excel_safe) in ("csv", "tsv")
+    kind = writers.format_of(output, excel_safe)
     outputs.check_table(output, output_table, [model, data])
     with inputs.as_file(model, terminal) as model_path, inputs.as_file(data, terminal) as path:
         known = load_model(model_path)
         source, reading = inputs.opened(path, known.reading, options.how_read(given))
-        decisions = wanted(cost, threshold, known)
-        answers = writers.predictions(known, source, absent, as_written=as_written, decisions=decisions)
+        extending = predicted_rows.layout_of(source, kind, 1 + len(known.classes) * probabilities)
+        how: Any = {"decisions": wanted(cost, threshold, known), "few_columns": extending is not None}
+        answers = predicted_rows.predictions(known, source, absent, as_written=kind in ("csv", "tsv"), **how)
         if output == "-" and terminal.json:
-            labels = writers.print_json(answers, standard_output().write)
+            labels = predicted_rows.print_json(answers, standard_output().write)
         else:
             table = output_table and writers.table_writer(output, output_table, replace=replace_table)
-            with table or writers.writer(output, excel_safe=excel_safe) as out:
-                labels = writers.write_predictions(answers, out, prefix, probabilities)
+            with table or writers.writer(output, excel_safe=excel_safe, extending=extending) as out:
+                labels = predicted_rows.write_predictions(answers, out, prefix, probabilities)
         terminal.list_rejects(reading.rejects)
-    possible = tuple(dict.fromkeys([*known.classes, *labels]))  # a reject option is no class
-    _report_predicted(terminal, output, known.schema.target.name, writers.counted(labels, possible))
+    _report_predicted(terminal, output, known.schema.target.name, predicted_rows.counted(labels, known.classes))
 
 
 def _predict_with_spark(

@@ -1,4 +1,4 @@
-"""Writers of predictions beside their rows, batch by batch; a file is complete or absent."""
+"""Writers of tables, batch by batch; a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ import csv
 import json
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from likely.cli.parquet_writer import LONG_BATCH, ParquetWriter, arrow_or_list, is_text
-from likely.cli.terminal import is_terminal, plain, standard_output, to_json
-from likely.errors import DataError, UsageError
+from likely.cli.parquet_writer import ParquetWriter, is_text
+from likely.cli.terminal import is_terminal, plain, standard_output
+from likely.errors import UsageError
 
 if TYPE_CHECKING:
-    from likely.bayes import Posterior
-    from likely.model.model import Model
-    from likely.sources import Batch, Source
+    from likely.sources.parquet_extension import ParquetLayout
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 FORMULA = r"^[=+\-@\t\r]"
@@ -52,54 +48,6 @@ def format_of(path: str, excel_safe: bool = False) -> str:
     return kind
 
 
-def predictions(
-    model: Model, source: Source, absent: str, *, as_written: bool, decisions: Mapping[str, Any] | None = None
-) -> Iterator[tuple[Batch, Posterior, list[Any]]]:
-    """Each batch with its columns, the posterior of its rows and the decisions; for folders of texts, only the file column.
-
-    With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
-    numbers.
-    """
-    from likely.engines.read_ahead import ahead
-    from likely.schema import CATEGORY
-    from likely.sources import require_rows
-    from likely.sources.row_access import complete, take_columns
-
-    first = next(iter(source.batches()), None)
-    require_rows(first.rows if first else 0, source.label)
-    assert first is not None
-    known = {} if as_written else {column.name: column.kind for column in model.schema.columns}
-    kinds = {name: known.get(name, CATEGORY) for name in first.names}
-    shown = getattr(source, "shown", first.names)
-    for batch in ahead(source.batches(kinds)):
-        posterior = model.posterior_of(complete(batch, model.schema.columns, source, absent))
-        decided = posterior.decide(**(decisions or {})).tolist()
-        yield batch if shown is first.names else take_columns(batch, shown), posterior, decided
-
-
-def with_answers(batch: Batch, posterior: Posterior, decided: list[Any], prefix: str, probabilities: bool) -> Columns:
-    """The columns of a batch, the label and, if requested, the probability of each class."""
-    from likely.sources.row_access import take_columns
-
-    columns = take_columns(batch, batch.names).columns
-    answers: Columns = {f"{prefix}label": _labels(decided)}
-    if probabilities:
-        import pyarrow as pa
-
-        values_by_class = posterior.probabilities
-        answers |= {f"{prefix}p_{label}": pa.array(values_by_class[:, k]) for k, label in enumerate(posterior.classes)}
-    return beside(columns, answers)
-
-
-def _labels(decided: list[Any]) -> Any:
-    """Decisions as a column; many texts as a dictionary, which Parquet stores as it is."""
-    import pyarrow as pa
-
-    column = arrow_or_list(decided)
-    many = len(decided) >= LONG_BATCH and not isinstance(column, list) and pa.types.is_string(column.type)
-    return column.dictionary_encode() if many and not column.null_count else column
-
-
 def beside(columns: Columns, answers: Columns) -> Columns:
     """Columns followed by predictions; duplicate names are refused."""
     twice = sorted(answers.keys() & columns.keys())
@@ -122,10 +70,11 @@ def table_writer(path: str, table: str, *, replace: bool = False) -> Iterator[Wr
 
 
 @contextlib.contextmanager
-def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
+def writer(path: str, *, excel_safe: bool = False, extending: ParquetLayout | None = None) -> Iterator[Writer]:
     """Writer of a table to a path, which is complete or absent, or to standard output.
 
-    Values are written unchanged; `excel_safe` escapes formulas in CSV and TSV.
+    Values are written unchanged; `excel_safe` escapes formulas in CSV and TSV. To a Parquet file that is
+    `extending` another one, only the columns that are added are written.
     """
     from likely.sources.atomic_write import whole_file
 
@@ -136,7 +85,13 @@ def writer(path: str, *, excel_safe: bool = False) -> Iterator[Writer]:
         return
     with whole_file(path) as temporary:
         if kind == "parquet":
-            made: Writer = ParquetWriter(temporary)
+            if extending is not None:
+                from likely.cli.parquet_extender import ParquetExtender
+
+                with ParquetExtender(temporary, extending) as extender:
+                    yield extender
+                return
+            made = ParquetWriter(temporary)
             yield made
             made.close()
             return
@@ -263,79 +218,3 @@ def values(column: Any) -> list[Any]:
         found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return found
     return list(column.to_pylist())
-
-
-def write_predictions(
-    batches: Iterator[tuple[Batch, Posterior, list[Any]]], out: Writer, prefix: str, probabilities: bool
-) -> Counter[Any]:
-    """Write all batches, and return the number of predictions of each label."""
-    predicted: Counter[Any] = Counter()
-    first: list[str] = []
-    with _writing(out) as write:
-        for batch, posterior, decided in batches:
-            columns = with_answers(batch, posterior, decided, prefix, probabilities)
-            first = first or list(columns)
-            predicted.update(_frequencies(columns[f"{prefix}label"], decided))
-            write(_like(first, columns, batch))
-    return predicted
-
-
-def _frequencies(column: Any, decided: list[Any]) -> Counter[Any]:
-    """Number of rows of each decision; texts are counted by their codes."""
-    import numpy as np
-    import pyarrow as pa
-
-    if not isinstance(column, pa.DictionaryArray):
-        return Counter(decided)
-    counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
-    return Counter({label: n for label, n in zip(column.dictionary.to_pylist(), counts, strict=True) if n})
-
-
-@contextlib.contextmanager
-def _writing(out: Writer) -> Iterator[Callable[[Columns], None]]:
-    """The function that writes a batch; a Parquet file is written by a thread, while the next batch is scored."""
-    if not isinstance(out, ParquetWriter):
-        yield out.write
-        return
-    with ThreadPoolExecutor(1, "likely-write") as thread:
-        under_way: list[Future[None]] = []
-
-        def write(columns: Columns) -> None:
-            while under_way:
-                under_way.pop().result()
-            under_way.append(thread.submit(out.write, columns))
-
-        yield write
-        while under_way:
-            under_way.pop().result()
-
-
-def _like(first: list[str], columns: Columns, batch: Batch) -> Columns:
-    """Columns in the order of the first batch; later rows may omit columns, but not add any."""
-    known = set(first)
-    new = [name for name in columns if name not in known]
-    if new:
-        raise DataError(
-            f"column {new[0]!r} first occurs after row {batch.start}: add it to an earlier row, at least as null",
-            column=new[0],
-        )
-    return {name: columns[name] if name in columns else [None] * batch.rows for name in first}
-
-
-def print_json(batches: Iterator[tuple[Batch, Posterior, list[Any]]], write: Callable[[str], Any]) -> Counter[Any]:
-    """Print one JSON document, row by row; returns the number of predictions of each label."""
-    predicted: Counter[Any] = Counter()
-    write('{"predictions": [')
-    gap = "\n"
-    for _, posterior, decided in batches:
-        for record, decision in zip(posterior.to_dicts(), decided, strict=True):
-            write(gap + to_json(record | {"label": decision}))
-            predicted[decision] += 1
-            gap = ",\n"
-    write(f'\n], "rows": {predicted.total()}, "labels": {to_json(counted(predicted))}}}\n')
-    return predicted
-
-
-def counted(predicted: Mapping[Any, int], classes: Sequence[Any] = ()) -> dict[str, int]:
-    """Number of predictions by label, with labels as text."""
-    return {str(label): predicted.get(label, 0) for label in (classes or sorted(predicted, key=str))}

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.engines.column_tables import BinGrid, CodeTable, ColumnTables
 from likely.errors import DataError
 from likely.families import Parameters
 from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LinearTerm, LookupTable, YesNoTable
 from likely.kernels import counting
-from likely.kernels.parallel import cached_property, in_parallel, side_by_side, slabs
+from likely.kernels.parallel import FEW_ROWS, cached_property, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY, Column, Schema
-from likely.sources.batch import Batch, Coded
+from likely.sources.batch import Batch, Coded, Frame
 from likely.tokenizer import Bags
 
 Array = NDArray[np.float64]
@@ -113,19 +114,59 @@ class Scorer:
         looked_up = set(lookups)
         coded = self.encode(batch, [i for i in self.order if whole is None or i not in looked_up])
         lines = self._lines(coded) if whole is None or self._integers is None else self._integers
+        columns = self._column_tables(batch, coded) if whole is None and lookups else None
+
+        def codes_of(part: tuple[int, int]) -> NDArray[Any] | None:
+            a, b = part
+            return whole[a:b] if whole is not None else self._stacked(batch, coded, part) if lookups else None
 
         def score(part: tuple[int, int], out: Array) -> None:
             before = out.copy() if self._of(GaussianTerm) else out
-            a, b = part
-            codes = whole[a:b] if whole is not None else self._stacked(batch, coded, part) if lookups else None
-            self._add_tables(codes, lines, out)
+            codes = None
+            if columns is not None:
+                columns.add(part, out, lambda: self._refuse_bins(batch, part))
+            else:
+                codes = codes_of(part)
+                self._add_tables(codes, lines, out)
             for rows, x in self._score_numbers(batch, part, out):
                 again = before[rows]
+                codes = codes_of(part) if codes is None else codes
                 self._add_tables(None if codes is None else codes[rows], lines, again)
                 out[rows] = self._add_far(x, again)
             self._score(batch, coded, part, out)
 
         return score
+
+    def _column_tables(self, batch: Batch, coded: dict[str, Any]) -> ColumnTables | None:
+        """The tables beside the columns of a long frame, if each table has one column, as Arrow keeps it; else None."""
+        if not isinstance(batch, Frame) or batch.rows < FEW_ROWS or self._interactions:
+            return None
+        found: list[Any] = []
+        for i, first in zip(self._of(LookupTable), self._tables[1][:-1], strict=True):
+            form: Any = self.parameters[i].likelihood
+            if column := self._plain(i):
+                values, places = coded[column.name]
+                if values.low or values.codes.dtype != np.int32 or not values.codes.flags.c_contiguous:
+                    return None
+                found.append(CodeTable(_read_only(values.codes), self._tables[0][first + np.roll(places, 1)]))
+            elif isinstance(form, BinnedTable) and len(form.edges):
+                numbers = batch.column(self.parameters[i].columns[0])
+                if not numbers.flags.c_contiguous:
+                    return None
+                found.append((self._grids[i], _read_only(numbers)))
+            else:
+                return None
+        return ColumnTables.of(found, len(self.log_prior))
+
+    @cached_property
+    def _grids(self) -> dict[int, BinGrid]:
+        """The edges of each binned column with their grid."""
+        forms = zip(self._of(BinnedTable), self._forms(BinnedTable), strict=True)
+        return {i: BinGrid.of(form.edges, form.table) for i, form in forms if len(form.edges)}
+
+    def _refuse_bins(self, batch: Batch, part: tuple[int, int]) -> None:
+        names = [self.parameters[i].columns[0] for i in self._of(BinnedTable)]
+        self._refuse_infinity(batch, names, batch.numbers(names, *part), part[0])
 
     def _add_tables(self, codes: NDArray[Any] | None, lines: LineIndex, out: Array) -> None:
         """Add the terms of tables: of single columns, and of interactions."""
@@ -348,6 +389,13 @@ class LineIndex(NamedTuple):
         size = np.array([len(line) for line in lines], np.int64)
         place = np.concatenate([np.zeros(0, np.int64), *lines]).astype(np.int64)
         return cls(np.array(low, np.int64), size, np.cumsum(size) - size, place, np.array(outside, np.int64))
+
+
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """A view as those of Arrow: a kernel is compiled for one of both."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def _places(coded: Coded, column: Column) -> NDArray[np.int64]:
