@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LIKELY_THREADS"):
     os.environ.setdefault(threads, "1")  # one core for everybody: seconds can be compared
 
 import numpy as np  # noqa: E402
@@ -92,23 +92,23 @@ def _ours(data: Data, learner: str, train: Any, test: Any, weighted: bool) -> tu
     seen, asked = labelled.take(pa.array(train)), data.columns.take(pa.array(test))
     given = OURS[learner] | ({"weights": "weight"} if weighted else {})
     seen = seen.append_column("weight", pa.array(np.full(len(train), 2.0))) if weighted else seen
-    start = time.perf_counter()
+    start = time.process_time()
     model = likely.learn(seen, TARGET, **given)
-    middle = time.perf_counter()
+    middle = time.process_time()
     shares = model.posterior(asked).probabilities
     place = {label: i for i, label in enumerate(data.classes)}
     known = np.array([place[str(label)] for label in model.classes])
-    return shares, known, middle - start, time.perf_counter() - middle
+    return shares, known, middle - start, time.process_time() - middle
 
 
 def _rival(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> tuple[Any, Any, float, float]:
     X, y = data.matrix.X, data.labels
-    start = time.perf_counter()
+    start = time.process_time()
     fresh = BASELINES[learner].make(data.matrix, y[train]) if learner in BASELINES else boosters.Boosted(learner, data.matrix)
     model = fresh.fit(X[train], y[train])
-    middle = time.perf_counter()
+    middle = time.process_time()
     shares = model.predict_proba(X[test])
-    return shares, model.classes_, middle - start, time.perf_counter() - middle
+    return shares, model.classes_, middle - start, time.process_time() - middle
 
 
 def work(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Data, str, int]]:
@@ -136,6 +136,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Figures]:
     for group, learner, data, variant, seed in work(arguments):
         key = "|".join((group, data.name, variant, learner, str(seed)))
         wanted.add(key)
+        if arguments.kept and key in kept:
+            continue
         if learner not in OURS and (key in kept or arguments.ours_only or time.monotonic() > end):
             continue
         try:
@@ -212,7 +214,8 @@ HEAD = """\
 {tables} real tables, five stratified folds, {seeds}, the same folds for all. Nothing is tuned on test rows: every
 learner has its defaults. Baselines see the table through the preparations described in [Comparison with baselines](compare.md).
 *Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
-table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are five fits on one core.
+table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are CPU seconds of
+five fits on one core.
 """
 
 
@@ -334,6 +337,7 @@ def main() -> None:
     parser.add_argument("--without", type=lambda text: text.split(","), default=[], help="tables to leave out")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no baseline is begun")
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--kept", action="store_true", help="Likely is not run again either, where its figures were kept")
     parser.add_argument("--no-page", action="store_true")
     parser.add_argument("--learners", type=lambda text: text.split(","), default=[], help="beside Likely; all if not given")
     arguments = parser.parse_args()

@@ -14,7 +14,7 @@ from likely.bayes import Posterior
 from likely.bayes.rule import labels_array
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 from likely.estimators._base import (
     in_turn,
     labelled,
@@ -28,6 +28,7 @@ from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
 from likely.model.ledger import Ledger
 from likely.model.model import Model
+from likely.model.relearning import better_left_out
 from likely.priors import priors
 from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
@@ -35,6 +36,7 @@ from likely.sources.arrow_arrays import sound
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
+AUTO = "auto"
 
 
 class TextNaiveBayes(ClassifierMixin, BaseEstimator):
@@ -48,8 +50,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     smoothing : float or prior, default=1.0
         Pseudocount for each word. `MEstimate(m, "background")` spreads m pseudocounts in proportion to how often each word
         occurs overall.
-    ngrams : tuple (shortest, longest), default=(1, 1)
-        Lengths of the word n-grams that are counted.
+    ngrams : tuple (shortest, longest) or "auto", default=(1, 1)
+        Lengths of the word n-grams that are counted. "auto" is for `fit` with two classes: pairs of words are counted beside
+        words, (1, 2), if that lowers the leave-one-out log loss by more than its standard error. `ngrams_` keeps the choice.
     token_pattern : str or None, default=None
         Regular expression of a word. None is `(?u)\b\w\w+\b`, compiled.
     lowercase : bool, default=True
@@ -76,6 +79,8 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         The labels, sorted.
     n_iter_ : int
         Number of EM iterations; 1 where all documents have a label.
+    ngrams_ : tuple
+        Lengths of the n-grams that are counted.
     unlabelled_ : float
         Weight of a document without a label, chosen on held-out labels; there where some labels were missing.
 
@@ -83,12 +88,13 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     model_: Model
     classes_: NDArray[Any]
+    ngrams_: tuple[int, int]
 
     def __init__(
         self,
         kind: str = "auto",
         smoothing: Any = 1.0,
-        ngrams: tuple[int, int] = (1, 1),
+        ngrams: tuple[int, int] | str = (1, 1),
         token_pattern: str | None = None,
         lowercase: bool = True,
         *,
@@ -131,18 +137,21 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         with in_turn(self):
-            tally, labels = self._count(X, y, sample_weight)
+            tally, labels = self._count(X, y, sample_weight, self._first_ngrams())
             if len(tally.schema.classes) < 2:
                 raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
             if (labels.codes < labels.low).any():
                 batch, prior = _batch(X), self._model(tally).prior
                 found = semi_supervised_fit(
-                    batch, labels, sample_weight, self._plan(), prior, max_iter=self.max_iter, tol=self.tol
+                    batch, labels, sample_weight, self._plan(self._first_ngrams()), prior, max_iter=self.max_iter, tol=self.tol
                 )
                 self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._set_model(replace(found.model, missing=()))
             else:
-                self.n_iter_ = 1  # all documents have a label: they are counted once
+                self.n_iter_ = 1  # all documents have a label: no EM
+                if self.ngrams == AUTO and self.kind == AUTO and len(tally.schema.classes) == 2:
+                    pairs, _ = self._count(X, y, sample_weight, (1, 2))
+                    tally = pairs if better_left_out(tally, pairs, COLUMN) else tally
                 self._set_model(self._model(tally).recalibrate())
             return self
 
@@ -166,7 +175,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        tally, labels = self._count(X, y, sample_weight)
+        known: Model | None = getattr(self, "model_", None)
+        lengths = self._first_ngrams() if known is None else self.ngrams_
+        tally, labels = self._count(X, y, sample_weight, lengths)
         refuse_hidden(labels)
         with in_turn(self):
             before: Model | None = getattr(self, "model_", None)
@@ -254,13 +265,21 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.top_words(most)
 
-    def _count(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Coded]:
+    def _first_ngrams(self) -> tuple[int, int]:
+        """Lengths of n-grams as they are given; single words where they are chosen later."""
+        if isinstance(self.ngrams, str):
+            if self.ngrams != AUTO:
+                raise UsageError(f"ngrams={self.ngrams!r} is not known: pass (shortest, longest), or 'auto'")
+            return 1, 1
+        return self.ngrams[0], self.ngrams[1]
+
+    def _count(self, X: Any, y: Any, sample_weight: Any, ngrams: tuple[int, int]) -> tuple[Any, Coded]:
         batch = _batch(X)
         labels, _, weights = labelled(y, sample_weight, batch.rows)
-        return tally_batch(batch, self._plan(), labels, weights), labels
+        return tally_batch(batch, self._plan(ngrams), labels, weights), labels
 
-    def _plan(self) -> Plan:
-        family = Text(self.kind, (self.ngrams[0], self.ngrams[1]), self.lowercase, pattern=self.token_pattern)
+    def _plan(self, ngrams: tuple[int, int]) -> Plan:
+        family = Text(self.kind, ngrams, self.lowercase, pattern=self.token_pattern)
         return Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
 
     def _model(self, tally: Any) -> Model:
@@ -268,7 +287,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _set_model(self, model: Model) -> None:
         model = model if self.keep_rows else model.without_rows()
-        self.__dict__.update(model_=model, classes_=labels_array(model.classes))  # in one step: threads may be predicting
+        lengths = tuple(model.blocks[0].family.settings().get("ngrams", (1, 1)))
+        # In one step: threads may be predicting.
+        self.__dict__.update(model_=model, classes_=labels_array(model.classes), ngrams_=lengths)
 
     @with_threads
     def _posterior(self, X: Any) -> Posterior:
