@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms, weight_fit
+from likely.engines import category_counts
 from likely.families import smoothing_choice, value_tables
 from likely.families.histogram import Histogram
 from likely.families.smoothing_choice import choose_smoothing
-from likely.kernels import counting, kernel, parallel
+from likely.kernels import counting, kernel, parallel, unit_counts
 
 
 def made_counts(seed):
@@ -160,6 +161,21 @@ def test_codes_are_counted_by_arrays_exactly_as_by_the_compiled_loop(seed):
     outside = value_tables._count_array(codes.astype(np.int64) - 1, labels, weights, one)
     assert outside == counting.count_column.fast(codes, 1, 5, labels, weights, other) > 0
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_combinations_of_categories_are_counted_by_arrays_exactly_as_by_the_compiled_loop(hashed):
+    rng = np.random.default_rng(0)
+    sizes, found = np.array([3, 5, 0, 0]), []
+    codes = [rng.integers(-2, 7, 500).astype(np.int32) for _ in range(2)]
+    y, table = rng.integers(0, 4, 500).astype(np.uint32), rng.integers(0, 1 << 60, 24).astype(np.uint64)
+    for count in (category_counts._count_arrays, unit_counts.count_jointly.fast):
+        counts, sums = np.zeros((4, 24), np.uint32), np.arange(500 if hashed else 0, dtype=np.uint64)
+        count(*codes, codes[0], codes[0], sizes, y, table, sums, counts)
+        found.append((counts, sums))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[0][0].sum() == 500
 
 
 def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compiling(monkeypatch):

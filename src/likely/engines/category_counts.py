@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from likely.engines.coded_rows import CodedRows
 from likely.families.statistics import Counts
 from likely.kernels.hashing import Words
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, slabs
 from likely.kernels.unit_counts import count_jointly
 from likely.sources.batch import Coded
@@ -18,6 +20,8 @@ from likely.tally.row_sample import hashes, missing_hash
 
 MOST_CELLS = 1 << 13  # combinations × classes of one table, which then stays in the cache
 AT_ONCE = 4  # columns of one table
+FEW_CELLS = 1_000_000  # cells of a table that arrays may count as well
+ARRAYS = 5e-9  # seconds that a cell takes longer with arrays
 NONE = np.zeros(0, np.uint64)
 Index = NDArray[np.uint32]
 Array = NDArray[np.float64]
@@ -37,9 +41,13 @@ def count_categories(rows: CodedRows, names: Sequence[str], columns: Sequence[Co
     tables = [_table(groups[i], names, columns) if hashed else NONE for i in range(len(groups))]
 
     def work(part: tuple[int, int]) -> list[Index]:
-        return [_counted(rows, [columns[j] for j in g], table, part) for g, table in zip(groups, tables, strict=True)]
+        pairs = zip(groups, tables, strict=True)
+        return [_counted(rows, [columns[j] for j in group], table, part, compiled) for group, table in pairs]
 
-    count_jointly.prepare()
+    cells = rows.batch.rows * len(columns)
+    compiled = cells > FEW_CELLS or worth_compiling(ARRAYS * cells, count_jointly)
+    if compiled:
+        count_jointly.prepare()
     parts = in_parallel(work, slabs(rows.batch.rows, len(columns)))
     found: dict[int, Counts] = {}
     for number, group in enumerate(groups):
@@ -76,7 +84,9 @@ def _table(group: Sequence[int], names: Sequence[str], columns: Sequence[Coded])
     return total
 
 
-def _counted(rows: CodedRows, columns: Sequence[Coded], table: Words, part: tuple[int, int]) -> Index:
+def _counted(
+    rows: CodedRows, columns: Sequence[Coded], table: Words, part: tuple[int, int], compiled: bool = True
+) -> Index:
     """Number of rows of each class, and of none, with each combination of values."""
     assert rows.units is not None
     some = slice(*part)
@@ -87,5 +97,18 @@ def _counted(rows: CodedRows, columns: Sequence[Coded], table: Words, part: tupl
     codes += codes[:1] * (AT_ONCE - len(columns))
     counts = np.zeros((rows.classes + 1, math.prod(size + 1 for size in sizes)), np.uint32)
     total = NONE if rows.sums is None else rows.sums[some]
-    count_jointly.fast(*codes, np.array(sizes), rows.units[some], table, total, counts)
+    count = count_jointly.fast if compiled else _count_arrays
+    count(*codes, np.array(sizes), rows.units[some], table, total, counts)
     return counts
+
+
+def _count_arrays(*given: Any) -> None:
+    """`count_jointly` by array operations."""
+    *codes, sizes, y, table, total, counts = given
+    place = np.zeros(len(y), np.int64)
+    for each, size in zip(codes, sizes.tolist(), strict=True):
+        if size:
+            place = place * (size + 1) + np.minimum(each.view(np.uint32), size)  # negative codes are above every domain
+    counts += np.bincount(y * np.int64(counts.shape[1]) + place, minlength=counts.size).reshape(counts.shape).astype(np.uint32)
+    if len(total):
+        total += table[place]
