@@ -84,8 +84,15 @@ class Parts(Memory):
     def learn_file(self, path, target="class", **settings):
         import pyarrow.parquet as pq
 
-        plan = likely.plan(pq.ParquetFile(path).read_row_group(0), target, **settings)
-        return plan.learn([plan.count(path)])
+        file = pq.ParquetFile(path)
+        plan = likely.plan(file.read_row_group(0), target, **settings)
+        slices = [path.with_name(f"{i}.parquet") for i in range(file.num_row_groups)]
+        try:
+            for i, each in enumerate(slices):
+                pq.write_table(file.read_row_group(i), each)
+        except OSError:  # a damaged one: the plan meets it in the file itself
+            slices = [path]
+        return plan.learn(plan.count(each) for each in slices)
 
 
 class Spark:

@@ -89,6 +89,7 @@ def test_the_command_line_counts_and_scores_with_spark(spark, cluster, tmp_path,
     order = np.argsort(pq.read_table(tmp_path / "out.parquet")["application_id"].to_pylist())
     assert np.array(shown["label"])[order].tolist() == expected.labels.tolist()
     run("predict", "memory.likely", NEW, *how, "-o", "out.parquet", expect=2)  # a folder is never replaced
+    assert "could not be written" in run("predict", "memory.likely", NEW, *how, "-o", "none/out.parquet", expect=6).stderr
     assert "not standard input" in run("learn", "-", "--target", "y", *how, expect=2).stderr
     assert "add --engine spark" in run("learn", LOANS, "--target", "outcome", "--master", cluster.url, expect=2).stderr
     assert not list(Path().glob(".out*"))

@@ -69,8 +69,9 @@ def predict_with_spark(
         raise UsageError(f"-o {output!r} exists already: Spark writes a new folder; remove it, or choose another name")
     frame, _ = spark_table(data, master, reading)
     label = f"{how.get('prefix', '')}label"
-    folder = tempfile.mkdtemp(prefix=f".{Path(output).name}-", dir=Path(output).absolute().parent)
+    folder = ""
     try:
+        folder = tempfile.mkdtemp(prefix=f".{Path(output).name}-", dir=Path(output).absolute().parent)
         with as_likely_errors():
             writer = model.scored(frame, **how).write.mode("overwrite").option("header", True)
             writer.format(kind).save(f"{folder}/rows")
@@ -80,7 +81,8 @@ def predict_with_spark(
     except OSError as error:
         raise SaveError(f"{output!r} could not be written: {error.strerror}") from None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
     return counts
 
 
