@@ -70,11 +70,11 @@ class CountTask(PartTask):
     total : callable
         A function of a module: from the bytes of several parts to those of their sum.
     part : callable
-        A function of a module: from bytes to the part.
+        A function of a module: from the bytes of several parts to their sum.
     """
 
     total: Callable[[list[bytes]], bytes] = b"".join
-    part: Callable[[bytes], Part] | None = None
+    part: Callable[[list[bytes]], Part] | None = None
 
 
 class Engine(Protocol):

@@ -95,7 +95,7 @@ class PartPlan:
         dates = [part.origin for part in self.model.reading.parts.values()]
         wanted = [self.model.schema.target.name, *(c.name for c in self.model.schema.columns), *dates]
         wanted += [] if self.model.weights is None else [self.model.weights]
-        return CountTask(count_part, self.to_bytes(), tuple(wanted), total=total_bytes, part=part_from_bytes)
+        return CountTask(count_part, self.to_bytes(), tuple(wanted), total=total_bytes, part=total_part)
 
     def count(self, rows: Any) -> Part:
         """Count a part of the rows: any source that `learn` takes."""
@@ -155,19 +155,24 @@ class _Replayed:
         yield from self._rest
 
 
-def part_from_bytes(content: bytes) -> Part:
-    """The part that `PartPlan.part_to_bytes` wrote."""
-    model, own = from_bytes(content)
-    return Part(model.tally, own["rows"], own["without_label"])
+def total_part(contents: Sequence[bytes]) -> Part:
+    """The sum of several parts that `PartPlan.part_to_bytes` wrote."""
+    return _added(contents)[1]
 
 
 def total_bytes(contents: Sequence[bytes]) -> bytes:
     """The sum of several parts, from bytes to bytes."""
     if len(contents) == 1:
         return contents[0]
-    parts = [part_from_bytes(content) for content in contents]
-    model, _ = from_bytes(contents[0])
-    return PartPlan(model).part_to_bytes(total(parts))
+    model, part = _added(contents)
+    return PartPlan(model).part_to_bytes(part)
+
+
+def _added(contents: Sequence[bytes]) -> tuple[Model, Part]:
+    """The plan of the parts, as a model, and their sum."""
+    known = [from_bytes(content) for content in contents]
+    parts = [Part(model.tally, own["rows"], own["without_label"]) for model, own in known]
+    return known[0][0], parts[0] if len(parts) == 1 else total(parts)
 
 
 def total(parts: Iterable[Part]) -> Part:
