@@ -322,6 +322,17 @@ def test_gradient_and_hessian_of_the_weights_are_the_derivatives_of_the_loss(cla
     np.testing.assert_allclose(here.hessian, slopes, atol=1e-3)
 
 
+def test_a_first_fit_on_a_subset_weighs_as_much_as_all_rows():
+    rng = np.random.default_rng(0)
+    evidence, weights = rng.normal(size=(1, 90, 2)).astype(np.float32), rng.integers(1, 4, 90).astype(float)
+    problem = Problem(
+        evidence, np.zeros((90, 2), np.float32), rng.integers(0, 2, 90), weights, np.ones(1), np.ones(1), 1.0
+    )
+    some = problem._first(30)
+    assert len(some.base) == len(some.labels) == len(some.evidence[0]) == 30
+    np.testing.assert_allclose(some.weights, weights[:30] * weights.sum() / weights[:30].sum())
+
+
 def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():
     for rows in (2, 3, 5):
         data = {"x": [float(i) for i in range(rows)], "c": ["u", "v"] * rows, "y": ["a", "b"] * rows}

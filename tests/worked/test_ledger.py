@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.model.ledger import MOST_SHOWN, Entry, marked
+from likely.model.ledger import MOST_SHOWN, Entry, marked, shown
 
 DATA = {
     "c": ["u"] * 6 + ["v"] * 2 + ["u"] * 1 + ["v"] * 3 + ["u"] * 2 + ["v"] * 2,
@@ -83,8 +83,8 @@ def test_the_label_is_the_best_class_that_is_not_ruled_out() -> None:
 def test_a_long_text_is_shown_up_to_the_end_of_a_word(into: int) -> None:
     """The word "interrupted" begins so many characters before the most that are shown."""
     text = ("word " * MOST_SHOWN)[: MOST_SHOWN - into - 1] + " interrupted words"
-    shown = "".join(piece for piece, _ in marked(Entry(("t",), (text,), (0.0, 0.0))))
-    assert shown == text[: MOST_SHOWN - into]
+    found = "".join(piece for piece, _ in marked(Entry(("t",), (text,), (0.0, 0.0))))
+    assert found == text[: MOST_SHOWN - into]
 
 
 @pytest.mark.parametrize(("text", "flags"), [("old car", ()), ("no such words", ("unseen",)), (None, ("missing",))])
@@ -95,3 +95,8 @@ def test_a_text_is_unseen_where_none_of_its_words_was_counted_and_missing_where_
         (entry,) = [e for e in model.explain(row).entries if e.name == "t"]
         assert entry.flags == flags
         assert bool(entry.words) == (not flags)
+
+
+@pytest.mark.parametrize(("value", "text"), [("x" * 40, "x" * 40), ("x" * 41, "x" * 39 + "…"), (3.0, "3"), (None, "")])
+def test_a_value_is_shown_in_at_most_forty_characters(value, text) -> None:
+    assert shown(value) == text
