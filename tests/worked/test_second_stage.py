@@ -122,3 +122,16 @@ def test_a_missing_cell_contributes_the_weighted_evidence_of_its_missingness() -
     (present,) = [e for e in model.explain({"c": "u", "noise": "s", "n": 0.0}).entries if e.name == "c"]
     own = model.calibration.weights["c"] * model.plain_parameters[0].likelihood.table[0]
     assert present.evidence == pytest.approx(tuple(own + weight * evidence[0]))
+
+
+def test_partly_labelled_rows_of_several_files_are_learned_as_those_of_one_table(tmp_path) -> None:
+    data = informative(240)
+    data["y"] = [label if i % 3 else None for i, label in enumerate(data["y"])]
+    for k, part in enumerate((range(100), range(100, 240))):
+        lines = [",".join("" if data[name][i] is None else str(data[name][i]) for name in data) for i in part]
+        (tmp_path / f"part-{k}.csv").write_text("\n".join([",".join(data), *lines, ""]))
+    settings = {"plain": True, "unlabelled": 1.0, "max_iter": 3, "tol": -1.0}
+    files = quietly(likely.learn, str(tmp_path / "part-*.csv"), "y", **settings)
+    whole = quietly(likely.learn, data, "y", **settings)
+    rows = {name: column for name, column in data.items() if name != "y"}
+    np.testing.assert_allclose(files.predict_proba(rows), whole.predict_proba(rows), rtol=1e-9)
