@@ -1,6 +1,8 @@
 """Spark tables that are nothing but Parquet files: tasks read the row groups by themselves, or Spark hands over the rows."""
 
+import datetime as dt
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,6 +62,8 @@ def test_a_file_that_the_task_does_not_find_is_handed_over_by_spark(spark, table
 
 def test_whatever_is_more_than_a_scan_of_parquet_files_is_handed_over_by_spark(spark, written, tmp_path):
     frame = spark.read.parquet(str(written))
+    empty = str(tmp_path / "empty.parquet")
+    pq.write_table(pa.table({"n": pa.array([], pa.int32()), "class": pa.array([], pa.string())}), empty)
     refused = {
         "a filter": (frame.filter("n > 1"), "Filter"),
         "a sample": (frame.sample(0.5), "Sample"),
@@ -68,6 +72,7 @@ def test_whatever_is_more_than_a_scan_of_parquet_files_is_handed_over_by_spark(s
         "a computed column": (frame.selectExpr("n + 1 as n", "class"), "computed"),
         "other types": (spark.read.schema("n bigint, class string").parquet(str(written)), "is int32, which Spark reads as"),
         "a column of nulls": (spark.read.schema("none int, class string").parquet(str(written)), "has no column 'none'"),
+        "no rows": (spark.read.parquet(empty), "no rows"),
         "rows of this process": (spark.createDataFrame([(1, "a")], "n int, class string"), "LogicalRDD"),
     }  # fmt: skip
     (tmp_path / "parts" / "part=1").mkdir(parents=True)
@@ -79,6 +84,28 @@ def test_whatever_is_more_than_a_scan_of_parquet_files_is_handed_over_by_spark(s
         files, why = parquet_parts(table)
         assert files is None, name
         assert words in why, (name, why)
+
+
+def test_cells_of_files_have_the_values_and_types_that_spark_hands_over(spark, tmp_path):
+    day, noon = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30)  # noqa: DTZ001
+    kinds = {
+        "date": (day, pa.date32()), "local": (noon, pa.timestamp("us")), "milliseconds": (noon, pa.timestamp("ms")),
+        "instant": (noon.replace(tzinfo=dt.UTC), pa.timestamp("us", "UTC")), "price": (Decimal("1.25"), pa.decimal128(9, 2)),
+        "float": (0.1, pa.float32()), "double": (0.1, pa.float64()), "tiny": (1, pa.int8()), "short": (1, pa.int16()),
+        "long": (2**62, pa.int64()), "flag": (True, pa.bool_()), "bytes": (b"a", pa.binary()), "text": ("ß", pa.large_string()),
+    }  # fmt: skip
+    pq.write_table(pa.table({n: pa.array([v, None], kind) for n, (v, kind) in kinds.items()}), tmp_path / "a.parquet")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.read.parquet(str(tmp_path))
+        files, why = parquet_parts(frame)
+        assert files is not None, why
+        expected, found = frame.toArrow(), pa.Table.from_batches(files.batches(None))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert found.to_pydict() == expected.to_pydict()
+    assert found.drop_columns(["text"]).schema.types == expected.drop_columns(["text"]).schema.types
 
 
 def test_chosen_and_renamed_columns_are_read_from_the_files(spark, table, written):

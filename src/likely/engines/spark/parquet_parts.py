@@ -167,7 +167,10 @@ def _parts_of(frame: Any) -> ParquetParts:
         raise _OtherwiseError(f"it has {len(paths):,} files; up to {MOST_FILES:,} are examined")
     kinds = _arrow_types(frame)
     columns = {name: (stored[name], kinds[name]) for name in frame.columns}
-    return _examined(paths, columns)
+    found = _examined(paths, columns)
+    if not found.rows:
+        raise _OtherwiseError("its files have no rows")
+    return found
 
 
 def _scan(frame: Any) -> tuple[Any, dict[str, str]]:
@@ -208,10 +211,11 @@ def _arrow_types(frame: Any) -> dict[str, Any]:
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    found = {field.name: to_arrow_type(field.dataType) for field in frame.schema.fields}
-    zoned = {name: pa.timestamp("us", zone) for name, kind in found.items() if pa.types.is_timestamp(kind) and kind.tz}
-    return found | zoned
+    # Instants are read as such, whatever the zone of the session; what is inside of nested cells is not read.
+    own = {"TimestampType": pa.timestamp("us", "UTC")}
+    own |= dict.fromkeys(("ArrayType", "MapType", "StructType"), pa.list_(pa.null()))
+    named = {field.name: (type(field.dataType).__name__, field.dataType) for field in frame.schema.fields}
+    return {name: own[word] if word in own else to_arrow_type(kind) for name, (word, kind) in named.items()}
 
 
 def _examined(paths: Sequence[str], columns: dict[str, tuple[str, Any]]) -> ParquetParts:
