@@ -64,6 +64,9 @@ def test_whatever_is_more_than_a_scan_of_parquet_files_is_handed_over_by_spark(s
     frame = spark.read.parquet(str(written))
     empty = str(tmp_path / "empty.parquet")
     pq.write_table(pa.table({"n": pa.array([], pa.int32()), "class": pa.array([], pa.string())}), empty)
+    old = str(tmp_path / "old.parquet")
+    dates = pa.table({"day": pa.array([dt.date(1500, 1, 1)])}).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    pq.write_table(dates, old)
     refused = {
         "a filter": (frame.filter("n > 1"), "Filter"),
         "a sample": (frame.sample(0.5), "Sample"),
@@ -72,6 +75,7 @@ def test_whatever_is_more_than_a_scan_of_parquet_files_is_handed_over_by_spark(s
         "a computed column": (frame.selectExpr("n + 1 as n", "class"), "computed"),
         "other types": (spark.read.schema("n bigint, class string").parquet(str(written)), "is int32, which Spark reads as"),
         "a column of nulls": (spark.read.schema("none int, class string").parquet(str(written)), "has no column 'none'"),
+        "old dates": (spark.read.parquet(old), "calendar of old versions"),
         "no rows": (spark.read.parquet(empty), "no rows"),
         "rows of this process": (spark.createDataFrame([(1, "a")], "n int, class string"), "LogicalRDD"),
     }  # fmt: skip

@@ -25,6 +25,7 @@ SCAN, PROJECT = EXECUTION + "LogicalRelation", CATALYST + "plans.logical.Project
 ATTRIBUTE, ALIAS = CATALYST + "expressions.AttributeReference", CATALYST + "expressions.Alias"
 PARQUET, LISTED = EXECUTION + "parquet.ParquetFileFormat", EXECUTION + "InMemoryFileIndex"
 LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+VERSION = b"org.apache.spark.version"
 # Settings with which Spark reads a file otherwise than it is written.
 CHANGING = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
 
@@ -230,7 +231,8 @@ def _examined(paths: Sequence[str], columns: dict[str, tuple[str, Any]]) -> Parq
         with pq.ParquetFile(path) as file:
             about, size = file.metadata, os.path.getsize(path)
             _check_columns(path, file.schema_arrow, columns)
-            if any(key in (about.metadata or {}) for key in LEGACY):
+            written = about.metadata or {}
+            if any(key in written for key in LEGACY) or written.get(VERSION, b"").startswith((b"1.", b"2.")):
                 raise _OtherwiseError(f"{path!r} has dates in the calendar of old versions of Spark")
             groups = range(about.num_row_groups)
             pieces += [(Piece(path, size, (i,)), int(about.row_group(i).total_byte_size)) for i in groups]
