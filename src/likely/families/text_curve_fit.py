@@ -23,6 +23,7 @@ from likely.tokenizer import Bags, Vocabulary, word_loops
 EXPONENT, EXPONENT_STRENGTH = 2.0 / 3.0, 10.0  # centre and strength of the penalty of the exponent of length
 STRENGTH = 1.0  # of the penalty towards log ratios as weights, and class frequencies as biases
 ITERATIONS = 40
+PRECISION = 1e-7  # of the loss, whose sums are of single precision
 HEAVIEST = 1e15  # weight of a document: the features are float32, and would overflow far above it
 LARGEST = 8_000_000  # entries of features: fewer documents are used where classes are many
 LN2 = float(np.log(2.0))
@@ -181,7 +182,7 @@ def _fit_coefficients(
     lower = np.concatenate([np.zeros(knots), np.full(classes, -np.inf), [0.0]])
     upper = np.concatenate([np.full(knots + classes, np.inf), [1.0]])
     begin = np.concatenate([loss.centre, start.bias, [start.exponent]])
-    found, _ = minimise(loss, begin, lower, upper, iterations=ITERATIONS)
+    found, _ = minimise(loss, begin, lower, upper, iterations=ITERATIONS, precision=PRECISION)
     exponent = float(found[-1])
     return CurveCoefficients(found[:knots] / spread * np.exp((exponent - start.exponent) * middle), found[knots:-1], exponent)
 

@@ -19,7 +19,14 @@ MEMORY = 10  # pairs of steps and gradient differences that are kept
 
 
 def minimise(
-    objective: Objective, start: Array, lower: Array, upper: Array, *, iterations: int = 100, tolerance: float = 1e-7
+    objective: Objective,
+    start: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    iterations: int = 100,
+    tolerance: float = 1e-7,
+    precision: float = 1e-12,
 ) -> tuple[Array, float]:
     """Minimise within bounds by L-BFGS with projected steps; returns the minimiser and the value.
 
@@ -27,7 +34,8 @@ def minimise(
     onto the bounds, with a backtracking line search.
 
     `objective` returns value and gradient. It stops after `iterations`, when the largest component of the projected gradient
-    is below `tolerance`, or when the value falls by less than a thousandth of it, relatively.
+    is below `tolerance`, when the value falls by less than a thousandth of it, relatively, or when a quasi-Newton step promises
+    less than `precision`, the relative rounding error of the value: no line search can tell such a fall from noise.
     """
     x = np.clip(start, lower, upper)
     value, gradient = objective(x)
@@ -40,6 +48,8 @@ def minimise(
         step = np.where(fixed, 0.0, -_direction(free, history, fixed))
         if step @ free > -1e-12 * np.linalg.norm(step) * np.linalg.norm(free):
             step, history = -free, []
+        if history and -float(step @ free) <= precision * abs(value):
+            break
         moved = _search(objective, x, value, gradient, step, lower=lower, upper=upper, first=not history)
         if moved is None:
             if not history:
