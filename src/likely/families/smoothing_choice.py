@@ -278,7 +278,7 @@ class CompiledChoice:
     def best(self) -> SmoothedEvidence:
         """Evidence under the best choice."""
         made = self._shapes(self.lines, 0, len(NAMES))
-        ((at, m, gain),) = self._choices(self.lines, *made[1:])
+        ((at, m, gain),) = self._choices(self.lines, *made[1:], 1)
         often, own, whole = (each[at, 0] for each in made)
         shape = SmoothedCounts(NAMES[at], at, often.T.copy(), own.T.copy(), whole.copy())
         table, left_out, level = self._tables(often, own, m)
@@ -286,18 +286,21 @@ class CompiledChoice:
             table, left_out, level, shape, self.totals, PSEUDOCOUNTS[m], gain, self.seen, self.centres
         )
 
-    def nested(self, sets: Array) -> list[tuple[int, int, float]]:
-        """For each set of counts the shape, the pseudocount and the gain of the maximum leave-one-out likelihood."""
-        return self._choices(sets, *self._shapes(sets, 0, len(NAMES))[1:])
+    def nested(self, sets: Array) -> tuple[list[tuple[int, int, float]], Array, Array]:
+        """For each set of counts but the last the shape, the pseudocount and the gain of the maximum leave-one-out likelihood.
 
-    def under(self, at: int, m: int) -> tuple[Any, ...]:
+        Also the smoothed counts of the last set, shapes × classes × values: with all rows, and with one left out.
+        """
+        often, own, whole = self._shapes(sets, 0, len(NAMES))
+        return self._choices(sets, own, whole, len(sets) - 1), often[:, -1], own[:, -1]
+
+    def under(self, often: Array, own: Array, m: int) -> tuple[Any, ...]:
         """Counts of a shape, and their evidence under a pseudocount, as `fill_rows` takes them."""
-        often, own, _ = self._shapes(self.lines, at, at + 1)
-        tables = self._tables(often[0, 0], own[0, 0], m)
-        return (often[0, 0], own[0, 0], self.totals, PSEUDOCOUNTS[m] / self.whole, *tables)
+        return (often, own, self.totals, PSEUDOCOUNTS[m] / self.whole, *self._tables(often, own, m))
 
-    def _choices(self, sets: Array, own: Array, whole: Array) -> list[tuple[int, int, float]]:
-        n, classes, values = sets.shape
+    def _choices(self, sets: Array, own: Array, whole: Array, n: int) -> list[tuple[int, int, float]]:
+        """The choices of the first n sets."""
+        _, classes, values = sets.shape
         places, counts = np.full((n, (classes + 1) * values, 4), -1, np.int32), np.zeros((n, (classes + 1) * values))
         shares, alone = np.zeros(places.shape), np.zeros(n)
         scratch = np.empty(_smoothing_loops.OPEN), np.empty((2, _smoothing_loops.OPEN), np.int64), np.empty(classes + values)
@@ -305,7 +308,7 @@ class CompiledChoice:
         best, gains = np.empty(n, np.int64), np.empty(n)
         factors, x = np.empty((9, logs), np.float32), np.empty(2 * logs, np.float32)
         _smoothing_loops.choose.fast(
-            own.reshape(len(own), n, -1), whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS,
+            own.reshape(len(own), len(sets), -1), whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS,
             factors, x, x.view(np.int32), best, gains,
         )  # fmt: skip
         return [(*divmod(i, len(PSEUDOCOUNTS)), gain) for i, gain in zip(best.tolist(), gains.tolist(), strict=True)]
@@ -352,13 +355,14 @@ class TableRows:
             _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, np.ones(1, np.bool_), *tables, lowest, out)
             return out, None
         bins = CompiledChoice.of(whole.seen, whole.centres)
-        sets = np.zeros((folds, *bins.lines.shape[1:]))
-        _smoothing_loops.without_folds.fast(self.codes, self.labels, self.weights, bins.seen, sets)
-        choices = bins.nested(sets)
+        sets = np.zeros((folds + 1, *bins.lines.shape[1:]))
+        sets[-1] = bins.lines[0]
+        _smoothing_loops.without_folds.fast(self.codes, self.labels, self.weights, bins.seen, sets[:-1])
+        choices, often, own = bins.nested(sets)
         made = [(at, m) for at, m, _ in choices]
         for at, m in set(made):
             same = (at, PSEUDOCOUNTS[m]) == (whole.shape.at, whole.pseudocount)
-            chosen = tables if same else bins.under(at, m)
+            chosen = tables if same else bins.under(often[at], own[at], m)
             marked = np.array([each == (at, m) for each in made])
             _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, marked, *chosen, lowest, out)
         return out, np.array([*(gain for _, _, gain in choices), whole.gain])

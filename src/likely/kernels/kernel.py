@@ -88,7 +88,7 @@ class Kernel:
     def fast(self, *arrays: Any) -> Any:
         """Run the compiled function whatever the size of the arrays: for many small calls of the same types."""
         self._used = True
-        return self._fast()(*arrays)
+        return (self._compiled or self._fast())(*arrays)
 
     def _fast(self) -> Callable[..., Any]:
         if self._compiled is None:
