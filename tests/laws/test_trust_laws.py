@@ -279,6 +279,10 @@ def test_a_parity_of_three_columns_is_found_though_no_pair_shows_it():
     assert _parity(2, 3, 10) < 0.1  # the class frequencies: 0.69
 
 
+def test_a_bin_that_holds_the_edge_of_a_pattern_is_a_group_of_its_own_where_that_gains():
+    assert _parity(4, 2, 2) < 0.034  # all bins on one side of a cut: 0.042
+
+
 def test_moments_of_the_discriminant_are_those_of_repeated_rows():
     rng = np.random.default_rng(2)
     x, labels, weights = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), rng.integers(1, 4, 40)
@@ -286,3 +290,15 @@ def test_moments_of_the_discriminant_are_those_of_repeated_rows():
     same = discriminant._count(np.repeat(x, weights, axis=0), np.repeat(labels, weights), np.ones(weights.sum()), 4)
     for name in ("n", "sums", "squares"):
         np.testing.assert_allclose(getattr(some, name), getattr(same, name), rtol=1e-12, atol=1e-12)
+
+
+def test_noise_of_thousands_of_columns_gains_nothing_by_the_choice_of_columns_with_weights_of_their_own():
+    rng = np.random.default_rng([60, 3000, 1])  # a draw whose common temperature is above zero by chance
+    x = rng.normal(size=(1060, 3000))
+    y = rng.integers(0, 2, 1060)
+    y[:2] = 0, 1
+    names = [f"x{j}" for j in range(3000)]
+    model = likely.learn(dict(zip(names, x[:60].T, strict=True)) | {"y": y[:60]}, "y")
+    shares = model.posterior(dict(zip(names, x[60:].T, strict=True))).probabilities
+    usual = np.bincount(y[:60]) / 60
+    assert np.log(usual[y[60:]]).mean() - np.log(shares[np.arange(1000), y[60:]]).mean() < 0.02

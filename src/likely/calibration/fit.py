@@ -172,13 +172,12 @@ class CalibrationFit:
             [each[:rows] for each in evidence], self.base[:rows], labels, weights, centre, strength, BIAS_STRENGTH
         )
 
-    def solve(self, start: Array, rough: bool = False) -> None:
+    def solve(self, start: Array, rough: bool = False, stiff: bool = False) -> None:
         """Fit a weight for every term, or one for all terms in `rest`; penalised towards the temperature, tables towards zero.
 
-        While terms are still being added, an approximate solution is enough.
+        While terms are still being added, a rough solution is enough. `stiff`: the weight of `rest` is penalised as many.
         """
-        own = np.array([i for i in range(len(self.evidence)) if i not in self.rest])
-        rest = sorted(self.rest)
+        own, rest = np.array([i for i in range(len(self.evidence)) if i not in self.rest]), sorted(self.rest)
         evidence = [self.evidence[i] for i in own]
         centre = np.where(own < self.singles, self.temperature, 0.0)
         pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
@@ -188,7 +187,7 @@ class CalibrationFit:
         initial = start[own]
         if rest:
             evidence.append(sum(self.evidence[i] for i in rest))
-            centre, strength = np.append(centre, self.temperature), np.append(strength, pull)
+            centre, strength = np.append(centre, self.temperature), np.append(strength, pull * (len(rest) if stiff else 1))
             initial = np.append(initial, start[rest[0]])
         found, self.bias = self._problem(evidence, centre, strength).solve(initial, self.bias, ROUGH if rough else None)
         self.weights = np.zeros(len(self.evidence))
@@ -310,9 +309,11 @@ class CalibrationFit:
         One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
         second stands for the log of their Bayes factor.
         """
-        even = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0)
+        even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0), (self.weights, self.bias)
+        if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
+            self.solve(self.weights, rough=True, stiff=True)
         probability = 1.0 / (1.0 + np.exp(min(even - self._gain(), 700.0)))
-        self.weights, self.bias = self.weights * probability, self.bias * probability
+        self.weights, self.bias = fitted[0] * probability, fitted[1] * probability
         self.temperature *= probability
 
     @property

@@ -2,7 +2,8 @@
 
 Bins of equal weight blur every edge that lies within a bin. Here each numeric column of a table is cut again from its narrow
 bins, greedily by gain, with the other columns grouped as before. A cut must gain more than the best of all its positions gains
-by chance.
+by chance. An edge may lie within a narrow bin, half of whose rows would then get the evidence of the wrong side: such bins as
+groups of their own are tried as well, and the table with the larger leave-one-out gain is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration import loops
-from likely.calibration.interaction_search import RIDGE, GroupedColumn, Groups, Single, to_cells
+from likely.calibration.interaction_search import CELLS, RIDGE, GroupedColumn, Groups, Single, to_cells
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, make_table
 from likely.kernels.kernel import worth_compiling
 
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 MOST_CUTS = 15  # of a column
 ROUNDS = 2  # over all columns of a table
 CHANCE = 2.0  # nats that a cut must gain beyond the logarithm of the number of its positions
+EDGE = 5.0  # nats for each column that bins at edges must gain as groups of their own: they are many small cells
 ENTRIES = 1 << 20  # narrow bins times cells of the other columns times classes
 GAIN_ARRAYS, CUT_ARRAYS = 5e-8, 1e-7  # seconds that a row takes longer with arrays, for each class and table
 
@@ -50,17 +52,23 @@ def best_table(
     table = make_table(axes, cells, rows, threshold, compiled)
     if table is None:
         return None
+    price = 0.0
     for groups in [] if residuals is None else adaptive(parts, residuals, cut_compiled):
         axes, anew = GroupedColumn.together(parts, groups)
         other = make_table(axes, anew, rows, threshold, compiled)
-        if other is not None and other.gain > table.gain:
+        if other is not None and other.gain > table.gain + price:
             table, cells = replace(other, groups=groups), anew
+        price = EDGE * len(parts)  # of groups at edges, the second of the two
     return table, table.left_out(cells, rows)
 
 
 def adaptive(parts: Sequence[GroupedColumn], residuals: Single, compiled: bool = False) -> list[tuple[Groups, ...]]:
-    """Groups of the values of every column of a table; none without a numeric column, or if the table is too large."""
+    """Groups of the values of every column of a table; none without a numeric column, or if the table is too large.
+
+    If there are two, the second has a narrow bin beside every cut as a group of its own.
+    """
     groups = [part.groups(len(parts)) for part in parts]
+    apart = list(groups)
     if not any(part.numeric for part in parts):
         return []
     for _ in range(ROUNDS):
@@ -74,24 +82,50 @@ def adaptive(parts: Sequence[GroupedColumn], residuals: Single, compiled: bool =
                 return []
             cells = to_cells([groups[j][parts[j].codes] for j in others], sizes)
             cut = _compiled_cut if compiled else _cut_numbers
-            groups[i] = cut(part.codes, values, cells, int(np.prod(sizes)), residuals)
-    return [tuple(groups)]
+            cuts, before = cut(part.codes, values, cells, int(np.prod(sizes)), residuals)
+            groups[i], apart[i] = _grouped(cuts, values), _grouped(_with_edges(cuts, before), values)
+    sizes = [int(each[-1]) + 1 for each in apart]
+    more = sizes != [int(each[-1]) + 1 for each in groups] and np.prod(sizes) <= CELLS
+    return [tuple(groups), tuple(apart)] if more else [tuple(groups)]
 
 
-def _cut_numbers(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> Groups:
-    """Group of every narrow bin, and last of a missing cell."""
-    return _grouped(_cut(_summed(codes, values, cells, size, residuals)), values)
+def _cut_numbers(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> tuple[list[int], Array]:
+    """Cuts of the narrow bins, and the cumulative sums of residuals that they follow from."""
+    sums = _summed(codes, values, cells, size, residuals)
+    before = np.concatenate([np.zeros((1, *sums.shape[1:])), np.cumsum(sums, axis=0)])
+    return _cut(before), before
 
 
-def _compiled_cut(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> Groups:
-    """`_cut_numbers` by compiled loops."""
+def _compiled_cut(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> tuple[list[int], Array]:
+    """`_cut_numbers` by compiled loops; the cells of the other columns are as if they were classes."""
     sums, cuts = np.zeros((2, values + 1, size * (residuals.shape[1] // 2))), np.empty(MOST_CUTS, np.int64)
     loops.add_residuals.fast(codes, cells, size, residuals, sums)
     parts, gains = np.zeros((4, MOST_CUTS + 1), np.int64), np.zeros(MOST_CUTS + 1)
-    return _grouped(cuts[: loops.cut_bins.fast(sums, RIDGE, CHANCE + np.log(values), parts, gains, cuts)], values)
+    found = cuts[: loops.cut_bins.fast(sums, RIDGE, CHANCE + np.log(values), parts, gains, cuts)]
+    return found.tolist(), np.concatenate([sums[0], sums[1]], axis=1)[:, None, :]
 
 
-def _grouped(cuts: Sequence[int] | NDArray[np.int64], values: int) -> Groups:
+def _with_edges(cuts: Sequence[int], before: Array) -> list[int]:
+    """The cuts, and another beside each, on the side that gains more: the narrow bin between them is a group of its own."""
+    found, ends = set(cuts), [0, *sorted(cuts), len(before) - 1]
+    for low, at, high in zip(ends, ends[1:], ends[2:], strict=False):
+        tried = [(_gain_of_cut(before, low, at - 1, at), at - 1), (_gain_of_cut(before, at, at + 1, high), at + 1)]
+        gained, beside = max(tried)
+        if np.isfinite(gained):
+            found.add(beside)
+    return sorted(found)
+
+
+def _gain_of_cut(before: Array, a: int, at: int, b: int) -> float:
+    """Gain of the cut of a range of narrow bins at a position within it."""
+    if not a < at < b:
+        return -np.inf
+    left, right, whole = before[at] - before[a], before[b] - before[at], before[b] - before[a]
+    one, other, both = _gain(np.stack([left, right, whole])).tolist()
+    return float(one + other - both)
+
+
+def _grouped(cuts: Sequence[int], values: int) -> Groups:
     group = np.searchsorted(np.sort(cuts), np.arange(values), side="right")
     return np.append(group, len(cuts) + 1).astype(np.int32)
 
@@ -104,11 +138,10 @@ def _summed(codes: Groups, values: int, cells: Groups, size: int, residuals: Sin
     return np.stack(sums, axis=1).reshape(values, size, -1)
 
 
-def _cut(sums: Array) -> list[int]:
-    """Positions of the cuts, greedily by gain."""
-    before = np.concatenate([np.zeros((1, *sums.shape[1:])), np.cumsum(sums, axis=0)])
-    price = CHANCE + np.log(len(sums))
-    parts = [(0, len(sums))]
+def _cut(before: Array) -> list[int]:
+    """Positions of the cuts, greedily by gain, from cumulative sums."""
+    price = CHANCE + np.log(len(before) - 1)
+    parts = [(0, len(before) - 1)]
     best = {parts[0]: _best(before, *parts[0])}
     cuts: list[int] = []
     while len(cuts) < MOST_CUTS:
