@@ -15,7 +15,7 @@ import likely
 from commands import refused, run
 from likely.cli import predicted_rows, writers
 from likely.errors import DataError
-from likely.sources import open_source
+from likely.sources import ReadOptions, open_source
 from likely.sources.parquet_extension import GROUPS, ParquetLayout, read_metadata
 from likely.sources.thrift_compact import encode
 
@@ -159,3 +159,10 @@ def test_a_layout_is_none_of_a_file_without_metadata() -> None:
 
     with pytest.raises(NotExtendableError):
         ParquetLayout.of("t.parquet", "it", [], 1_000)
+
+
+def test_rows_that_are_scored_come_in_short_batches() -> None:
+    pq.write_table(pa.table({"x": np.arange(150_000)}), "t.parquet")
+    usual = [batch.rows for batch in open_source("t.parquet").batches()]
+    short = [batch.rows for batch in open_source("t.parquet", ReadOptions(short_batches=True)).batches()]
+    assert (usual, short) == ([150_000], [65_536, 65_536, 18_928])

@@ -39,7 +39,23 @@ def test_long_frames_have_the_scores_of_short_ones(classes: int, categories: int
     model = likely.learn(rows.slice(0, 3_000), target="y")
     short = np.concatenate([model.posterior(rows.slice(a, 1_000)).log_joint for a in range(0, ROWS, 1_000)])
     np.testing.assert_array_equal(model.posterior(rows).log_joint, short)
-    assert not model.scorer._interactions  # with which rows are scored otherwise
+    assert not model.scorer._interactions
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_long_frames_have_the_interactions_of_short_ones(classes: int) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (np.array(["r", "s", "t"])[rng.integers(0, 3, ROWS)] for _ in range(2))
+    x, z = rng.normal(size=ROWS), rng.normal(size=ROWS)
+    y = (((a == b) + (x * z > 0)) % classes).astype(str)
+    gone = rng.random(ROWS) < 0.1
+    columns: dict[str, Any] = {"a": pa.array(a, mask=gone).dictionary_encode(), "b": pa.array(b)}
+    rows = pa.table(columns | {"x": pa.array(x, mask=gone), "z": pa.array(z), "y": pa.array(y)})
+    model = likely.learn(rows, target="y")
+    assert model.scorer._interactions
+    few = rows.set_column(1, "b", pa.array(np.where(gone, "new", b)))
+    short = np.concatenate([model.posterior(few.slice(i, 1_000)).log_joint for i in range(0, ROWS, 1_000)])
+    np.testing.assert_array_equal(model.posterior(few).log_joint, short)
 
 
 def test_long_frames_with_numbers_far_out_have_the_scores_of_short_ones() -> None:

@@ -156,7 +156,11 @@ def _choose_by_fold(candidates: _Candidates, data: CalibrationData, rows: int, e
 
 def feature_matrix(features: Sequence[Features]) -> Array:
     """Feature matrix of the sample."""
-    return np.concatenate([each.table[each.codes] for each in features], axis=1)
+    ends = np.cumsum([0, *(each.table.shape[1] for each in features)])
+    out = np.empty((len(features[0].codes), int(ends[-1])))
+    for each, a, b in zip(features, ends[:-1], ends[1:], strict=True):  # one by one: it is the largest array of all
+        out[:, a:b] = each.table[each.codes]
+    return out
 
 
 def _count(x: Array, labels: NDArray[np.int64], weights: Array, classes: int) -> _PooledMoments:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.kernels.table_scores import add_bins, add_lines
+from likely.kernels.table_scores import add_bins, add_cells, add_lines, add_places, find_bins_by_grid
 
 Array = NDArray[np.float64]
+Places = NDArray[np.int64]
 PARTS_AN_EDGE = 16  # equal parts of the range of a column's edges: an edge lies in few of them
 AT_ONCE = 4  # columns of codes
 
 
 @dataclass(frozen=True)
 class CodeTable:
-    """A column of codes, and its table: a line for missing cells, then one for each code."""
+    """A column of codes, and its table: a line for missing cells, then one for each code.
+
+    `lines` are the places of these lines in the table of all columns.
+    """
 
     codes: NDArray[np.int32]
     table: Array
+    lines: Places
 
 
 @dataclass(frozen=True)
@@ -48,41 +54,104 @@ class BinGrid:
 
 
 @dataclass(frozen=True)
+class BinColumn:
+    """A column of numbers with its grid; `lines` are those of its bins in the table of all columns, after one for no bin."""
+
+    grid: BinGrid
+    numbers: Array
+    lines: Places
+
+    def bins(self, a: int, b: int) -> NDArray[np.int32]:
+        """The bins of a range of rows."""
+        out = np.empty(b - a, np.int32)
+        find_bins_by_grid(self.numbers[a:b], self.grid.edges, self.grid.cells, self.grid.scale, len(self.grid.table) - 1, out)
+        return out
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """A table of interactions: its columns by their place, each with what every line adds to the place of the cell."""
+
+    members: Sequence[tuple[int, Places]]
+    table: Array
+
+
+@dataclass(frozen=True)
 class ColumnTables:
     """The tables of a model in the order in which their terms are added, each with the column of a batch."""
 
-    steps: Sequence[tuple[Any, ...]]  # four columns of codes, or a grid with its column of numbers
+    columns: Sequence[CodeTable | BinColumn]
+    steps: Sequence[BinColumn | tuple[CodeTable, ...]]
+    interactions: Sequence[CellTable]
 
     @classmethod
-    def of(cls, columns: Sequence[CodeTable | tuple[BinGrid, Array]], classes: int) -> ColumnTables:
-        """Adjacent columns of codes together, as many as the kernel takes at a time."""
-        steps: list[Any] = []
-        group: list[CodeTable] = []
-        for column in columns:
-            if isinstance(column, CodeTable):
-                group.append(column)
-            if group and (len(group) == AT_ONCE or not isinstance(column, CodeTable)):
-                steps.append(_filled(group, classes))
-                group = []
-            if not isinstance(column, CodeTable):
-                steps.append(column)
-        if group:
-            steps.append(_filled(group, classes))
-        return cls(steps)
+    def of(cls, columns: Sequence[CodeTable | BinColumn], interactions: tuple[Any, ...], classes: int) -> ColumnTables:
+        """Adjacent columns of codes together, as many as the kernel takes; interactions as the scorer lays them out."""
+        steps: list[BinColumn | tuple[CodeTable, ...]] = []
+        for coded, some in itertools.groupby(columns, lambda column: isinstance(column, CodeTable)):
+            group: Any = list(some)
+            groups = (group[k : k + AT_ONCE] for k in range(0, len(group), AT_ONCE))
+            steps += [_filled(each, classes) for each in groups] if coded else group
+        return cls(columns, steps, _cell_tables(columns, *interactions) if interactions else ())
 
     def add(self, part: tuple[int, int], out: Array, refuse: Callable[[], None]) -> None:
         """Add the terms of all tables to a range of rows; `refuse` is called if a number is infinite."""
         a, b = part
         for step in self.steps:
-            if isinstance(step[0], BinGrid):
-                grid, numbers = step
-                if add_bins(numbers[a:b], grid.edges, grid.cells, grid.scale, grid.table, out):
+            if isinstance(step, BinColumn):
+                grid = step.grid
+                if add_bins(step.numbers[a:b], grid.edges, grid.cells, grid.scale, grid.table, out):
                     refuse()
             else:
                 add_lines(*(column.codes[a:b] for column in step), *(column.table for column in step), out)
+        codes: dict[int, NDArray[np.int32]] = {}
+        for each in self.interactions:
+            place = np.zeros(b - a, np.int64)
+            for j, adds in each.members:
+                if j not in codes:
+                    column = self.columns[j]
+                    codes[j] = column.bins(a, b) if isinstance(column, BinColumn) else column.codes[a:b]
+                add_places(read_only(codes[j]), adds, place)
+            add_cells(place, each.table, out)
+
+
+def _cell_tables(
+    columns: Sequence[CodeTable | BinColumn], member: Places, end: Places, shift: Places, maps: Places, table: Array
+) -> list[CellTable]:
+    found, m = [], 0
+    for stop in end.tolist():
+        of = [(int(member[k]), maps[shift[k] + columns[member[k]].lines]) for k in range(m, stop)]
+        found.append(CellTable(of, table))
+        m = stop
+    return found
 
 
 def _filled(group: Sequence[CodeTable], classes: int) -> tuple[CodeTable, ...]:
     """Four columns: those that are not there contribute nothing."""
-    nothing = CodeTable(group[0].codes, np.zeros((1, classes)))
+    nothing = CodeTable(group[0].codes, np.zeros((1, classes)), np.zeros(1, np.int64))
     return (*group, *[nothing] * (AT_ONCE - len(group)))
+
+
+def read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """A view as those of Arrow: a kernel is compiled for one of both."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
+class LineIndex(NamedTuple):
+    """Index for the kernel: code v of column j is at line place[start[j] + v - low[j]], or at outside[j]."""
+
+    low: NDArray[np.int64]
+    size: NDArray[np.int64]
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    outside: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, columns: Sequence[tuple[int, Any, Any]]) -> LineIndex:
+        """The index of several columns, each with its lowest code, its lines and the line of all other codes."""
+        low, lines, outside = zip(*columns, strict=True) if columns else ((), (), ())
+        size = np.array([len(line) for line in lines], np.int64)
+        place = np.concatenate([np.zeros(0, np.int64), *lines]).astype(np.int64)
+        return cls(np.array(low, np.int64), size, np.cumsum(size) - size, place, np.array(outside, np.int64))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.column_tables import BinGrid, CodeTable, ColumnTables
+from likely.engines.column_tables import BinColumn, BinGrid, CodeTable, ColumnTables, LineIndex, read_only
 from likely.errors import DataError
 from likely.families import Parameters
 from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LinearTerm, LookupTable, YesNoTable
@@ -139,24 +139,25 @@ class Scorer:
 
     def _column_tables(self, batch: Batch, coded: dict[str, Any]) -> ColumnTables | None:
         """The tables beside the columns of a long frame, if each table has one column, as Arrow keeps it; else None."""
-        if not isinstance(batch, Frame) or batch.rows < FEW_ROWS or self._interactions:
+        if not isinstance(batch, Frame) or batch.rows < FEW_ROWS:
             return None
-        found: list[Any] = []
+        found: list[CodeTable | BinColumn] = []
         for i, first in zip(self._of(LookupTable), self._tables[1][:-1], strict=True):
             form: Any = self.parameters[i].likelihood
             if column := self._plain(i):
                 values, places = coded[column.name]
                 if values.low or values.codes.dtype != np.int32 or not values.codes.flags.c_contiguous:
                     return None
-                found.append(CodeTable(_read_only(values.codes), self._tables[0][first + np.roll(places, 1)]))
+                lines = first + np.roll(places, 1)
+                found.append(CodeTable(read_only(values.codes), self._tables[0][lines], lines))
             elif isinstance(form, BinnedTable) and len(form.edges):
                 numbers = batch.column(self.parameters[i].columns[0])
                 if not numbers.flags.c_contiguous:
                     return None
-                found.append((self._grids[i], _read_only(numbers)))
+                found.append(BinColumn(self._grids[i], read_only(numbers), first + np.arange(-1, len(form.table))))
             else:
                 return None
-        return ColumnTables.of(found, len(self.log_prior))
+        return ColumnTables.of(found, self._interactions, len(self.log_prior))
 
     @cached_property
     def _grids(self) -> dict[int, BinGrid]:
@@ -371,31 +372,6 @@ def text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
         terms: Array = form.terms(bags, missing)
         return terms
     return np.concatenate(in_parallel(lambda p: form.terms(bags.part(*p), missing[p[0] : p[1]]), parts))
-
-
-class LineIndex(NamedTuple):
-    """Index for the kernel: code v of column j is at line place[start[j] + v - low[j]], or at outside[j]."""
-
-    low: NDArray[np.int64]
-    size: NDArray[np.int64]
-    start: NDArray[np.int64]
-    place: NDArray[np.int64]
-    outside: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, columns: Sequence[tuple[int, Any, Any]]) -> LineIndex:
-        """The index of several columns, each with its lowest code, its lines and the line of all other codes."""
-        low, lines, outside = zip(*columns, strict=True) if columns else ((), (), ())
-        size = np.array([len(line) for line in lines], np.int64)
-        place = np.concatenate([np.zeros(0, np.int64), *lines]).astype(np.int64)
-        return cls(np.array(low, np.int64), size, np.cumsum(size) - size, place, np.array(outside, np.int64))
-
-
-def _read_only(column: NDArray[Any]) -> NDArray[Any]:
-    """A view as those of Arrow: a kernel is compiled for one of both."""
-    view = column.view()
-    view.flags.writeable = False
-    return view
 
 
 def _places(coded: Coded, column: Column) -> NDArray[np.int64]:

@@ -64,3 +64,40 @@ def add_bins(numbers, edges, cells, scale, table, out):  # type: ignore[no-untyp
             for k in range(classes):
                 out[i, k] += table[place, k]
     return infinite
+
+
+@Kernel
+def find_bins_by_grid(numbers, edges, cells, scale, missing, out):  # type: ignore[no-untyped-def]
+    """The bin of every number, found as in `add_bins`; `missing` for a missing one."""
+    count = edges.shape[0]
+    low, high = edges[0], edges[count - 1]
+    for i in range(numbers.shape[0]):
+        x = numbers[i]
+        if x >= high:
+            place = count
+        elif x >= low:
+            part = np.int64((x - low) * scale) if scale > 0.0 else 0
+            place = np.int64(cells[part])
+            while edges[place] <= x:
+                place += 1
+        else:
+            place = 0 if x < low else missing
+        out[i] = place
+
+
+@Kernel
+def add_places(codes, adds, place):  # type: ignore[no-untyped-def]
+    """Add to the place of each row what its code adds: entry v + 1 for code v; the first for any other code."""
+    size = np.uint32(len(adds))
+    for i in range(codes.shape[0]):
+        v = np.uint32(codes[i] + 1)
+        place[i] += adds[v if v < size else np.uint32(0)]
+
+
+@Kernel
+def add_cells(place, table, out):  # type: ignore[no-untyped-def]
+    """Add to each class the line at the place of each row; a place below zero contributes nothing."""
+    for i in range(place.shape[0]):
+        if place[i] >= 0:
+            for k in range(out.shape[1]):
+                out[i, k] += table[place[i], k]

@@ -64,6 +64,7 @@ class ReadOptions:
     sheet: str | int | None = None
     max_unpacked: int | None = None
     memory_limit: int | None = None
+    short_batches: bool = False  # whether rows are scored, which is as fast in short batches, and takes less memory
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None

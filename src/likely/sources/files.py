@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 131_072
 LONG_BATCH = 1 << 18  # rows of a Parquet file, whose codes and numbers are used as they are read
+SHORT_BATCH = 1 << 16  # rows of a Parquet file that is scored
 FEW_COLUMNS = 100  # of a table that is read in longer batches
 LARGEST_READ = 1 << 28  # bytes: a larger Arrow file is memory-mapped
 PAGE = 1 << 18  # bytes read ahead for each column: full column chunks would double the memory
@@ -228,6 +229,7 @@ def parquet_batches(
     with pq.ParquetFile(path, read_dictionary=text, pre_buffer=False, buffer_size=PAGE) as file:
         long = reading.memory_limit is None and len(names) <= FEW_COLUMNS
         rows = most or _batch_rows(file.metadata, len(names), 2 * reading.batch_bytes(len(names)), long)
+        rows = min(rows, SHORT_BATCH) if reading.short_batches else rows
         many = threads() > 2  # of two threads, one reads while the other counts
         yield from file.iter_batches(rows, row_groups=groups, columns=names, use_threads=many)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from likely.errors import LikelyWarning
 from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY
 from likely.sources.batch import Batch, Frame
-from likely.sources.cell_values import DECIMAL, NOTHING, TEXT, detect_text_type
+from likely.sources.cell_values import DECIMAL, FIRST_FOUR, NOTHING, TEXT, detect_text_type, starts_as_text
 from likely.sources.missing_tokens import MissingTokens
 from likely.sources.number_formats import (
     PLAIN,
@@ -144,22 +145,24 @@ class TextAsNumbers:
                 continue
             if kinds is None and self.formats is None and not self.reading.formats:
                 aside = set(declared)
-                self.formats = self._detect_formats([name for name in text_columns(batch) if name not in aside])
+                self.formats = self._detect_formats([name for name in text_columns(batch) if name not in aside], batch)
             if self.formats is None and self.reading.formats:
                 self._redetect(batch)
             # One for each batch: kept here, it would refer to what refers to it, and rows would wait for the garbage collector.
             resolve = FormatResolver(self._resolve, self._plain)
             yield replace(batch, formats=dict(self.reading.formats) | (self.formats or {}), resolve=resolve)
 
-    def _detect_formats(self, names: list[str]) -> dict[str, NumberFormat]:
+    def _detect_formats(self, names: list[str], first: Frame) -> dict[str, NumberFormat]:
+        """Formats of text columns; the first batch, which is at hand, decides for most of them."""
         found, numeric_candidates = dict.fromkeys(names, NOTHING), set[str]()
-        for frame in self._frames(names):
+        for frame in itertools.chain([first], self._frames(names)):
             undecided = [name for name, seen in found.items() if seen < TEXT]
             if not undecided:
                 break
             for name in undecided:
-                column = as_text(frame.columns[name])
-                found[name] = max(found[name], detect_text_type(column, frame.missing.of(name)))
+                column, missing = frame.columns[name], frame.missing.of(name)
+                text = starts_as_text(as_text(column[:FIRST_FOUR]), missing)  # a dictionary is decoded only if need be
+                found[name] = TEXT if text else max(found[name], detect_text_type(as_text(column), missing))
                 if found[name] >= DECIMAL and name not in numeric_candidates and may_be_numbers(column):
                     numeric_candidates.add(name)
         plain = {
