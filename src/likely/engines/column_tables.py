@@ -92,7 +92,7 @@ class ColumnTables:
             group: Any = list(some)
             groups = (group[k : k + AT_ONCE] for k in range(0, len(group), AT_ONCE))
             steps += [_filled(each, classes) for each in groups] if coded else group
-        return cls(columns, steps, _cell_tables(columns, *interactions) if interactions else ())
+        return cls(columns, steps, _cell_tables(columns, interactions) if interactions else ())
 
     def add(self, part: tuple[int, int], out: Array, refuse: Callable[[], None]) -> None:
         """Add the terms of all tables to a range of rows; `refuse` is called if a number is infinite."""
@@ -115,9 +115,8 @@ class ColumnTables:
             add_cells(place, each.table, out)
 
 
-def _cell_tables(
-    columns: Sequence[CodeTable | BinColumn], member: Places, end: Places, shift: Places, maps: Places, table: Array
-) -> list[CellTable]:
+def _cell_tables(columns: Sequence[CodeTable | BinColumn], interactions: tuple[Any, ...]) -> list[CellTable]:
+    member, end, shift, maps, table = interactions
     found, m = [], 0
     for stop in end.tolist():
         of = [(int(member[k]), maps[shift[k] + columns[member[k]].lines]) for k in range(m, stop)]
