@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import textwrap
 import time
 import warnings
 from collections.abc import Iterator
@@ -193,16 +194,17 @@ def _mean(found: list[Figures]) -> Figures:
     return mean | {"normalised": min(mean["log_loss"] / mean["entropy"], CAP)}
 
 
-def page(board: Board, kept: dict[str, Figures]) -> str:
+def page(board: Board, kept: dict[str, Figures], note: str = "") -> str:
     """The page as Markdown."""
     seeds = sorted(set(board.sizes.values()))
     many = ("one seed" if seeds == [1] else f"{seeds[0]} seeds") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    parts = [HEAD.format(tables=len(board.names), seeds=many), *_means(board), *_duels(board)]
+    noted = [*textwrap.wrap(note, 120), ""] if note else []
+    parts = [HEAD.format(tables=len(board.names), seeds=many), *noted, *_means(board), *_duels(board)]
     parts += _each(
         board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class shares."
     )
     parts += _each(board, "accuracy", "Accuracy, table by table", "Bold is the best of a line.")
-    parts += _losses(board) + _copies(kept) + _made(kept) + _sizes(kept)
+    parts += _losses(board) + _partly() + _copies(kept) + _made(kept) + _sizes(kept)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -291,6 +293,36 @@ def _losses(board: Board) -> list[str]:
     return [*lines, ""]
 
 
+def _partly() -> list[str]:
+    """Boosters that ran on some tables only, beside Likely and LightGBM on these."""
+    kept: dict[str, Figures] = json.loads(CACHE.read_text(encoding="utf-8"))
+    names = [name for name in ("catboost", "ebm") if name not in TITLES]
+    found: dict[str, dict[str, Figures]] = {}
+    for key, figures in kept.items():
+        group, table, variant, learner, seed = key.split("|")
+        if group in ("real", "made") and (variant, seed) == (VARIANTS[0], "0"):
+            found.setdefault(table, {})[learner] = figures
+    tables = [table for table, by in found.items() if "likely" in by and any(name in by for name in names)]
+    if not tables:
+        return []
+    shown = ["likely", *names, "lightgbm"]
+    titles = TITLES | boosters.TITLES
+    lines = ["## CatBoost and EBM", "", "They are slow, and ran on these tables only: log loss (CPU seconds of all fits).", "",
+             f"| table | {' | '.join(titles[name] for name in shown)} |", "|---" * (len(shown) + 1) + "|"]  # fmt: skip
+    for table in tables:
+        losses = [found[table][name]["log_loss"] for name in shown if name in found[table]]
+        cells = [_timed(found[table].get(name), min(losses)) for name in shown]
+        lines.append(f"| {table} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _timed(figures: Figures | None, best: float) -> str:
+    if figures is None:
+        return ""
+    loss = f"**{figures['log_loss']:.4f}**" if figures["log_loss"] == best else f"{figures['log_loss']:.4f}"
+    return f"{loss} ({figures['fit_seconds']:.1f})" if figures["seconds"] else loss
+
+
 def _grid(kept: dict[str, Figures], group: str, line: int) -> list[str]:
     """Log loss by table (or variant) and learner of one group; the best of a line is bold."""
     found: dict[tuple[str, str], dict[str, float]] = {}
@@ -339,6 +371,7 @@ def main() -> None:
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--kept", action="store_true", help="Likely is not run again either, where its figures were kept")
     parser.add_argument("--no-page", action="store_true")
+    parser.add_argument("--note", default="", help="a paragraph at the top of the page")
     parser.add_argument("--learners", type=lambda text: text.split(","), default=[], help="beside Likely; all if not given")
     arguments = parser.parse_args()
     for name in [] if not arguments.learners else TITLES.keys() - set(arguments.learners) - OURS.keys():
@@ -355,7 +388,7 @@ def main() -> None:
     if arguments.no_page:
         print("\n".join([*_means(board), *_duels(board)]))
     else:
-        PAGE.write_text(page(board, kept), encoding="utf-8")
+        PAGE.write_text(page(board, kept, arguments.note), encoding="utf-8")
         print(f"{PAGE.relative_to(ROOT)}: {len(board.names)} tables")
 
 

@@ -63,7 +63,7 @@ TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
 GAIN_ROWS = 5_000  # on which the gains of columns are estimated
 # Nats that all terms together must gain for even odds that there is a signal. By leave-one-out noise gains more than g nats
 # with a probability of about exp(-g / 2), so that one table of noise in seven gains so much; with very few rows it gains more.
-EVEN_ODDS, FEW_ROWS_ODDS = 4.0, 30.0  # the second over the number of rows
+EVEN_ODDS, FEW_ROWS_ODDS, WIDE_ODDS = 4.0, 30.0, 3.0  # the second over the number of rows, the third with very many terms
 DIRECTION_ROWS = 30  # with fewer, and no more than coefficients, no directions are fitted: those of noise separate the rows
 JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
 
@@ -309,7 +309,7 @@ class CalibrationFit:
         One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
         second stands for the log of their Bayes factor.
         """
-        even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0), (self.weights, self.bias)
+        even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0) + WIDE_ODDS * bool(self.rest), (self.weights, self.bias)
         if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
             self.solve(self.weights, rough=True, stiff=True)
         probability = 1.0 / (1.0 + np.exp(min(even - self._gain(), 700.0)))
