@@ -58,6 +58,19 @@ def test_long_frames_have_the_interactions_of_short_ones(classes: int) -> None:
     np.testing.assert_array_equal(model.posterior(few).log_joint, short)
 
 
+def test_batches_may_have_their_values_in_any_order() -> None:
+    rows = pa.table(table(2, 2))
+    model = likely.learn(rows, target="y")
+    expected = model.posterior(rows).log_joint
+    values = rows["c0"].combine_chunks().dictionary
+    backwards = pa.array([*values.to_pylist()[::-1], "never seen"])
+    codes = pa.array([None if v is None else backwards.to_pylist().index(v) for v in rows["c0"].to_pylist()], pa.int32())
+    other = rows.set_column(0, "c0", pa.DictionaryArray.from_arrays(codes, backwards))
+    for each in (other, rows, other):
+        np.testing.assert_array_equal(model.posterior(each).log_joint, expected)
+    assert len(model.scorer._known_places) == 3  # of two columns, one of them with two orders
+
+
 def test_long_frames_with_numbers_far_out_have_the_scores_of_short_ones() -> None:
     rows = pa.table(table(2, 3))
     model = likely.learn(rows, target="y", plain=True)  # Gaussian terms, whose squares overflow

@@ -21,6 +21,7 @@ from likely.sources.batch import Batch, Coded, Frame
 from likely.tokenizer import Bags
 
 Array = NDArray[np.float64]
+MOST_KNOWN = 512  # lists of values whose positions are kept
 WIDEST = 1 << 16  # integers of a wider range are looked up one by one
 
 
@@ -148,7 +149,7 @@ class Scorer:
                 values, places = coded[column.name]
                 if values.low or values.codes.dtype != np.int32 or not values.codes.flags.c_contiguous:
                     return None
-                lines = first + np.roll(places, 1)
+                lines = first + np.append(places[-1], places[:-1])
                 found.append(CodeTable(read_only(values.codes), self._tables[0][lines], lines))
             elif isinstance(form, BinnedTable) and len(form.edges):
                 numbers = batch.column(self.parameters[i].columns[0])
@@ -226,7 +227,23 @@ class Scorer:
         alone = [i for i in blocks if not isinstance(self.parameters[i].likelihood, InteractionTable)]
         names = [n for i in alone for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
         coded = side_by_side(batch.coded, names, batch.rows)
-        return {n: (c, _places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
+        return {n: (c, self._places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
+
+    @cached_property
+    def _known_places(self) -> dict[tuple[str, tuple[Any, ...]], NDArray[np.int64]]:
+        return {}
+
+    def _places(self, coded: Coded, column: Column) -> NDArray[np.int64]:
+        """Positions of a batch's values in the model's column; found once for texts that many batches have."""
+        if not isinstance(coded.values, tuple):
+            return _places(coded, column)
+        known, key = self._known_places, (column.name, coded.values)
+        places = known.get(key)
+        if places is None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            places = known[key] = _places(coded, column)
+        return places
 
     def _score_numbers(self, batch: Batch, part: tuple[int, int], out: Array) -> Iterator[tuple[Any, Array]]:
         """Add the Gaussian terms; yields the rows in which a number was too large for that, with their numbers."""
