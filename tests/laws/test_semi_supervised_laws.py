@@ -118,3 +118,17 @@ def test_held_out_labels_that_are_all_right_by_luck_do_not_decide():
 
     assert chosen(unsure) > 0
     assert chosen(sure) == 0.0
+
+
+def test_a_chosen_weight_is_fitted_by_as_many_iterations_as_were_tried(monkeypatch):
+    centres = [[-2, -2, 0, 0], [2, 2, 0, 0]]
+    columns, shown, _ = table(np.random.default_rng(7), (150, 150), centres, labels=10)
+    rows = np.column_stack(list(columns.values()))
+    monkeypatch.setattr(semi_supervised, "CHOICES", (0.0, 1.0))
+    monkeypatch.setattr(semi_supervised._Judged, "choice", lambda _: (1.0, {}))
+    settings = {"families": "gaussian", "tol": 0.0, "max_iter": 9}
+    chosen = quietly(likely.NaiveBayes(**settings).fit, rows, shown)
+    assert chosen.n_iter_ == 9  # fewer than are tried
+    monkeypatch.setattr(semi_supervised, "TRIAL_ROUNDS", 4)
+    chosen = quietly(likely.NaiveBayes(**settings).fit, rows, shown)
+    assert (chosen.n_iter_, chosen.unlabelled_) == (4, 1.0)

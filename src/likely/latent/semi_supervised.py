@@ -7,7 +7,8 @@ class prior alone, Saerens et al. 2002): every λ is compared with these shares 
 weighs as much as the class has unlabelled rows. λ = 0, plain learning, is kept unless another is better by more than its
 standard error; then the smallest λ is taken that is clearly better too, and keeps most of the gain of the best. Few held-out
 labels may all be right by luck: with one more label, drawn at random from the class shares, λ must still be better than plain
-learning, which responsibilities near 0 and 1 are only after many labels.
+learning, which responsibilities near 0 and 1 are only after many labels. The model is fitted by as many iterations as were
+tried: far beyond them, EM may leave the classes for other structure in the rows, which no held-out label has judged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from likely.tally import Tally
 Array = NDArray[np.float64]
 CHOICES = (0.0, 0.1, 1.0)
 FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # with few labels, fewer are held out at a time
-TRIAL_ROUNDS = 20  # a trial need not converge, but after few iterations a large λ seems better than it is in the end
+TRIAL_ROUNDS = 20  # of a trial, and of the fit with the λ that it chose: after more rounds EM may follow other structure
 TOL = 0.1  # nats in all
 FEWEST = 2  # labelled rows of every class, so that some can be held out
 MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a label (unlabelled='ignore')"
@@ -101,12 +102,15 @@ class PartlyLabelled:
         """The model for a given λ, or for the one chosen on held-out labels."""
         plain = self.plain(self.parts)
         tried: dict[float, float] = {}
+        rounds = max_iter
         if unlabelled is None:
             unlabelled, tried = self._chosen()
+            rounds = min(max_iter, TRIAL_ROUNDS)
         if unlabelled == 0.0:
             return SemiSupervisedFit(plain, 0.0, tried)
-        fit = self.fit_em(self.parts, unlabelled, _log_posteriors(plain, self.parts), max_iter=max_iter, tol=tol)
-        return SemiSupervisedFit(fit.model, unlabelled, tried, fit.converged or tol <= 0, len(fit.trace))
+        fit = self.fit_em(self.parts, unlabelled, _log_posteriors(plain, self.parts), max_iter=rounds, tol=tol)
+        ended = fit.converged or tol <= 0 or rounds < max_iter
+        return SemiSupervisedFit(fit.model, unlabelled, tried, ended, len(fit.trace))
 
     def _chosen(self) -> tuple[float, dict[float, float]]:
         """λ by the log probability of held-out labels: 0, plain learning, unless another is clearly better."""
