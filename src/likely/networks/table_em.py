@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.kernels.kernel import worth_compiling
 from likely.kernels.missing_groups import expect_groups, group_missing, list_cells
 from likely.networks.family_counts import strides
 from likely.networks.graph import Graph
@@ -17,7 +18,7 @@ from likely.networks.rows import Rows
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 MOST_OF_GROUP = 1 << 12  # cells of a group of missing cells: where there are more, a junction tree is faster
-SMALL = 1 << 11  # cells of the rows: so few are worked on faster than loops are compiled
+INTERPRETED = 2e-4  # seconds that a cell of the rows takes longer with interpreted loops
 MOST_OF_ALL = 1 << 25  # cells of all groups together: 128 MB
 
 
@@ -97,8 +98,9 @@ class MissingGroups:
         codes = np.ascontiguousarray(rows.codes[[place[name] for name in layout.names]].T, dtype=np.int32)
         self.complete = np.zeros(int(layout.offset[-1]))
         left = np.zeros(rows.n, np.bool_)
-        if codes.size > SMALL:
-            for kernel in (group_missing, list_cells, expect_groups):
+        kernels = (group_missing, list_cells, expect_groups)
+        if worth_compiling(INTERPRETED * codes.size, *kernels):
+            for kernel in kernels:
                 kernel.prepare()
         most = np.array([MOST_OF_GROUP, MOST_OF_ALL])
         keys, start, self.weight = group_missing(codes, rows.each_weight(), layout.arrays, most, self.complete, left)
