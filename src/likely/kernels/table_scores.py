@@ -68,7 +68,10 @@ def add_bins(numbers, edges, cells, scale, table, out):  # type: ignore[no-untyp
 
 @Kernel
 def find_bins_by_grid(numbers, edges, cells, scale, missing, out):  # type: ignore[no-untyped-def]
-    """The bin of every number, found as in `add_bins`; `missing` for a missing one."""
+    """The bin of every number, found as in `add_bins`; `missing` for a missing one.
+
+    The search is written out in both: as a function that both call, it was 40 to 60 % slower.
+    """
     count = edges.shape[0]
     low, high = edges[0], edges[count - 1]
     for i in range(numbers.shape[0]):
