@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely.networks.batch_inference import BatchInference
+from likely.networks.fitting import reading_of, rows_for
 from likely.networks.inference import Evidence
 from likely.networks.table_em import FlatTables, MissingGroups
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
@@ -96,15 +97,13 @@ def test_rows_with_gaps_have_the_probability_and_expected_counts_of_enumeration(
                 at = tuple(net.columns[m].code[world[m]] for m in (*net.graph.parents[n], n))
                 counts[n][at] += p / total
     np.testing.assert_allclose(net.log_likelihoods(data), logs, atol=1e-11)
-    from likely.networks.fitting import reading_of, rows_for
-
     rows = rows_for(net, data, None, reading_of(None, {}))
     tally, evidence = BatchInference(net.inference, rows).expected()
     np.testing.assert_allclose(evidence, logs, atol=1e-11)
     for n in net.nodes:
         np.testing.assert_allclose(tally.tables[n], counts[n], atol=1e-10)
     layout = FlatTables(net.graph, {n: len(net.columns[n].values) for n in net.nodes})
-    flat, log_likelihood = MissingGroups(rows, layout).expected(np.log(layout.flat(net.parameters.tables)))
+    flat, log_likelihood = MissingGroups(rows, layout).expected(layout.flat(net.parameters.tables))
     assert log_likelihood == pytest.approx(sum(logs), abs=1e-10)
     for n, table in layout.tables(flat).items():
         np.testing.assert_allclose(table, counts[n], atol=1e-10)
@@ -112,6 +111,42 @@ def test_rows_with_gaps_have_the_probability_and_expected_counts_of_enumeration(
     for i in range(12):
         known = {n: data[n][i] for n in net.nodes if data[n][i] is not None and n != "n0"}
         np.testing.assert_allclose(posterior[i], list(enumerated(net, "n0", known)[0].values()), atol=1e-11)
+
+
+def expected_by_groups(net, data):
+    """Rows of the groups that could not be listed, expected counts and log-likelihood of one E-step."""
+    rows = rows_for(net, data, None, reading_of(None, {}))
+    layout = FlatTables(net.graph, {n: len(net.columns[n].values) for n in net.nodes})
+    groups = MissingGroups(rows, layout)
+    flat, log_likelihood = groups.expected(layout.flat(net.parameters.tables))
+    tally, evidence = BatchInference(net.inference, rows).expected()
+    return groups.rest.n, (layout.tables(flat), log_likelihood), (tally.tables, evidence.sum())
+
+
+def test_a_long_chain_of_missing_cells_is_eliminated_step_by_step():
+    nodes = [f"v{i}" for i in range(40)]
+    rng = np.random.default_rng(4)
+    parents = {n: nodes[max(0, i - 2) : i] for i, n in enumerate(nodes)}
+    tables = {n: rng.dirichlet(np.ones(3), size=(3,) * len(parents[n]) or None) for n in nodes}
+    net = likely.Network.from_tables(parents, dict.fromkeys(nodes, ("a", "b", "c")), tables)
+    data = {n: ["abc"[i % 3] if i % 39 == 0 else None, "c"] for i, n in enumerate(nodes)}  # 38 missing: 3^38 states
+    left, (found, log_likelihood), (trees, evidence) = expected_by_groups(net, data)
+    assert left == 0
+    assert log_likelihood == pytest.approx(evidence, abs=1e-9)
+    for n in nodes:
+        np.testing.assert_allclose(found[n], trees[n], atol=1e-9)
+
+
+def test_expected_counts_are_right_where_products_of_probabilities_underflow():
+    children = [f"c{i}" for i in range(12)]
+    tables = {"H": [0.3, 0.7]} | {c: [[1e-40, 1 - 1e-40], [2e-40, 1 - 2e-40]] for c in children}
+    net = likely.Network.from_tables({"H": []} | {c: ["H"] for c in children}, dict.fromkeys(tables, ("x", "y")), tables)
+    data = {"H": [None, "x"]} | {c: ["x", "y"] for c in children}  # P = 1e-480: 0 as a float
+    left, (found, log_likelihood), _ = expected_by_groups(net, data)
+    odds = 0.7 / 0.3 * 2.0**12
+    assert left == 0
+    assert found["H"] == pytest.approx([1 + 1 / (1 + odds), odds / (1 + odds)], rel=1e-12)
+    assert log_likelihood == pytest.approx(math.log(0.3) * 2 + 12 * math.log(1e-40) + math.log1p(odds), rel=1e-12)
 
 
 def test_soft_evidence_weighs_the_worlds():

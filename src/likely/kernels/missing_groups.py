@@ -1,8 +1,7 @@
-"""Expected counts of a network's tables where cells are missing, group by group of missing cells.
+"""The distinct groups of missing cells of a network's rows.
 
 Missing cells of a row form a group where they share tables. Given what is observed, groups are independent, and rows agree in
-most of them: each distinct group is stored once, with its weight, as the places of the cells of the tables that it touches,
-a line for each state of its missing cells. Families without a missing cell are counted once and for all.
+most of them: each distinct group is stored once, with its weight. Families without a missing cell are counted once and for all.
 
 `tables` are flat arrays: family i has the nodes member[first[i]:first[i + 1]] with their `stride` in its table, which begins
 at offset[i]; node v occurs in the families family[touched[v]:touched[v + 1]]; card[v] is its number of values.
@@ -12,9 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.kernels.kernel import ComposedKernel, Kernel, piece
+from likely.kernels.kernel import ComposedKernel, piece
 
-BUCKETS = 2147483647  # a prime below 2^31: products of two smaller numbers fit into 64 bits
+MANY = 1 << 31  # products of numbers of values stop growing here
+LOW = (1 << 39) - 1  # what is kept of a hash: its product with the multiplier fits into 64 bits
+MOST_NODES = 64  # of a group
 
 
 @piece
@@ -60,8 +61,8 @@ def find(key, size, keys, start, bucket):  # type: ignore[no-untyped-def]
     """The bucket that holds a group with the same key, or the empty one where it belongs."""
     number = 0
     for i in range(size):
-        number = (number * 1000003 + key[i]) % BUCKETS
-    b = number % bucket.shape[0]
+        number = (number * 1000003 + key[i]) & LOW
+    b = (number ^ (number >> 17)) & (bucket.shape[0] - 1)
     while bucket[b] >= 0:
         g = bucket[b]
         same = start[g + 1] - start[g] == size
@@ -71,7 +72,7 @@ def find(key, size, keys, start, bucket):  # type: ignore[no-untyped-def]
             i += 1
         if same:
             break
-        b = (b + 1) % bucket.shape[0]
+        b = (b + 1) & (bucket.shape[0] - 1)
     return b
 
 
@@ -87,156 +88,159 @@ def longer(array, least):  # type: ignore[no-untyped-def]
 
 @piece
 def keyed(row, tables, room, begin, end, key):  # type: ignore[no-untyped-def]
-    """The key of a group: its missing nodes, and the places of its families; returns its length and its number of cells."""
+    """The key of a group: its missing nodes, and the places of its families; returns its length, and its number of states."""
     card, found_nodes, found_families = tables[6], room[2], room[3]
     size, cells = 0, 1
     for i in range(begin[0], end[0]):
         key[size] = found_nodes[i]
-        cells = min(cells * card[found_nodes[i]], BUCKETS)
+        cells = min(cells * card[found_nodes[i]], MANY)
         size += 1
     key[size] = -1
     size += 1
     for i in range(begin[1], end[1]):
         key[size] = place_of(row, found_families[i], tables)
         size += 1
-    return size, cells * (end[1] - begin[1])
+    return size, cells
+
+
+@piece
+def neighbours(key, tables, local):  # type: ignore[no-untyped-def]
+    """Which missing nodes of a group occur together in a family; `local` has -1 for every node, before and after."""
+    first, member, touched, family = tables[0], tables[1], tables[4], tables[5]
+    k = 0
+    while key[k] >= 0:
+        local[key[k]] = k
+        k += 1
+    beside = np.zeros((k, k), np.bool_)
+    for i in range(k):
+        for t in range(touched[key[i]], touched[key[i] + 1]):
+            for m in range(first[family[t]], first[family[t] + 1]):
+                if local[member[m]] >= 0:
+                    beside[i, local[member[m]]] = True
+    for i in range(k):
+        local[key[i]] = -1
+    return beside
+
+
+@piece
+def smallest(beside, step_of, key, card):  # type: ignore[no-untyped-def]
+    """The node whose elimination needs the smallest table, of those that are left."""
+    best, least = -1, 0
+    for i in range(step_of.shape[0]):
+        if step_of[i] < 0:
+            size = 1
+            for j in range(step_of.shape[0]):
+                if beside[i, j] and step_of[j] < 0:
+                    size = min(size * card[key[j]], MANY)
+            if best < 0 or size < least:
+                best, least = i, size
+    return best
+
+
+@piece
+def ordered(key, tables, local):  # type: ignore[no-untyped-def]
+    """The nodes of a group in the order in which they are eliminated: step of each node, and what the tables of the steps span.
+
+    The last node that a step spans is the one it eliminates.
+    """
+    beside = neighbours(key, tables, local)
+    k = beside.shape[0]
+    step_of, spans, wide = np.full(k, -1, np.int64), np.zeros((k, k), np.int64), np.zeros(k, np.int64)
+    for step in range(k):
+        out = smallest(beside, step_of, key, tables[6])
+        step_of[out] = step
+        for j in range(k):
+            if beside[out, j] and step_of[j] < 0:
+                spans[step, wide[step]] = j
+                wide[step] += 1
+        for a in range(wide[step]):
+            for b in range(wide[step]):
+                beside[spans[step, a], spans[step, b]] = True
+        spans[step, wide[step]] = out
+        wide[step] += 1
+    return step_of, spans, wide
+
+
+@piece
+def states_of(key, tables, local):  # type: ignore[no-untyped-def]
+    """The states of all steps that eliminate the nodes of a group."""
+    spans, wide = ordered(key, tables, local)[1:]
+    cells = 0
+    for step in range(wide.shape[0]):
+        size = 1
+        for i in range(wide[step]):
+            size = min(size * tables[6][key[spans[step, i]]], MANY)
+        cells += size
+    return min(cells, MANY)
+
+
+@piece
+def groups_of(row, tables, room, work, most):  # type: ignore[no-untyped-def]
+    """The keys of a row's groups, one after the other; returns their number, the most states of one, and the cells of all."""
+    local, ends, key, stop = work
+    room[0][:] = False
+    room[1][:] = False
+    groups, widest, listed = 0, 0, 0
+    for v in range(row.shape[0]):
+        if row[v] < 0 and not room[0][v]:
+            ends[groups + 1] = explore(row, v, tables, room, ends[groups, 0], ends[groups, 1])
+            begin = stop[groups]
+            size, states = keyed(row, tables, room, ends[groups], ends[groups + 1], key[begin:])
+            stop[groups + 1] = begin + size
+            if states > most and ends[groups + 1, 0] - ends[groups, 0] <= MOST_NODES:
+                states = states_of(key[begin:], tables, local)
+            widest = max(widest, states)
+            listed += states * (ends[groups + 1, 1] - ends[groups, 1])
+            groups += 1
+    return groups, widest, listed
 
 
 @ComposedKernel
 def group_missing(codes, weights, tables, most, counts, rest):  # type: ignore[no-untyped-def]
     """The distinct groups of missing cells of all rows: keys, where each key begins, and weights.
 
-    Complete families are added to `counts`. A row is marked in `rest`, and left out of both, where a group has more than
-    most[0] cells, or where the groups would have more than most[1] in all.
+    Complete families are added to `counts`. A row is marked in `rest`, and left out of both, where the steps that eliminate a
+    group have more than most[0] states, or where the groups would have more than most[1] cells in all.
     """
     rows, n = codes.shape
     room = (np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
+    local = np.full(n, -1, np.int64)
     ends = np.zeros((n + 1, 2), np.int64)
-    key = np.zeros(2 * n + 1, np.int64)
+    key, stop = np.zeros(3 * n + 1, np.int64), np.zeros(n + 1, np.int64)
     keys, start, weight = np.zeros(1024, np.int64), np.zeros(257, np.int64), np.zeros(256)
     bucket = np.full(1024, -1, np.int64)
     number, total = 0, 0
     for r in range(rows):
-        room[0][:] = False
-        room[1][:] = False
-        groups = 0
-        widest = 0
-        for v in range(n):
-            if codes[r, v] < 0 and not room[0][v]:
-                ends[groups + 1] = explore(codes[r], v, tables, room, ends[groups, 0], ends[groups, 1])
-                widest = max(widest, keyed(codes[r], tables, room, ends[groups], ends[groups + 1], key)[1])
-                groups += 1
-        if widest > most[0] or total > most[1]:
+        groups, widest, listed = groups_of(codes[r], tables, room, (local, ends, key, stop), most[0])
+        if widest > most[0] or total + listed > most[1]:
             rest[r] = True
             continue
         for f in range(n):
             if not room[1][f]:
                 counts[place_of(codes[r], f, tables)] += weights[r]
         for g in range(groups):
-            size, cells = keyed(codes[r], tables, room, ends[g], ends[g + 1], key)
-            b = find(key, size, keys, start, bucket)
+            own = key[stop[g] : stop[g + 1]]
+            b = find(own, own.shape[0], keys, start, bucket)
             if bucket[b] < 0:
                 bucket[b] = number
-                keys, start, weight = longer(keys, start[number] + size), longer(start, number + 2), longer(weight, number + 1)
-                keys[start[number] : start[number] + size] = key[:size]
-                start[number + 1] = start[number] + size
+                end = start[number] + own.shape[0]
+                keys, start, weight = longer(keys, end), longer(start, number + 2), longer(weight, number + 1)
+                keys[start[number] : end] = own
+                start[number + 1] = end
                 number += 1
-                total += cells
+                total += listed // groups
                 if 2 * number > bucket.shape[0]:
-                    bucket = rehashed(keys, start, number)
-                    b = find(key, size, keys, start, bucket)
+                    bucket = rehashed(keys, start, number, 2 * bucket.shape[0])
+                    b = find(own, own.shape[0], keys, start, bucket)
             weight[bucket[b]] += weights[r]
     return keys[: start[number]], start[: number + 1], weight[:number]
 
 
 @piece
-def rehashed(keys, start, number):  # type: ignore[no-untyped-def]
-    """The buckets of all groups so far, four for each."""
-    bucket = np.full(4 * number, -1, np.int64)
+def rehashed(keys, start, number, size):  # type: ignore[no-untyped-def]
+    """So many buckets, a power of two, with all groups so far."""
+    bucket = np.full(size, -1, np.int64)
     for g in range(number):
         key = keys[start[g] : start[g + 1]]
         bucket[find(key, key.shape[0], keys, start, bucket)] = g
     return bucket
-
-
-@ComposedKernel
-def list_cells(keys, start, tables, families, index, begin):  # type: ignore[no-untyped-def]
-    """The places of the cells of each group: a line for each state of its missing nodes, a place for each family it touches.
-
-    Writes the number of families of each group, and where its lines begin; `index` is filled if it has room for all.
-    """
-    card = tables[6]
-    state = np.zeros(card.shape[0], np.int64)
-    for g in range(start.shape[0] - 1):
-        key = keys[start[g] : start[g + 1]]
-        k, states = 0, 1
-        while key[k] >= 0:
-            states *= card[key[k]]
-            state[key[k]] = 0
-            k += 1
-        wide = key.shape[0] - k - 1
-        families[g] = wide
-        begin[g + 1] = begin[g] + states * wide
-        if index.shape[0] == 0:
-            continue
-        for i in range(wide):
-            index[begin[g] + i] = key[k + 1 + i]
-        for s in range(1, states):
-            line = begin[g] + s * wide
-            index[line : line + wide] = index[line - wide : line]
-            j = k - 1
-            while True:
-                v = key[j]
-                step = 1 if state[v] + 1 < card[v] else -state[v]
-                state[v] += step
-                shift(v, step, tables, key[k + 1 :], index[line : line + wide])
-                if step == 1:
-                    break
-                j -= 1
-
-
-@piece
-def shift(v, step, tables, at, line):  # type: ignore[no-untyped-def]
-    """Move the places of a line by a step of node v, in those families that it belongs to."""
-    first, member, stride, offset, touched, family = tables[:6]
-    for t in range(touched[v], touched[v + 1]):
-        f = family[t]
-        low = offset[f]
-        high = offset[f + 1]
-        for i in range(line.shape[0]):
-            if low <= at[i] < high:
-                for m in range(first[f], first[f + 1]):
-                    if member[m] == v:
-                        line[i] += step * stride[m]
-
-
-@Kernel
-def expect_groups(index, begin, families, weight, logs, counts, evidence):  # type: ignore[no-untyped-def]
-    """Add the expected counts of all groups to the flat tables, given the logs of the parameters; their log evidence."""
-    widest = 1
-    for g in range(weight.shape[0]):
-        widest = max(widest, (begin[g + 1] - begin[g]) // families[g])
-    share = np.zeros(widest)
-    for g in range(weight.shape[0]):
-        wide = families[g]
-        states = (begin[g + 1] - begin[g]) // wide
-        top = -np.inf
-        for s in range(states):
-            line = begin[g] + s * wide
-            log = 0.0
-            for i in range(wide):
-                log += logs[index[line + i]]
-            share[s] = log
-            top = max(top, log)
-        evidence[g] = top
-        if top == -np.inf:
-            continue
-        total = 0.0
-        for s in range(states):
-            share[s] = np.exp(share[s] - top)
-            total += share[s]
-        evidence[g] = top + np.log(total)
-        for s in range(states):
-            line = begin[g] + s * wide
-            for i in range(wide):
-                counts[index[line + i]] += weight[g] * share[s] / total

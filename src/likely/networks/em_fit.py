@@ -22,6 +22,7 @@ from likely.networks.table_em import FlatTables, MissingGroups
 from likely.schema import Column
 
 Array = NDArray[np.float64]
+LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
 FIRST_ROUNDS = 10  # of each start, before the best of them goes on
 
 
@@ -62,12 +63,10 @@ def fit_em(
 ) -> NetworkEMResult:
     """Expected counts at a maximum of the (penalised) likelihood."""
     rows = rows.distinct()
-    seen = {n: () if n in hidden else tuple(p for p in graph.parents[n] if p not in hidden) for n in graph.nodes}
-    counted = count_rows(rows, Graph(graph.nodes, seen))
-    shares = _shares(rows)
+    problem = _Problem(rows, graph, smoothing)
+    counted, shares = _complete(problem, hidden), _shares(rows)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or 5) if hidden else 1
-    problem = _Problem(rows, graph, smoothing)
     make = _EMRun if rows.numeric else _TablesRun
     runs = []
     for _ in range(starts):
@@ -120,7 +119,12 @@ class _EMRun:
         self.converged = False
         self._engine: Inference | None = None
         self._batch: BatchInference | None = None
-        self.tally: NetworkTally
+        self._counted: NetworkTally
+
+    @property
+    def tally(self) -> NetworkTally:
+        """The expected counts of the last round."""
+        return self._counted
 
     def go(self, rounds: int, tol: float) -> None:
         """Some rounds of EM; fewer if the maximum is near."""
@@ -134,15 +138,15 @@ class _EMRun:
 
     def _round(self) -> float:
         """One E-step and one M-step; the penalised log-likelihood before them."""
-        self.tally, log_likelihood = self._e_step(self.problem.rows)
+        self._counted, log_likelihood = self._e_step(self.problem.rows, self.parameters)
         objective = log_likelihood + self._log_prior()
-        self.parameters = derive(self.tally, self.smoothing)
+        self.parameters = derive(self._counted, self.smoothing)
         return objective
 
-    def _e_step(self, rows: Rows) -> tuple[NetworkTally, float]:
+    def _e_step(self, rows: Rows, parameters: NetworkParameters) -> tuple[NetworkTally, float]:
         """Expected counts and log-likelihood by junction trees; their structure stays, the potentials are new."""
         before = self._engine if self._engine is not None and self._engine.names else None
-        engine = Inference(self.graph, self.problem.columns, self.parameters, before.tree if before else None)
+        engine = Inference(self.graph, self.problem.columns, parameters, before.tree if before else None)
         batch = BatchInference(engine, rows)
         if before and self._batch is not None:
             batch.reuse(self._batch)
@@ -157,7 +161,7 @@ class _EMRun:
             alpha = np.broadcast_to(pseudocounts(table, self.smoothing[name]), table.shape)
             some = alpha > 0
             if some.any():
-                total += float((alpha[some] * np.log(np.maximum(table[some], 1e-300))).sum())
+                total += float((alpha[some] * np.log(np.maximum(table[some], LEAST))).sum())
         return total
 
     def _left(self) -> float:
@@ -174,21 +178,37 @@ class _EMRun:
 class _TablesRun(_EMRun):
     """EM from one start where all nodes are categorical: over distinct groups of missing cells, not over rows."""
 
-    def _round(self) -> float:
+    def __init__(self, problem: _Problem, start: NetworkParameters) -> None:
+        super().__init__(problem, start)
+        self.theta, self.counts = problem.layout.flat(start.tables), np.zeros(0)
+
+    @property
+    def tally(self) -> NetworkTally:
+        """The expected counts of the last round."""
         problem = self.problem
-        theta = problem.layout.flat(self.parameters.tables)
-        with np.errstate(divide="ignore"):
-            logs = np.log(theta)
-        counts, log_likelihood = problem.groups.expected(logs)
+        tables = problem.layout.tables(self.counts)
+        return NetworkTally(self.graph, problem.columns, tables, {}, problem.rows.total, expected=True)
+
+    def _round(self) -> float:
+        problem, theta = self.problem, self.theta
+        counts, log_likelihood = problem.groups.expected(theta)
         if problem.groups.rest.n:
-            more, evidence = self._e_step(problem.groups.rest)
+            more, evidence = self._e_step(problem.groups.rest, NetworkParameters(problem.layout.tables(theta), {}))
             counts, log_likelihood = counts + problem.layout.flat(more.tables), log_likelihood + evidence
         prior = problem.pseudocounts
-        log_prior = float((prior * np.log(np.maximum(theta, 1e-300)))[prior > 0].sum())
-        tables = problem.layout.tables
-        self.tally = NetworkTally(self.graph, problem.columns, tables(counts), {}, problem.rows.total, expected=True)
-        self.parameters = NetworkParameters(tables(problem.layout.conditional(counts + prior)), {})
+        some = prior > 0
+        log_prior = float(prior[some] @ np.log(np.maximum(theta[some], LEAST)))
+        self.counts, self.theta = counts, problem.layout.conditional(counts + prior)
         return log_likelihood + log_prior
+
+
+def _complete(problem: _Problem, hidden: Sequence[str]) -> NetworkTally:
+    """The counts of families without a missing cell, those of hidden nodes aside."""
+    rows, graph = problem.rows, problem.graph
+    if not hidden and not rows.numeric and not problem.groups.rest.n:  # they have been counted
+        return NetworkTally(graph, problem.columns, problem.layout.tables(problem.groups.complete), {}, rows.total)
+    seen = {n: () if n in hidden else tuple(p for p in graph.parents[n] if p not in hidden) for n in graph.nodes}
+    return count_rows(rows, Graph(graph.nodes, seen))
 
 
 def _start(
@@ -228,10 +248,8 @@ def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: 
 
 def _shares(rows: Rows) -> dict[str, Array]:
     """How often each value of every categorical node occurs; a little is added, so that none is impossible at first."""
-    weights = rows.each_weight()
-    found = {}
+    found, weights = {}, rows.weights if len(rows.weights) else None
     for column, line in zip(rows.columns, rows.codes, strict=True):
-        seen = line >= 0
-        counts = np.bincount(line[seen], weights[seen], minlength=len(column.values)) + 1.0
+        counts = np.bincount(line.astype(np.int64) + 1, weights, len(column.values) + 1)[1:] + 1.0
         found[column.name] = counts / counts.sum()
     return found

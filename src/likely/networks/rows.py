@@ -254,7 +254,8 @@ def _declared(data: Any, names: Sequence[str] | None, known: Mapping[str, Column
     wanted = [str(name) for name in data.columns] if names is None else list(names)
     if not all(isinstance(name, str) for name in data.columns) or not data.columns.is_unique:
         return None
-    if any(name not in data.columns or str(data.dtypes[name]) != "category" for name in wanted):
+    kinds = {name: str(kind) for name, kind in zip(data.columns, data.dtypes, strict=True)}
+    if any(kinds.get(name) != "category" for name in wanted):
         return None
     if any(known[name].kind != CATEGORY for name in wanted if name in known):
         return None

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.kernels.group_elimination import expect_steps, list_steps
 from likely.kernels.kernel import worth_compiling
-from likely.kernels.missing_groups import expect_groups, group_missing, list_cells
+from likely.kernels.missing_groups import group_missing
 from likely.networks.family_counts import strides
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import pseudocounts
@@ -17,7 +18,7 @@ from likely.networks.rows import Rows
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-MOST_OF_GROUP = 1 << 12  # cells of a group of missing cells: where there are more, a junction tree is faster
+MOST_OF_GROUP = 1 << 12  # states of the steps that eliminate a group: where there are more, a junction tree is faster
 INTERPRETED = 2e-4  # seconds that a cell of the rows takes longer with interpreted loops
 MOST_OF_ALL = 1 << 25  # cells of all groups together: 128 MB
 
@@ -96,26 +97,23 @@ class MissingGroups:
     def __init__(self, rows: Rows, layout: FlatTables) -> None:
         place = {c.name: i for i, c in enumerate(rows.columns)}
         codes = np.ascontiguousarray(rows.codes[[place[name] for name in layout.names]].T, dtype=np.int32)
-        self.complete = np.zeros(int(layout.offset[-1]))
-        left = np.zeros(rows.n, np.bool_)
-        kernels = (group_missing, list_cells, expect_groups)
+        self.complete, left = np.zeros(int(layout.offset[-1])), np.zeros(rows.n, np.bool_)
+        kernels = (group_missing, list_steps, expect_steps)
         if worth_compiling(INTERPRETED * codes.size, *kernels):
             for kernel in kernels:
                 kernel.prepare()
         most = np.array([MOST_OF_GROUP, MOST_OF_ALL])
         keys, start, self.weight = group_missing(codes, rows.each_weight(), layout.arrays, most, self.complete, left)
-        self.families, self.begin = np.zeros(len(self.weight), np.int64), np.zeros(len(self.weight) + 1, np.int64)
-        list_cells(keys, start, layout.arrays, self.families, np.zeros(0, np.int32), self.begin)
-        self.index = np.zeros(int(self.begin[-1]), np.int32)
-        list_cells(keys, start, layout.arrays, self.families, self.index, self.begin)
+        self.lists = list_steps(keys, start, layout.arrays)
         self.rest = rows.take(np.flatnonzero(left))
 
-    def expected(self, logs: Array) -> tuple[Array, float]:
+    def expected(self, theta: Array) -> tuple[Array, float]:
         """Expected counts of all cells, and the log-likelihood, without the rows of `rest`."""
         counts, evidence = self.complete.copy(), np.zeros(len(self.weight))
-        expect_groups(self.index, self.begin, self.families, self.weight, logs, counts, evidence)
+        expect_steps(*self.lists, self.weight, theta, counts, evidence)
         some = self.complete > 0
-        return counts, float(self.complete[some] @ logs[some] + self.weight @ evidence)
+        with np.errstate(divide="ignore"):
+            return counts, float(self.complete[some] @ np.log(theta[some]) + self.weight @ evidence)
 
 
 def _ends(lengths: Any) -> Places:
