@@ -172,6 +172,19 @@ def test_the_same_seed_gives_the_same_structure():
     assert likely.Network.learn_structure(data).arcs == likely.Network.learn_structure(data).arcs
 
 
+def test_a_search_whose_climbs_end_apart_goes_on_to_a_higher_structure():
+    data = random_network(9, nodes=14).sample(2000, seed=9)
+    rows = rows_of(data)
+    place = {c.name: i for i, c in enumerate(rows.columns)}
+
+    def score(climbs):
+        parents = likely.Network.learn_structure(data, climbs=climbs).graph.parents
+        return FamilyScores(rows, "qnml")([(place[n], tuple(sorted(map(place.get, some)))) for n, some in parents.items()]).sum()
+
+    once, twice, more = score(1), score(2), score(8)
+    assert once <= twice < more - 1  # two climbs ended apart, and a later one found more
+
+
 def test_equivalent_graphs_have_distance_zero_and_colliders_do_not():
     chain, fork, collider = Graph.of("A -> B -> C"), Graph.of("B -> A, B -> C"), Graph.of("A -> B, C -> B")
     assert chain.distance(fork, equivalence=True) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,9 +149,3 @@ def _log_likelihood(n: Array, scatter: Array) -> float:
         rest = rest - np.einsum("jp,jp->j", cross, np.linalg.solve(inner, cross[..., None])[..., 0])
     variance = np.maximum(rest, least)
     return float((n[some] * (-0.5 * np.log(2 * np.pi * variance) - 0.5 * rest.clip(0) / variance)).sum())
-
-
-def network_score(scores: FamilyScores, parents: Sequence[Iterable[int]]) -> float:
-    """The score of a whole structure: the sum over its families."""
-    families: list[Any] = [(node, tuple(sorted(some))) for node, some in enumerate(parents)]
-    return float(scores(families).sum())

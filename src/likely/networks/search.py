@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.kernels import arc_moves
-from likely.networks.scores import FamilyScores, network_score
+from likely.networks.scores import FamilyScores
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+SAME = 1e-10  # relative difference of scores that are equal but for rounding
 TURNS = 3  # covered arcs turned round before each step, so that early arcs do not fix the direction of later ones
 
 
@@ -35,7 +36,7 @@ class SearchSettings:
     trials : int
         How often, at the top, an equivalent structure is drawn (by turning covered arcs round) to climb on from.
     climbs : int
-        How often the search starts anew; the best structure of all is kept.
+        The most searches, which draw different directions on their way; they end when two have ended as high as the best.
     seed : int
         Where the draws come from.
 
@@ -47,15 +48,21 @@ class SearchSettings:
     tabu: int = 10
     patience: int = 15
     trials: int = 20
-    climbs: int = 2
+    climbs: int = 8
     seed: int = 0
 
 
 def hill_climb(scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings) -> list[set[int]]:
     """The best structure found, as the parents of each node."""
     rng = np.random.default_rng(settings.seed)
-    found = [_climb(scores, start, settings, rng) for _ in range(max(settings.climbs, 1))]
-    return max(found, key=lambda parents: network_score(scores, parents))
+    best, top = _climb(scores, start, settings, rng)
+    for _ in range(settings.climbs - 1):
+        found, value = _climb(scores, start, settings, rng)
+        if abs(value - top) <= SAME * abs(top):  # two climbs have ended as high: a third hardly finds more
+            break
+        if value > top:
+            best, top = found, value
+    return best
 
 
 def settle_directions(scores: FamilyScores, parents: Sequence[set[int]], settings: SearchSettings) -> list[set[int]]:
@@ -166,8 +173,8 @@ class _State:
 
 def _climb(
     scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings, rng: np.random.Generator
-) -> list[set[int]]:
-    """Climb, and go on from equivalent structures until none of those drawn leads higher."""
+) -> tuple[list[set[int]], float]:
+    """Climb, and go on from equivalent structures until none of those drawn leads higher; the structure and its score."""
     state = _State(scores, start, settings)
     while True:
         for _ in range(TURNS):
@@ -190,7 +197,7 @@ def _climb(
         failed = 0 if value > top + 1e-9 else failed + 1
         if value > top - 1e-9:
             best, top = found, max(value, top)
-    return best
+    return best, top
 
 
 def _to_the_top(state: _State) -> tuple[list[set[int]], float]:

@@ -47,8 +47,9 @@ class StructureSettings:
     k : int
         The parents among the columns of a K-dependence classifier.
     tabu, patience, climbs, seed : int
-        Steps for which a changed pair is left alone, steps without a gain before a climb ends, climbs, and the seed of the
-        draws among equivalent structures. Of equivalent structures one with a high K2 score is returned.
+        Steps for which a changed pair is left alone, steps without a gain before a climb ends, the most climbs (two that end
+        as high as the best are enough), and the seed of the draws among equivalent structures. Of equivalent structures one
+        with a high K2 score is returned.
     root : str, optional
         Where a tree begins.
     ignore : sequence of str
@@ -70,7 +71,7 @@ class StructureSettings:
     k: int = 2
     tabu: int = 10
     patience: int = 15
-    climbs: int = 2
+    climbs: int = 8
     root: str | None = None
     ignore: Sequence[str] = ()
     kinds: Any = None
