@@ -179,7 +179,8 @@ def test_a_search_whose_climbs_end_apart_goes_on_to_a_higher_structure():
 
     def score(climbs):
         parents = likely.Network.learn_structure(data, climbs=climbs).graph.parents
-        return FamilyScores(rows, "qnml")([(place[n], tuple(sorted(map(place.get, some)))) for n, some in parents.items()]).sum()
+        families = [(place[n], tuple(sorted(map(place.get, some)))) for n, some in parents.items()]
+        return FamilyScores(rows, "qnml")(families).sum()
 
     once, twice, more = score(1), score(2), score(8)
     assert once <= twice < more - 1  # two climbs ended apart, and a later one found more
