@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from likely.kernels._elimination_order import longer, ordered
 from likely.kernels.kernel import ComposedKernel, piece
-from likely.kernels.missing_groups import longer, ordered
 
 LEAST = 1e-200  # a smaller probability of a group is computed anew in logs, where no product underflows
 

@@ -99,18 +99,17 @@ class MissingGroups:
         codes = np.ascontiguousarray(rows.codes[[place[name] for name in layout.names]].T, dtype=np.int32)
         self.complete, left = np.zeros(int(layout.offset[-1])), np.zeros(rows.n, np.bool_)
         kernels = (group_missing, list_steps, expect_steps)
-        if worth_compiling(INTERPRETED * codes.size, *kernels):
-            for kernel in kernels:
-                kernel.prepare()
+        compiled = worth_compiling(INTERPRETED * codes.size, *kernels)
+        group, steps, self._expect = (kernel.fast if compiled else kernel for kernel in kernels)
         most = np.array([MOST_OF_GROUP, MOST_OF_ALL])
-        keys, start, self.weight = group_missing(codes, rows.each_weight(), layout.arrays, most, self.complete, left)
-        self.lists = list_steps(keys, start, layout.arrays)
+        keys, start, self.weight = group(codes, rows.each_weight(), layout.arrays, most, self.complete, left)
+        self.lists = steps(keys, start, layout.arrays)
         self.rest = rows.take(np.flatnonzero(left))
 
     def expected(self, theta: Array) -> tuple[Array, float]:
         """Expected counts of all cells, and the log-likelihood, without the rows of `rest`."""
         counts, evidence = self.complete.copy(), np.zeros(len(self.weight))
-        expect_steps(*self.lists, self.weight, theta, counts, evidence)
+        self._expect(*self.lists, self.weight, theta, counts, evidence)
         some = self.complete > 0
         with np.errstate(divide="ignore"):
             return counts, float(self.complete[some] @ np.log(theta[some]) + self.weight @ evidence)
