@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis without a stop-watch, and the way to the real data sets."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import HealthCheck, Phase, settings
 # NumPy reads this when it is imported, which is later.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
+
+# Some hundred tests start a process: where bytecode is not kept, each of them parses the whole package again (0.7 s).
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Counting small tables is fast, but the first call on a busy machine may load a compiler: no test is timed.
 # A hunt for rarer cases: pytest --hypothesis-profile=deep
