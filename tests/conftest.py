@@ -23,7 +23,7 @@ COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     "phases": [phase for phase in Phase if phase is not Phase.explain],
 }
-settings.register_profile("likely", max_examples=50, **COMMON)
+settings.register_profile("likely", max_examples=30, **COMMON)
 settings.register_profile("quick", max_examples=10, **COMMON)
 settings.register_profile("deep", max_examples=1000, **COMMON)
 settings.load_profile("likely")

@@ -78,7 +78,7 @@ class Case:
 
 
 def examples(factor):
-    """So many times the examples of the profile: fifty, or what `--hypothesis-profile` chooses."""
+    """So many times the examples of the profile: thirty, or what `--hypothesis-profile` chooses."""
     return settings(max_examples=factor * settings.default.max_examples)
 
 

@@ -134,18 +134,18 @@ def test_two_fragments_stand_in_one_page_without_sharing_an_id():
 
 
 def test_many_rows_are_sampled_and_gaps_left_out_and_both_are_said():
-    data = table(2_000)
+    data = table(400)
     data["a"][::10] = np.nan
     model = likely.cluster(data, 2, steps=True)
     made = lesson.lesson(model, data)
     assert made.points.shape == (em_frames.MOST_POINTS, 2)
-    assert (made.rows, made.gaps) == (4_000, 400)
+    assert (made.rows, made.gaps) == (800, 80)
     pairs = set(zip(data["a"].tolist(), data["b"].tolist(), strict=True))
     assert set(map(tuple, made.points.tolist())) <= pairs
     assert lesson.lesson(model, data).points.tolist() == made.points.tolist()
     text = lesson.page(model, data)
-    assert "600 of 4,000 rows are drawn" in text
-    assert "400 rows have a missing cell in a and b and are not drawn" in text
+    assert "600 of 800 rows are drawn" in text
+    assert "80 rows have a missing cell in a and b and are not drawn" in text
 
 
 def test_steps_that_are_not_shown_are_counted():

@@ -139,7 +139,7 @@ def test_a_worker_that_dies_half_way_changes_nothing(spark, cluster):
     def slowly(batches):
         import time
 
-        time.sleep(1.0)
+        time.sleep(0.4)
         yield from batches
 
     slow, found = frame.mapInArrow(slowly, frame.schema), []

@@ -177,7 +177,7 @@ from likely import NaiveBayes, TextNaiveBayes
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-x = np.column_stack([rng.normal(size=(6000, 3)), rng.integers(0, 9, (6000, 2))])
+x = np.column_stack([rng.normal(size=(2000, 3)), rng.integers(0, 9, (2000, 2))])
 table = {f"c{j}": x[:, j] for j in range(5)} | {"y": np.where(x[:, 0] + x[:, 3] > 4, "high", "low")}
 words = [f"word{i}é" for i in range(2000)]
 texts = [" ".join(words[j] for j in rng.integers(0, 2000, 60)) for _ in range(300)]

@@ -56,27 +56,29 @@ def child(target, numbers, place, seconds):
 def fuzz(target, start, seconds, most):
     """Faults, inputs done and inputs taken of one target."""
     until = time.monotonic() + seconds
-    faults, done, taken = [], 0, 0
-    for numbers in [[number] for number in FOUND[target]] + [None]:
-        at = start
-        while (time.monotonic() < until and done < most) or numbers:
-            asked = ",".join(map(str, numbers)) if numbers else f"{at}:{at + most - done}"
-            left = max(1.0, until - time.monotonic())
-            place = Path(os.environ.get("TMPDIR", "/tmp")) / f"likely-fuzz-{os.getpid()}-{target}"
-            command = [sys.executable, "-X", "faulthandler", __file__, "--child", target, asked, str(place), str(left)]
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            found = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-            faults += [each for each in found if "error" in each]
-            last = next((each for each in found if "done" in each), None)
-            if last is None:
-                number = int(place.read_text()) if place.exists() else at
-                faults.append({"number": number, "error": f"exit {ended.returncode}: {ended.stderr[-2000:]}"})
-                last = {"done": number - at + 1, "taken": 0, "next": number + 1}
-            done, taken, at = done + last["done"], taken + last["taken"], last["next"]
-            with contextlib.suppress(FileNotFoundError):
-                place.unlink()
-            if numbers:
-                break
+    faults, done, taken, at = [], 0, 0, start
+    known = list(FOUND[target])  # in one process too: each would learn the same models before its first input
+    place = Path(os.environ.get("TMPDIR", "/tmp")) / f"likely-fuzz-{os.getpid()}-{target}"
+    while known or (time.monotonic() < until and done < most):
+        asked = ",".join(map(str, known)) if known else f"{at}:{at + most - done}"
+        left = LONGEST * len(known) if known else max(1.0, until - time.monotonic())
+        command = [sys.executable, "-X", "faulthandler", __file__, "--child", target, asked, str(place), str(left)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+        faults += [each for each in found if "error" in each]
+        last = next((each for each in found if "done" in each), None)
+        if last is None:
+            number = int(place.read_text()) if place.exists() else (known or [at])[0]
+            faults.append({"number": number, "error": f"exit {ended.returncode}: {ended.stderr[-2000:]}"})
+            before = known.index(number) if known else number - at
+            last = {"done": before + 1, "taken": 0, "next": number + 1}
+        done, taken = done + last["done"], taken + last["taken"]
+        if known:
+            known = known[last["done"] :]
+        else:
+            at = last["next"]
+        with contextlib.suppress(FileNotFoundError):
+            place.unlink()
     return faults, done, taken
 
 

@@ -45,16 +45,18 @@ def measured_files() -> list[Path]:
 
 
 @functools.cache
-def trees() -> list[tuple[Path, ast.Module]]:
-    return [(path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))) for path in files()]
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """Imports and functions of every file: walking through the whole tree for each test would take seconds."""
+    wanted = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef
+    trees = [(path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))) for path in files()]
+    return [(path, node) for path, tree in trees for node in ast.walk(tree) if isinstance(node, wanted)]
 
 
-def imported_modules(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module
+def imported_modules(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        yield node.module
 
 
 def test_a_room_imports_only_from_rooms_further_down() -> None:
@@ -126,20 +128,19 @@ def test_every_public_name_can_be_had() -> None:
 def test_no_room_below_the_doors_imports_the_front_door() -> None:
     rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
     guilty = []
-    for path, tree in trees():
+    for path, node in nodes():
         if path.parts[0].removesuffix(".py") in MAY_USE_THE_FRONT_DOOR:
             continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import) and any(alias.name == "likely" for alias in node.names):
-                guilty.append(f"{path}:{node.lineno}")
-            if isinstance(node, ast.ImportFrom) and node.module == "likely" and node.level == 0:
-                guilty += [f"{path}:{node.lineno} {alias.name}" for alias in node.names if alias.name not in rooms]
+        if isinstance(node, ast.Import) and any(alias.name == "likely" for alias in node.names):
+            guilty.append(f"{path}:{node.lineno}")
+        if isinstance(node, ast.ImportFrom) and node.module == "likely" and node.level == 0:
+            guilty += [f"{path}:{node.lineno} {alias.name}" for alias in node.names if alias.name not in rooms]
     assert guilty == []
 
 
 def test_nothing_that_can_execute_a_file_is_imported() -> None:
     guilty = [
-        f"{path}: {name}" for path, tree in trees() for name in imported_modules(tree)
+        f"{path}: {name}" for path, node in nodes() for name in imported_modules(node)
         if name.split(".")[0] in EXECUTABLE_FORMATS
     ]  # fmt: skip
     assert guilty == []
@@ -168,35 +169,33 @@ def compiled(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def test_no_function_but_a_compiled_loop_has_more_than_forty_lines_besides_its_docstring() -> None:
     long = []
-    for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not compiled(node):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
-                if lines > MOST_LINES_IN_A_FUNCTION:
-                    long.append(f"{path}:{node.lineno} {node.name} ({lines} lines)")
+    for path, node in nodes():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not compiled(node):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
+            if lines > MOST_LINES_IN_A_FUNCTION:
+                long.append(f"{path}:{node.lineno} {node.name} ({lines} lines)")
     assert long == []
 
 
 def test_no_function_but_a_compiled_loop_takes_more_than_five_arguments_by_position() -> None:
     """A command of the shell gets its options by name from click."""
     wide = []
-    for path, tree in trees():
+    for path, node in nodes():
         if path.name in ("_block_operations.py", "_scalar.py", "_simd.py"):  # the operations that compiled loops call
             continue
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef) or any("click." in ast.unparse(d) for d in node.decorator_list):
-                continue
-            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
-            count = len(names) - (names[:1] in (["self"], ["cls"]))
-            if count > 5 and not compiled(node):
-                wide.append(f"{path}:{node.lineno} {node.name}")
+        if not isinstance(node, ast.FunctionDef) or any("click." in ast.unparse(d) for d in node.decorator_list):
+            continue
+        names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+        count = len(names) - (names[:1] in (["self"], ["cls"]))
+        if count > 5 and not compiled(node):
+            wide.append(f"{path}:{node.lineno} {node.name}")
     assert wide == []
 
 
 def test_no_cached_property_holds_a_lock() -> None:
     """Until Python 3.12 the one of functools locks for all instances: a forked process could wait for it for ever."""
     guilty = [
-        f"{path}:{node.lineno}" for path, tree in trees() for node in ast.walk(tree)
+        f"{path}:{node.lineno}" for path, node in nodes()
         if isinstance(node, ast.ImportFrom) and node.module == "functools"
         and any(alias.name == "cached_property" for alias in node.names)
     ]  # fmt: skip

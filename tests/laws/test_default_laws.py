@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import likely
@@ -101,7 +101,6 @@ def agree(one, other, columns):
 
 
 @given(tables(), st.integers(0, 2**32 - 1))
-@settings(max_examples=max(60, settings.default.max_examples))
 def test_parts_merged_or_added_later_are_the_whole(table, seed):
     columns, wanted = table
     one, two = split(columns, seed)

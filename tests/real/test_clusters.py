@@ -63,19 +63,21 @@ def test_penguins_with_island_sex_and_gaps_come_apart_too(shared_data):
     assert adjusted_rand_score(table["species"], model.predict(table)) > 0.9
 
 
-def test_posts_without_a_label_lower_the_error_by_a_fifth(shared_data):
+def test_posts_without_a_label_lower_the_error_by_two_fifths(shared_data):
     import pyarrow.parquet as pq
 
     table = pq.read_table(shared_data("twenty_newsgroups.parquet"), columns=["text", "label", "split"])
     texts, labels = table["text"].to_pylist(), np.array(table["label"].to_pylist())
     train = np.array(table["split"].to_pylist()) == "train"
-    some, rest = np.flatnonzero(train), np.flatnonzero(~train)
+    groups = np.unique(labels)[::4]  # one of each subject: EM over all twenty takes ten times as long
+    asked = np.isin(labels, groups)
+    some, rest = np.flatnonzero(train & asked), np.flatnonzero(~train & asked)
     rng = np.random.default_rng(0)
-    kept = np.concatenate([rng.choice(some[labels[some] == g], 20, replace=False) for g in np.unique(labels)])
+    kept = np.concatenate([rng.choice(some[labels[some] == g], 20, replace=False) for g in groups])
     hidden = np.full(len(labels), None, dtype=object)
     hidden[kept] = labels[kept]
     alone = TextNaiveBayes().fit([texts[i] for i in kept], labels[kept])
     both = TextNaiveBayes().fit([texts[i] for i in some], hidden[some])
     test = [texts[i] for i in rest]
     errors = [float((m.predict(test) != labels[rest]).mean()) for m in (alone, both)]
-    assert errors[1] <= 0.8 * errors[0]
+    assert errors[1] <= 0.6 * errors[0]

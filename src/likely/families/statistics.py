@@ -102,7 +102,7 @@ def subtract_counts(whole: Array, part: Array) -> Array:
 
 def _expand(array: Array, maps: Sequence[Index], sizes: Sequence[int]) -> Array:
     out = np.zeros((*sizes, *array.shape[len(sizes) :]))
-    out[np.ix_(*maps)] = array
+    out[maps[0] if len(maps) == 1 else np.ix_(*maps)] = array
     return out
 
 
