@@ -18,7 +18,7 @@ schemathesis = pytest.importorskip("schemathesis", reason="NOT TESTED: schemathe
 DATA = Path(likely.__file__).parent / "data"
 TOKEN = "a-token-for-tests"
 FEW = settings(
-    max_examples=12, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
+    max_examples=6, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likely.engines.scorer import Scorer, text_terms
 from likely.families import Block, Encoded, groups
+from likely.families.likelihoods import GaussianTerm
 from likely.families.statistics import Moments, Statistic, totals
 from likely.families.word_counts import Words
 from likely.kernels import em_loops
@@ -118,15 +119,33 @@ def e_step_batch(
     rows: LabelledRows, scorer: Scorer, blocks: Sequence[Block], *, entropy: bool = False
 ) -> ExpectedCounts:
     """E-step of one batch; a row with a label (0 or more) has responsibility one for that class."""
+    batch, weights = rows.batch, rows.weights
+    chunks = _chunks(batch.rows, len(scorer.log_prior) + len(scorer.schema.columns))
+    fused = None if entropy else _fused_gaussian(rows, scorer, blocks)
+    parts: list[ChunkCounts | None] = in_parallel(fused, chunks) if fused else [None] * len(chunks)
+    responsibilities = None
+    if None in parts:
+        work, responsibilities = _chunk_work(rows, scorer, blocks, entropy)
+        others = iter(in_parallel(work, [chunk for chunk, part in zip(chunks, parts, strict=True) if part is None]))
+        parts = [next(others) if part is None else part for part in parts]
+    seen, counted, log_likelihoods, entropies = zip(*(part for part in parts if part), strict=True)
+    statistics = dict(zip(_without_text(blocks), totals(counted), strict=True))
+    if responsibilities is not None:
+        statistics |= {blocks[i]: _count_text(batch, scorer, i, responsibilities) for i in scorer.texts}
+    tally = Tally(scorer.schema, tuple(blocks), np.sum(seen, 0), tuple(statistics[b] for b in blocks), _used(weights))
+    return ExpectedCounts(tally, float(np.sum(log_likelihoods)), float(np.sum(entropies)))
+
+
+def _chunk_work(
+    rows: LabelledRows, scorer: Scorer, blocks: Sequence[Block], entropy: bool
+) -> tuple[Callable[[tuple[int, int]], ChunkCounts], Array | None]:
+    """Function that scores, normalises and counts a chunk; and the responsibilities that it fills in, if there is text."""
     (batch, labels, weights), classes = rows, len(scorer.log_prior)
     score, count = scorer.prepare(batch), _counter(batch, scorer, blocks, classes)
     text = _text_terms(batch, scorer)
     responsibilities = np.empty_like(text) if text is not None else None
-    fused = None if entropy else _fused_gaussian(rows, scorer, blocks)
 
     def work(part: tuple[int, int]) -> ChunkCounts:
-        if fused and (found := fused(part)):
-            return found
         a, b = part
         out = np.empty((b - a, classes))
         out[:] = scorer.log_prior
@@ -141,13 +160,7 @@ def e_step_batch(
         uncertain = 0.0 if joint is None else _entropy(joint, out, log_likelihood, used & (labels[a:b] < 0))
         return out.sum(0), count(part, out), float(w[used] @ log_likelihood[used]), uncertain
 
-    parts = in_parallel(work, _chunks(batch.rows, classes + len(scorer.schema.columns)))
-    seen, counted, log_likelihoods, entropies = zip(*parts, strict=True)
-    statistics = dict(zip(_without_text(blocks), totals(counted), strict=True))
-    if responsibilities is not None:
-        statistics |= {blocks[i]: _count_text(batch, scorer, i, responsibilities) for i in scorer.texts}
-    tally = Tally(scorer.schema, tuple(blocks), np.sum(seen, 0), tuple(statistics[b] for b in blocks), _used(weights))
-    return ExpectedCounts(tally, float(np.sum(log_likelihoods)), float(np.sum(entropies)))
+    return work, responsibilities
 
 
 def _fused_gaussian(
@@ -160,9 +173,11 @@ def _fused_gaussian(
     plain = bool(blocks) and all(block.family.counts_moments for block in blocks)
     if not plain or len(groups(blocks)) > 1 or scorer.bias is not None:
         return None
-    names, curves = [block.columns[0] for block in blocks], scorer.parabolas
-    if len(curves[0]) != len(blocks):
+    forms: list[Any] = [each.likelihood for each in scorer.parameters]
+    if len(forms) != len(blocks) or not all(isinstance(form, GaussianTerm) for form in forms):
         return None
+    names = [block.columns[0] for block in blocks]
+    curves = [np.array([getattr(form, part) for form in forms]) for part in ("mean", "curve", "peak")]
     shape = (len(blocks), len(scorer.log_prior))
 
     def work(part: tuple[int, int]) -> ChunkCounts | None:
