@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import likely
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "likely"
 HEAVY = ("numba", "sklearn", "duckdb", "pandas", "polars")
@@ -70,6 +72,27 @@ def test_a_room_imports_only_from_rooms_further_down() -> None:
 def test_import_likely_brings_in_no_heavy_library() -> None:
     loaded = python(f"import likely, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])")
     assert loaded == ""
+
+
+def test_compiled_loops_bring_in_no_linear_algebra_which_numba_still_finds_where_it_is_compiled() -> None:
+    pytest.importorskip("scipy.linalg")
+    code = """
+import sys, numba, numpy as np
+from likely.kernels.table_scores import add_places
+place = np.zeros(3, np.int64)
+add_places.fast(np.array([0, 1, -1], np.int32), np.array([5, 6, 7]), place)
+print(place.tolist(), "scipy.linalg" in sys.modules)
+product = numba.njit(lambda a: np.kron(a, a) @ np.linalg.inv(np.kron(a, a)))
+print(np.allclose(product(np.array([[2.0, 1.0], [0.0, 3.0]])), np.eye(4)), "scipy.linalg" in sys.modules)
+"""
+    assert python(code).splitlines() == ["[6, 7, 5] False", "True True"]
+
+
+def test_a_model_of_a_table_is_loaded_without_what_hidden_labels_need(tmp_path: Path) -> None:
+    likely.learn({"a": ["u", "v"], "y": ["p", "q"]}, "y", plain=True).save(tmp_path / "m.likely")
+    loaded = python(f"import likely, sys; likely.load({str(tmp_path / 'm.likely')!r}); print(*sys.modules)").split()
+    assert "likely.model.model" in loaded
+    assert not [name for name in loaded if name.startswith(("likely.latent.", "likely.networks"))]
 
 
 KINDS = ["dict", "rows", "array", "csv", "odd.csv", "jsonl", "parquet"]

@@ -23,6 +23,7 @@ from likely.kernels.thread_count import VARIABLE
 INTERRUPTED, TERMINATED = 130, 143
 GRACE = 1.0  # seconds for cleaning up after a signal
 AGAIN = 0.01  # seconds until a signal is raised again
+NEW_OBJECTS = 20_000  # before garbage is collected: with the default of 700, a tenth of the start is spent on it
 NOT_CONVERGED, NO_ROOM = 5, 6
 MEANINGS = {  # exit codes, as listed in `likely --help` and docs/cli.md
     0: "success",
@@ -115,6 +116,8 @@ class CommandGroup(click.Group):
         **extra: Any,
     ) -> Any:
         """Run a command, and exit with its exit code."""
+        if standalone_mode:
+            gc.set_threshold(NEW_OBJECTS)
         words = list(sys.argv[1:] if args is None else args)
         terminal = Terminal(json="--json" in words)
         _use_utf8()

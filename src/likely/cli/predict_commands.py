@@ -90,8 +90,8 @@ def predict(
         known = load_model(model_path)
         source, reading = inputs.opened(path, replace(known.reading, short_batches=True), options.how_read(given))
         extending = predicted_rows.layout_of(source, kind, 1 + len(known.classes) * probabilities)
-        how: Any = {"decisions": wanted(cost, threshold, known), "few_columns": extending is not None}
-        answers = predicted_rows.predictions(known, source, absent, as_written=kind in ("csv", "tsv"), **how)
+        how: Any = {"as_written": kind in ("csv", "tsv"), "few_columns": extending is not None, "probabilities": probabilities}
+        answers = predicted_rows.predictions(known, source, absent, decisions=wanted(cost, threshold, known), **how)
         if output == "-" and terminal.json:
             labels = predicted_rows.print_json(answers, standard_output().write)
         else:

@@ -70,15 +70,16 @@ class PredictedBatch(NamedTuple):
 
 def predictions(
     model: Model, source: Source, absent: str, *, as_written: bool, decisions: Mapping[str, Any] | None = None,
-    few_columns: bool = False,
+    few_columns: bool = False, probabilities: bool = False,
 ) -> Iterator[PredictedBatch]:  # fmt: skip
     """Each batch with its columns, the posterior of its rows and the decisions; for folders of texts, only the file column.
 
     With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
-    numbers. With `few_columns`, batches may have only those of the model.
+    numbers. With `few_columns`, batches may have only those of the model. `probabilities` tells that they are wanted, so
+    that several batches of them are computed at a time.
     """
     from likely.bayes.rule import labels_array
-    from likely.engines.read_ahead import ahead
+    from likely.engines.read_ahead import in_turn
     from likely.schema import CATEGORY
     from likely.sources import require_rows
     from likely.sources.row_access import complete, take_columns
@@ -92,11 +93,16 @@ def predictions(
         known = {} if as_written else {column.name: column.kind for column in model.schema.columns}
         kinds = {name: known.get(name, CATEGORY) for name in first.names}
         shown = getattr(source, "shown", None)
-    for batch in ahead(source.batches(kinds)):
+
+    def predict(batch: Batch, _alone: bool) -> PredictedBatch:
         posterior = model.posterior_of(complete(batch, model.schema.columns, source, absent))
         codes, labels = posterior.decision_codes(**(decisions or {}))
+        if probabilities:
+            _ = posterior.probabilities
         rows = batch if shown is None else take_columns(batch, shown)
-        yield PredictedBatch(rows, posterior, codes, labels_array(labels).tolist())
+        return PredictedBatch(rows, posterior, codes, labels_array(labels).tolist())
+
+    yield from in_turn(source.batches(kinds), predict)
 
 
 def _needed(model: Model, source: Source) -> dict[str, str] | None:

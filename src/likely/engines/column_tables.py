@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 PARTS_AN_EDGE = 16  # equal parts of the range of a column's edges: an edge lies in few of them
 AT_ONCE = 4  # columns of codes
+ENOUGH = 300_000  # cells of a batch: interpreting these loops would take as long as loading compiled ones
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class CodeTable:
     codes: NDArray[np.int32]
     table: Array
     lines: Places
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,9 @@ class BinColumn:
     numbers: Array
     lines: Places
 
+    def __len__(self) -> int:
+        return len(self.numbers)
+
     def bins(self, a: int, b: int) -> NDArray[np.int32]:
         """The bins of a range of rows."""
         out = np.empty(b - a, np.int32)
@@ -87,6 +94,9 @@ class ColumnTables:
     @classmethod
     def of(cls, columns: Sequence[CodeTable | BinColumn], interactions: tuple[Any, ...], classes: int) -> ColumnTables:
         """Adjacent columns of codes together, as many as the kernel takes; interactions as the scorer lays them out."""
+        if sum(map(len, columns)) >= ENOUGH:
+            for kernel in (add_lines, add_bins, find_bins_by_grid, add_places, add_cells):
+                kernel.prepare()
         steps: list[BinColumn | tuple[CodeTable, ...]] = []
         for coded, some in itertools.groupby(columns, lambda column: isinstance(column, CodeTable)):
             group: Any = list(some)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 from likely.engines.adding import settled, together
 from likely.engines.category_counts import can_count, count_categories
 from likely.engines.coded_rows import CodedRows
-from likely.engines.read_ahead import ahead
+from likely.engines.read_ahead import in_turn
 from likely.engines.row_sampling import KeyLimit, class_hashes, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
 from likely.errors import DataError
@@ -24,8 +21,7 @@ from likely.families import Block, Encoded, groups
 from likely.families.statistics import Counts, Statistic, finite, totals
 from likely.families.value_tables import count_tables
 from likely.kernels import counting, kernel
-from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs, workers
-from likely.kernels.thread_count import threads
+from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.sources.date_parts import DatePart
@@ -35,7 +31,6 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
-MOST_AT_ONCE = 8  # batches: each is in memory with its codes and numbers while it is counted
 AT_FIRST, TOGETHER = 4, 8  # batches that are added one by one, so that the row sample is full early; then so many at once
 MANY_ROWS = 1 << 14  # of a batch: from here on rows of weight one are counted by loops of their own
 MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added pairwise
@@ -114,21 +109,11 @@ def _has_many_values(tally: Tally) -> bool:
 
 def _tallies(batches: Iterable[Batch], plan: Plan, limit: KeyLimit) -> Iterator[tuple[int, Tally]]:
     """The tally of every batch, in order; several are counted in parallel while the next ones are read."""
-    coming = ahead(batches)
-    first = list(itertools.islice(coming, 2))
-    if len(first) < 2:
-        yield from ((batch.rows, tally_batch(batch, plan)) for batch in first)
-        return
-    at_once = min(threads(), MOST_AT_ONCE)
-    with workers(at_once, "likely-batch") as counting:
-        under_way: deque[tuple[int, Future[Tally]]] = deque()
-        for batch in itertools.chain(first, coming):
-            under_way.append((batch.rows, counting.submit(tally_batch, batch, plan, part=True, limit=limit)))
-            if len(under_way) > at_once:
-                rows, part = under_way.popleft()
-                yield rows, part.result()
-        for rows, part in under_way:
-            yield rows, part.result()
+
+    def count(batch: Batch, alone: bool) -> tuple[int, Tally]:
+        return batch.rows, tally_batch(batch, plan) if alone else tally_batch(batch, plan, part=True, limit=limit)
+
+    return in_turn(batches, count)
 
 
 def _waits(before: Tally, last: Tally) -> bool:

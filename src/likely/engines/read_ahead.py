@@ -1,4 +1,4 @@
-"""Batches read in a thread of their own while others are counted or scored."""
+"""Batches read in a thread of their own while others are counted or scored, several at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,38 @@ import contextlib
 import itertools
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from typing import TypeVar
 
-from likely.kernels.thread_count import limited_to, own_limit
+from likely.kernels.parallel import workers
+from likely.kernels.thread_count import limited_to, own_limit, threads
 from likely.sources.batch import Batch
+
+MOST_AT_ONCE = 8  # batches: each is in memory with its codes and numbers while it is worked on
+Made = TypeVar("Made")
+
+
+def in_turn(batches: Iterable[Batch], work: Callable[[Batch, bool], Made]) -> Iterator[Made]:
+    """Results of `work` on every batch, in order; several are worked on in parallel while the next ones are read.
+
+    `work` gets the batch and whether it is the only one, which is worked on by the calling thread.
+    """
+    coming = ahead(batches)
+    first = list(itertools.islice(coming, 2))
+    if len(first) < 2:
+        yield from (work(batch, True) for batch in first)
+        return
+    at_once = min(threads(), MOST_AT_ONCE)
+    with workers(at_once, "likely-batch") as pool:
+        under_way: deque[Future[Made]] = deque()
+        for batch in itertools.chain(first, coming):
+            under_way.append(pool.submit(work, batch, False))
+            if len(under_way) > at_once:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
 
 
 def ahead(batches: Iterable[Batch], depth: int = 1) -> Iterator[Batch]:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import stat
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,7 @@ def compiled(
     variant : str
         Name of the way in which the operations called by the function are compiled; cached code is kept apart by it.
     """
+    _postpone_scipy()
     fastmath = REORDERED if reordered else False
     # Nothing calls a kernel through a pointer, and that entry point would take 5 % of the time of compiling.
     made: Any = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath, no_cfunc_wrapper=True)(function)
@@ -71,6 +74,31 @@ def compiled(
     event.register("numba:compile", _CompileListener(function, made, report))
     result: Callable[..., Any] = made
     return result
+
+
+def _postpone_scipy() -> None:
+    """Let Numba look for a BLAS when linear algebra is compiled, not when anything is: no kernel needs one.
+
+    Numba imports `scipy.linalg` to see whether it is there, which takes as long as all else that a compiled loop needs.
+    """
+    if "numba.np.arraymath" in sys.modules or importlib.util.find_spec("scipy") is None:
+        return
+    from numba.np import linalg
+
+    check = getattr(linalg, "ensure_blas", None)
+    if check is None:  # another version of Numba, which looks in another place
+        return
+    linalg.ensure_blas = _found
+    try:
+        from numba.np import arraymath
+
+        arraymath.ensure_blas = check
+    finally:
+        linalg.ensure_blas = check
+
+
+def _found() -> None:
+    """Stand for a check that is made again where it matters."""
 
 
 def is_cached(made: Any) -> bool:
