@@ -95,6 +95,24 @@ def test_a_model_of_a_table_is_loaded_without_what_hidden_labels_need(tmp_path: 
     assert not [name for name in loaded if name.startswith(("likely.latent.", "likely.networks"))]
 
 
+@pytest.mark.parametrize(("given", "pool"), [("", "system"), ("mimalloc", "mimalloc")])
+def test_a_command_that_reads_rows_takes_the_allocator_of_the_system_unless_told_another(
+    given: str, pool: str, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"a": ["u", "v"] * 4, "y": ["p", "q"] * 4}), tmp_path / "t.parquet")
+    code = f"""
+import atexit, os
+{f'os.environ["ARROW_DEFAULT_MEMORY_POOL"] = {given!r}' if given else 'os.environ.pop("ARROW_DEFAULT_MEMORY_POOL", None)'}
+from likely.cli import main
+def tell():
+    import pyarrow
+    print(pyarrow.default_memory_pool().backend_name)
+atexit.register(tell)
+main(["learn", {str(tmp_path / "t.parquet")!r}, "--target", "y", "--plain", "-o", {str(tmp_path / "m.likely")!r}])
+"""
+    assert python(code).splitlines()[-1] == pool
+
+
 KINDS = ["dict", "rows", "array", "csv", "odd.csv", "jsonl", "parquet"]
 LEARN_AND_PREDICT = """
 import json, sys, warnings, numpy as np, likely
