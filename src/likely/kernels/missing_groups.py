@@ -16,6 +16,7 @@ from likely.kernels.kernel import ComposedKernel, piece
 
 LOW = (1 << 39) - 1  # what is kept of a hash: its product with the multiplier fits into 64 bits
 MOST_NODES = 64  # of a group
+FEW_STATES = 1 << 10  # of all nodes together: not worth a look at how many the steps of the elimination have
 
 
 @piece
@@ -107,7 +108,7 @@ def states_of(key, tables, local):  # type: ignore[no-untyped-def]
 
 
 @piece
-def groups_of(row, tables, room, work, most):  # type: ignore[no-untyped-def]
+def groups_of(row, tables, room, work):  # type: ignore[no-untyped-def]
     """The keys of a row's groups, one after the other; returns their number, the most states of one, and the cells of all."""
     local, ends, key, stop = work
     room[0][:] = False
@@ -119,7 +120,7 @@ def groups_of(row, tables, room, work, most):  # type: ignore[no-untyped-def]
             begin = stop[groups]
             size, states = keyed(row, tables, room, ends[groups], ends[groups + 1], key[begin:])
             stop[groups + 1] = begin + size
-            if states > most and ends[groups + 1, 0] - ends[groups, 0] <= MOST_NODES:
+            if states > FEW_STATES and ends[groups + 1, 0] - ends[groups, 0] <= MOST_NODES:
                 states = states_of(key[begin:], tables, local)
             widest = max(widest, states)
             listed += states * (ends[groups + 1, 1] - ends[groups, 1])
@@ -143,7 +144,7 @@ def group_missing(codes, weights, tables, most, counts, rest):  # type: ignore[n
     bucket = np.full(1024, -1, np.int64)
     number, total = 0, 0
     for r in range(rows):
-        groups, widest, listed = groups_of(codes[r], tables, room, (local, ends, key, stop), most[0])
+        groups, widest, listed = groups_of(codes[r], tables, room, (local, ends, key, stop))
         if widest > most[0] or total + listed > most[1]:
             rest[r] = True
             continue

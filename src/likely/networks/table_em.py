@@ -18,7 +18,7 @@ from likely.networks.rows import Rows
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-MOST_OF_GROUP = 1 << 12  # states of the steps that eliminate a group: where there are more, a junction tree is faster
+MOST_OF_GROUP = 1 << 16  # states of the steps that eliminate a group: where there are more, a junction tree is faster
 INTERPRETED = 2e-4  # seconds that a cell of the rows takes longer with interpreted loops
 MOST_OF_ALL = 1 << 25  # cells of all groups together: 128 MB
 
