@@ -1,10 +1,13 @@
 """Trouble with the compile cache is never fatal: the answer is the same, and the trouble is said once."""
 
+import functools
+import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,30 @@ for kernel in (doubled, added):
     kernel.tiny = 0
     kernel(x, out)
     print(out.sum())
+"""
+# Importing Numba takes longer than compiling two small kernels: each process is the fork of one that has imported it.
+IMPORTED = """
+import json, os, runpy, sys
+import numba
+from numba.core import config
+from likely.kernels import compiling, kernel
+
+for line in sys.stdin:
+    module, env, out, err = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.environ.clear()
+        os.environ.update(env)
+        config.reload_config()
+        for stream, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+        try:
+            runpy.run_path(module, run_name="__main__")
+            sys.stdout.flush()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 END = "print(out.sum())\nprint(5050.0)"
 ANSWER = "9900.0\n5050.0\n"
@@ -70,15 +97,42 @@ def compiled(once: Path, tmp_path: Path) -> Path:
     return tmp_path / "package" / "tiny.py"
 
 
+@functools.cache
+def imported() -> subprocess.Popen[str]:
+    """The process that forks."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")} | {"PYTHONPATH": str(SOURCE)}
+    return subprocess.Popen([sys.executable, "-c", IMPORTED], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended() -> Iterator[None]:
+    yield
+    imported().communicate(timeout=60)
+    imported.cache_clear()
+
+
+def forked(module: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a fork that runs the module says."""
+    process = imported()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        process.stdin.write(json.dumps([str(module), env, str(out), str(err)]) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        return subprocess.CompletedProcess([], code, out.read_text(), err.read_text())
+
+
 def run(module: Path, home: Path | str | None = None, cache: Path | str | None = None, **options: Any) -> list[str]:
     """What a process that compiles both kernels says; its answers are always the right ones."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "XDG_"))}
     env |= {"PYTHONPATH": str(SOURCE), "HOME": str(home or module.parents[1] / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
     env |= {"NUMBA_CACHE_DIR": str(cache)} if cache is not None else {}
     env |= options.pop("more", {})
-    done = subprocess.run(
+    done = forked(module, env) if not options else subprocess.run(
         [sys.executable, str(module)], env=env, capture_output=True, text=True, timeout=300, check=False, **options
-    )
+    )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ANSWER), done.stderr
     return done.stderr.splitlines()
 
