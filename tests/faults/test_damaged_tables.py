@@ -276,7 +276,7 @@ def test_a_whole_number_beyond_all_floats_is_bad_data(value, tmp_path):
 def test_a_compressed_arrow_batch_that_unpacks_to_very_much_is_refused_before_it_is_unpacked(
     tmp_path, kind, compression
 ):
-    rows = 1 << 23
+    rows = 1 << 21
     x = pa.array(np.zeros(rows))
     if kind == "dictionary":
         x = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(np.arange(rows) // (1 << 20)))

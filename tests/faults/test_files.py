@@ -162,15 +162,15 @@ def test_the_locale_does_not_matter(tmp_path):
 def test_batches_of_any_size_and_rows_in_any_order_are_counted_alike(kind, tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     table = {
-        "c": [("u", "v", "w")[i] for i in rng.integers(0, 3, 300)],
-        "n": rng.integers(0, 50, 300).tolist(),
-        "x": rng.normal(size=300).tolist(),
-        "y": [("p", "q")[i] for i in rng.integers(0, 2, 300)],
+        "c": [("u", "v", "w")[i] for i in rng.integers(0, 3, 120)],
+        "n": rng.integers(0, 50, 120).tolist(),
+        "x": rng.normal(size=120).tolist(),
+        "y": [("p", "q")[i] for i in rng.integers(0, 2, 120)],
     }
     whole, calibrated = learn(table, plain=True), learn(table)
-    order = rng.permutation(300)
+    order = rng.permutation(120)
     shuffled = {name: [column[i] for i in order] for name, column in table.items()}
-    for rows in (1, 7, 100, 1000):
+    for rows in (1, 7, 1000):
         for module in (text_source, json_files, files):
             monkeypatch.setattr(module, "BATCH_ROWS", rows)
         for data in (table, shuffled):
@@ -203,7 +203,7 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
         assert np.array_equal(joint, found[0][1])
 
 
-@pytest.mark.parametrize("width", [1, 3, 4, 5, 10])
+@pytest.mark.parametrize("width", [1, 4, 5])
 def test_columns_counted_where_they_stand_give_the_very_same_sums_as_rows(width, monkeypatch):
     rng = np.random.default_rng(width)
     rows = 150_000 // width
