@@ -1,5 +1,6 @@
 """A database that counts its own rows gives the tally of the memory engine."""
 
+import datetime as dt
 import sqlite3
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ SETTINGS = {
     "weights": {"weights": "w", "families": {"n": "bernoulli"}},
     "missing numbers": {"missing": ["none", "3"]},
     "averaged": {"average": True},
+    "joint numbers": {"joint": [("x", "stamp")], "weights": "w"},
 }
 
 
@@ -113,6 +115,32 @@ def test_spreads_of_times_keep_their_digits(tmp_path, request):
         assert found.spread[c] == pytest.approx(float(sum((v - mean) ** 2 for v in x)), rel=1e-12)
 
 
+def dated(rows=600):
+    """Times around 1970 and far from it, with and without a time zone, some of them missing."""
+    start, rng = dt.datetime(1969, 11, 28, 22, 59, 59, 250_000), np.random.default_rng(4)  # noqa: DTZ001 - a naive time
+    times = [None if i % 31 == 5 else start + dt.timedelta(minutes=float(m)) for i, m in enumerate(rng.normal(0, 3e6, rows))]
+    zoned = [time and time.replace(tzinfo=dt.UTC) for time in times]
+    y = [("late" if time and time.hour + time.weekday() > 14 else "early") for time in times]
+    return pa.table({
+        "when": pa.array(times, pa.timestamp("us")), "zoned": pa.array(zoned, pa.timestamp("us", "UTC")),
+        "day": pa.array([time and time.date() for time in times], pa.date32()), "k": [f"k{i % 3}" for i in range(rows)],
+        "y": y,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "relation", "postgres"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_weekday_month_and_hour_are_counted_by_the_database(kind, zone, tmp_path, request, monkeypatch):
+    monkeypatch.setenv("PGTZ", zone)
+    table = dated()
+    parts = ["when.weekday", "when.month", "when.hour", "zoned.hour", "zoned.month", "day.weekday"]
+    asked = {"plain": True, "date_parts": parts, "families": {"zoned.hour": "gaussian", "when.hour": "poisson"}}
+    source = stored(kind, table, tmp_path, request)
+    there = learn(source.pop("data"), in_database=True, **asked, **source)
+    tallied(there, learn(table, **asked))
+    assert {column.name for column in there.schema.columns} >= set(parts)
+
+
 def test_only_groups_leave_the_database(tmp_path, request):
     asked = []
 
@@ -138,8 +166,8 @@ def test_what_a_database_does_not_count_is_refused_with_the_remedy(tmp_path, req
     path = source["data"]
     with pytest.raises(UsageError, match="plain=True"):
         learn(path, table="orders", in_database=True)
-    with pytest.raises(UsageError, match="joint Gaussian"):
-        learn(path, table="orders", plain=True, in_database=True, joint=[("x", 'a"b')], unlabelled="ignore")
+    with pytest.raises(UsageError, match="joint block 'k with x' of categories and numbers"):
+        learn(path, table="orders", plain=True, in_database=True, joint=[("k", "x")], unlabelled="ignore")
     with pytest.raises(UsageError, match="stay in the database"):
         learn(path, table="orders", plain=True, in_database=True, unlabelled=0.5)
     with pytest.raises(DataError, match="has no label in"):

@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 
 import duckdb
 import numpy as np
@@ -9,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import likely
-from commands import document, run
+from commands import document, refused, run
 from hostile import hostile
 from likely.errors import DataError, UsageError
 from tables import learn
@@ -202,3 +204,35 @@ def test_a_failing_prediction_leaves_the_database_as_it_was(shop, tmp_path):
     run("predict", model, shop, "--table", "bad", "-o", shop, "--output-table", "scored", expect=3)
     with duckdb.connect(shop) as now, duckdb.connect(before) as then:
         assert now.sql("show tables").fetchall() == then.sql("show tables").fetchall()
+
+
+def test_folds_of_a_postgres_table_are_those_of_the_same_rows_in_memory(postgres):
+    table = hostile(300)
+    postgres.put("folded", table.take(np.random.default_rng(0).permutation(300)))
+    how = {"target": "y", "folds": 3, "plain": True}
+    expected = likely.evaluate(table, folds_by="hash", **how)
+    found = likely.evaluate(postgres.uri, table="folded", **how)  # the rule for tables without an order of rows
+    assert [fold.confusion for fold in found.parts] == [fold.confusion for fold in expected.parts]
+    assert found.log_loss == pytest.approx(expected.log_loss, rel=1e-9)
+
+
+HOLD = """
+import duckdb, sys
+connection = duckdb.connect(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_duckdb_file_that_another_process_writes_to_is_said_and_stays_as_it_is(shop, tmp_path):
+    model, other = str(tmp_path / "m.likely"), tmp_path / "held.duckdb"
+    run("learn", shop, "--table", "orders", "--target", "y", "--plain", "-o", model)
+    with subprocess.Popen([sys.executable, "-c", HOLD, other], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        before = other.read_bytes()
+        words = ("predict", model, shop, "--table", "orders", "-o", str(other), "--output-table", "scored")
+        assert "lock" in refused(*words, code=6)
+        assert "lock" in refused("learn", str(other), "--table", "orders", "--target", "y", "-o", model, code=3)
+        assert other.read_bytes() == before
+        holder.stdin.close()
+    run(*words)

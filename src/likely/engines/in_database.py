@@ -1,7 +1,8 @@
 """Counting inside a database: GROUP BY where the rows are, and only their groups come back.
 
-Families that count cells get the distinct cells of a block with their weights, as a weighted batch of the memory engine; means
-and spreads are computed in two passes around the mean.
+Families that count cells get the distinct cells of a block with their weights, as a weighted batch of the memory engine; means,
+spreads and the scatter of joint Gaussians are computed in two passes around the mean. Weekday, month and hour of a date are
+computed by the database.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from likely.families import Block
 from likely.families.statistics import Moments, Scatter, Statistic
 from likely.schema import CATEGORY, TEXT, Column, Schema
 from likely.sources import Batch, Frame, ReadOptions, Source, missing_of, open_source
+from likely.sources.arrow_arrays import arrow_array
 from likely.sources.cell_values import missing_numbers
 from likely.sources.databases import quoted
+from likely.sources.date_parts import DatePart
 from likely.sources.number_formats import are_times
 from likely.sources.wrapper import SourceWrapper
 from likely.tally import Tally
@@ -31,6 +34,8 @@ from likely.tally import Tally
 LARGEST = "1.7976931348623157e308"
 WEIGHT = "likely__n"
 CLOCKS = {"duckdb": "epoch({})", "postgres": "extract(epoch from {})"}
+# A time from its seconds, in UTC whatever the time zone of the session.
+TIMES = {"duckdb": "make_timestamp(cast(floor({}) as bigint) * 1000000)", "postgres": "to_timestamp({}) at time zone 'UTC'"}
 ELSEWHERE = "engine='memory' reads the rows"
 
 
@@ -127,12 +132,12 @@ class _Counting:
                 remedy=f"pass plain=True (--plain); {ELSEWHERE}",
             )
         for column in self.plan.columns:
-            if column.kind == TEXT or "/" in column.form:
-                what = "text" if column.kind == TEXT else "a part of a date"
-                raise UsageError(f"column {column.name!r} is {what}, which is not counted in a database", remedy=ELSEWHERE)
+            if column.kind == TEXT:
+                raise UsageError(f"column {column.name!r} is text, which is not counted in a database", remedy=ELSEWHERE)
         if self.plan.weights:
             self._check_weights(self.plan.weights)
-        self._check_numbers([n for b in self.plan.blocks if _is_moments(b, self.by_name) for n in b.columns])
+        summed = (b for b in self.plan.blocks if _is_moments(b, self.by_name) or _is_scatter(b, self.by_name))
+        self._check_numbers([name for block in summed for name in block.columns])
 
     def _check_weights(self, name: str) -> None:
         w = f"cast({quoted(name)} as double precision)"
@@ -157,16 +162,32 @@ class _Counting:
 
     def number(self, name: str) -> str:
         """SQL of a column as a number, null where a number stands for a missing cell."""
-        column = self.by_name[name]
-        if are_times(column.form):
-            clock = CLOCKS.get(self.database.dialect)
-            if clock is None:
-                raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
-            return f"cast({clock.format(quoted(name))} as double precision)"
+        if part := self.plan.parts.get(name):
+            return f"cast({self._place(part)} + {int(part.part != 'hour')} as double precision)"
+        if are_times(self.by_name[name].form):
+            return self._seconds(name)
         x = f"cast({quoted(name)} as double precision)"
         for number in missing_numbers(self.missing.of(name)):
             x = f"nullif({x}, {float(number)!r})"
         return x
+
+    def _seconds(self, name: str) -> str:
+        clock = CLOCKS.get(self.database.dialect)
+        if clock is None:
+            raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
+        return f"cast({clock.format(quoted(name))} as double precision)"
+
+    def _place(self, part: DatePart) -> str:
+        """SQL of the place of a part of a date among its values, as `DatePart.codes` finds it; null where it is missing."""
+        seconds = self._seconds(part.origin)
+        if part.part == "month":
+            time = TIMES[self.database.dialect].format(seconds)
+            place = f"extract(month from {time}) - 1"
+        else:
+            period, unit, shift = (24, 3600, 0) if part.part == "hour" else (7, 86400, 3)
+            whole = f"(floor({seconds} / {unit}) + {shift})"
+            place = f"{whole} - {period} * floor({whole} / {period})"
+        return f"cast(case when abs({seconds}) <= {LARGEST} then {place} end as integer)"
 
     def classes(self) -> tuple[int, int, Tally]:
         """Number of rows, of those without a label, and the tally of the classes alone."""
@@ -189,7 +210,8 @@ class _Counting:
 
     def drop_identifiers(self, rows: int) -> Plan:
         """The plan without columns that identify rows rather than classify them, by the number of their values."""
-        names = [n for n in self.plan.droppable if n in self.by_name and self.by_name[n].kind == CATEGORY]
+        known = (n for n in self.plan.droppable if n in self.by_name and n not in self.plan.parts)
+        names = [n for n in known if self.by_name[n].kind == CATEGORY]
         if names:
             found = self.ask(", ".join(f"count(distinct {quoted(n)}) as c{i}" for i, n in enumerate(names)), "").to_pylist()[0]
             for name, values in zip(names, found.values(), strict=True):
@@ -213,7 +235,9 @@ class _Counting:
         found: dict[Block, Statistic] = dict(self._moments(moments, target)) if moments else {}
         known: dict[str, Column] = {}
         for block in self.plan.blocks:
-            if block not in found:
+            if _is_scatter(block, self.by_name):
+                found[block] = self._scatter(block, target)
+            elif block not in found:
                 part = self._cells(block)
                 found[block] = part.with_schema(replace(part.schema, target=target)).statistics[0]
                 known |= part.schema.by_name
@@ -226,14 +250,49 @@ class _Counting:
         columns = tuple(self.by_name[name] for name in block.columns)
         numbers = any(column.kind != CATEGORY for column in columns)
         if numbers and isinstance(block.nothing(columns, 0), Scatter):
-            raise UsageError(f"the joint Gaussian of {block.name!r} is not counted in a database", remedy=ELSEWHERE)
-        names = [self.plan.target, *block.columns]
-        listed = ", ".join(map(quoted, names))
+            raise UsageError(
+                f"the joint block {block.name!r} of categories and numbers is not counted in a database", remedy=ELSEWHERE
+            )
+        cells = {name: self._cell(name) for name in (self.plan.target, *block.columns)}
+        listed = ", ".join(f"{cell} as {quoted(name)}" for name, cell in cells.items())
         select = f"{listed}, cast(sum({self.weight}) as double precision) as {WEIGHT}"
-        table = self.ask(select, f"where {self.used} group by {listed}")
+        table = self.ask(select, f"where {self.used} group by {', '.join(cells.values())}")
         plan = replace(self.plan, blocks=(block,), columns=columns, weights=None, sample=False)
         frame = self._frame(table.drop_columns([WEIGHT]))
+        for name in block.columns:
+            if (part := self.plan.parts.get(name)) and self.by_name[name].kind == CATEGORY:
+                places = table[name].to_pylist()
+                frame = frame.with_column(name, arrow_array([None if i is None else part.values[i] for i in places]))
         return tally_batch(frame, plan, weights=np.array(table[WEIGHT].to_pylist(), float))
+
+    def _cell(self, name: str) -> str:
+        """SQL of a cell as it is counted: of a part of a date its place, or its number."""
+        part = self.plan.parts.get(name)
+        if part is None or name not in self.by_name:
+            return quoted(name)
+        return self._place(part) if self.by_name[name].kind == CATEGORY else self.number(name)
+
+    def _scatter(self, block: Block, target: Column) -> Scatter:
+        """Weight, mean vector and scatter matrix of a joint Gaussian by class, of rows without missing cells."""
+        width = range(len(block.columns))
+        listed = ", ".join(f"{self._finite(name)} as x{i}" for i, name in enumerate(block.columns))
+        rows = f"select {quoted(self.plan.target)} as y, {self.weight} as w, {listed}"
+        there = " and ".join(f"x{i} is not null" for i in width)
+        means = ", ".join(f"sum(w * x{i}) / sum(w) as m{i}" for i in width)
+        apart = [f"(r.x{i} - c.m{i})" for i in width]
+        first = ", ".join(f"min(c.m{i}) as m{i}, sum(r.w * {apart[i]}) as d{i}" for i in width)
+        second = ", ".join(f"sum(r.w * {apart[i]} * {apart[j]}) as s{i}_{j}" for i in width for j in range(i + 1))
+
+        def build(table: str) -> str:
+            given = f"with likely_a as ({rows} from {table} where {self.used}), "
+            given += f"likely_r as (select * from likely_a where {there}), "
+            given += f"likely_c as (select y, {means} from likely_r group by y) "
+            joined = "from likely_r r join likely_c c on c.y = r.y group by r.y"
+            return f"{given}select r.y as y, sum(r.w) as n, {first}, {second} {joined}"
+
+        found = self.database.ask(build).to_pydict()
+        place = [target.code.get(target.canonical(label)) for label in found["y"]]
+        return _scatter_of(found, place, len(target.values), len(block.columns))
 
     def _moments(self, blocks: Sequence[Block], target: Column) -> Iterator[tuple[Block, Statistic]]:
         """Weight, mean and spread by class of every block: the mean first, then what is left around it."""
@@ -265,6 +324,27 @@ class _Counting:
 
 def _is_moments(block: Block, by_name: Mapping[str, Column]) -> bool:
     return isinstance(block.nothing([by_name[name] for name in block.columns], 1), Moments)
+
+
+def _is_scatter(block: Block, by_name: Mapping[str, Column]) -> bool:
+    """Whether a block is a joint Gaussian of numbers alone."""
+    columns = [by_name[name] for name in block.columns]
+    return all(c.kind != CATEGORY for c in columns) and isinstance(block.nothing(columns, 1), Scatter)
+
+
+def _scatter_of(found: Mapping[str, list[Any]], place: Sequence[int | None], classes: int, width: int) -> Scatter:
+    """Scatter by class; mean and scatter are corrected by what the second pass has left of the mean."""
+    n, mean, scatter = np.zeros(classes), np.zeros((classes, width)), np.zeros((classes, width, width))
+    for row, at in enumerate(place):
+        if at is None:
+            continue
+        n[at] = found["n"][row]
+        left = np.array([found[f"d{i}"][row] for i in range(width)], float)
+        mean[at] = np.array([found[f"m{i}"][row] for i in range(width)], float) + left / n[at]
+        for i in range(width):
+            for j in range(i + 1):
+                scatter[at, i, j] = scatter[at, j, i] = found[f"s{i}_{j}"][row] - left[i] * left[j] / n[at]
+    return Scatter(n, mean, scatter)
 
 
 def _statistic(found: Mapping[str, list[Any]], i: int, place: Sequence[int | None], classes: int) -> Moments:

@@ -207,8 +207,10 @@ def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Ter
             sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
             return [make(_Block(tuple(parameters.columns), likelihood, weight, alone, tuple(sizes)))]
     raise UsageError(
-        f"column {parameters.columns[0]!r} has the likelihood {type(likelihood).__name__}, which cannot be exported",
-        remedy="learn the model without average=True",
+        f"column {parameters.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
+        f"({type(likelihood).__name__}) is no table, which cannot be exported",
+        column=parameters.columns[0],
+        remedy="learn it as binned or categorical (--family), or the model without average=True (--average)",
     )
 
 
@@ -253,13 +255,16 @@ def _joint(block: _Block) -> Term:
     if form.lines:
         raise UsageError(
             f"columns {', '.join(map(repr, columns))} are a joint block of categories and numbers, which cannot be exported",
+            column=columns[0],
             remedy="learn the model with blocks of categories alone or of numbers alone",
         )
     width = len(columns)
     if 2**width > MOST_PATTERNS:
         raise UsageError(
-            f"a joint Gaussian of {width} columns has {2**width:,} patterns of missing cells: too many to be exported",
-            remedy="learn the model with smaller blocks",
+            f"a joint Gaussian of {width} columns ({', '.join(map(repr, columns))}) has {2**width:,} patterns of missing "
+            "cells: too many to be exported",
+            column=columns[0],
+            remedy=f"learn the model with smaller blocks, of at most {MOST_PATTERNS.bit_length() - 1} columns",
         )
     subsets = [seen for size in range(width, 0, -1) for seen in combinations(range(width), size)]
     patterns = tuple(_pattern(form.mean[:, 0], form.covariance[:, 0], seen) for seen in subsets)
