@@ -6,10 +6,10 @@ import pytest
 
 from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms, weight_fit
 from likely.engines import category_counts
-from likely.families import smoothing_choice, value_tables
+from likely.families import compiled_choice, smoothing_choice, value_tables
 from likely.families.histogram import Histogram
-from likely.families.smoothing_choice import choose_smoothing
 from likely.kernels import counting, kernel, parallel, unit_counts
+from likely.tally import row_sample
 
 
 def made_counts(seed):
@@ -37,7 +37,7 @@ def test_compiled_loops_choose_bandwidths_and_pseudocounts_like_arrays(seed):
     seen, centres, sets = made_counts(seed)
     # Not proportional to each other: a distance of exactly 3.5 bandwidths is inside or outside by rounding.
     for each in (seen, *(sets * np.random.default_rng(seed).uniform(0.8, 1.25, sets.shape))):
-        found = choose_smoothing(each, centres, compiled=True)
+        (found,) = compiled_choice.choose_all([each], [centres])
         ((gain, near, choices),) = near_best(each[None], each, centres)
         assert found.gain == pytest.approx(gain, abs=near)
         assert (found.shape.at, smoothing_choice.PSEUDOCOUNTS.index(found.pseudocount)) in choices
@@ -57,9 +57,9 @@ def test_compiled_loops_leave_rows_out_like_arrays(seed, folds):
     values, classes = seen.shape
     codes = rng.integers(0, values + 2, 200).astype(np.int32)
     labels, weights = rng.integers(0, classes, 200), rng.uniform(0.5, 2, 200)
-    whole = choose_smoothing(seen, centres, compiled=True)
+    (whole,) = compiled_choice.choose_all([seen], [centres])
     left = np.where(np.arange(200) % 3 == 0, 0.5, 1.0)
-    found, gains = smoothing_choice.TableRows(codes, labels, weights, left).evidence(whole, folds, -50.0)
+    ((found, gains),) = compiled_choice.TableRows(labels, weights, left).evidence([codes], [whole], folds, -50.0)
     known, candidates = codes < values, [[whole]]
     if folds:
         counts = np.zeros((folds, values, classes))
@@ -222,3 +222,56 @@ def test_the_gains_of_sets_of_different_sizes_are_those_of_each_set_alone(monkey
         alone = [interaction_search.search_gains(columns, [each], residuals)[0] for each in sets]
         np.testing.assert_allclose(together, alone, rtol=1e-9)
         np.testing.assert_allclose(together[1], interaction_search.search_gains(columns, [(6, 1)], residuals)[0])
+
+
+@pytest.mark.parametrize("folds", [0, 4])
+def test_columns_of_one_call_are_smoothed_and_left_out_as_each_alone(folds, monkeypatch):
+    rng = np.random.default_rng(folds)
+    values = [9, 9, 2, 9, 9, 2, 9, 9, 9, 9, 9, 9, 9]
+    labels, left = rng.integers(0, 3, 200), np.where(np.arange(200) % 3 == 0, 0.5, 1.0)
+    codes = [rng.integers(0, n + 2, 200).astype(np.int32) for n in values]
+    codes[1] = codes[0].copy()  # equal ranks: both share one kernel
+    seen = [np.zeros((n, 3)) for n in values]
+    for each, x in zip(seen, codes, strict=True):
+        np.add.at(each, (x[x < len(each)], labels[x < len(each)]), 1.0)
+    centres = [None if i == 4 else np.full(n, 2.0) if i == 6 else np.sort(rng.normal(size=n)) for i, n in enumerate(values)]
+    rows = compiled_choice.TableRows(labels, np.ones(200), left)
+    monkeypatch.setenv("LIKELY_THREADS", "1")
+    together = compiled_choice.choose_all(seen, centres)
+    for i, found in enumerate(together):
+        (alone,) = compiled_choice.choose_all([seen[i]], [centres[i]])
+        assert (found.how, found.gain, found.centres is None) == (alone.how, alone.gain, centres[i] is None)
+        for name in ("table", "left_out", "level", "totals", "seen"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+    parts = compiled_choice.alike([(each.shape, at is None) for each, at in zip(seen, centres, strict=True)], folds + 1)
+    assert sorted(map(tuple, parts)) == [(0, 1), (2,), (3, 6), (4,), (5,), (7, 8), (9, 10), (11, 12)]
+    for part in parts:
+        some = rows.evidence([codes[i] for i in part], [together[i] for i in part], folds, -50.0)
+        for i, (evidence, gains) in zip(part, some, strict=True):
+            ((same, same_gains),) = rows.evidence([codes[i]], [together[i]], folds, -50.0)
+            np.testing.assert_array_equal(evidence, same)
+            np.testing.assert_array_equal(gains, same_gains)
+
+
+def test_short_columns_are_counted_together_as_each_alone():
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=70), np.round(rng.normal(size=70)), np.zeros(70), np.full(70, np.nan), np.full(70, 1e308)]
+    columns += [np.where(rng.random(70) < 0.2, odd, rng.normal(size=70)) for odd in (np.nan, -0.0, np.inf)]
+    labels, weights = rng.integers(0, 3, 70), rng.uniform(0.5, 2, 70)
+    for y, w in ((labels, weights), (labels, np.ones(70)), (np.where(labels == 0, -1, labels), weights)):
+        together = Histogram.of_columns(columns, y, w, 3)
+        for x, found in zip(columns, together, strict=True):
+            alone = Histogram.of(x, y, w, 3)
+            np.testing.assert_array_equal(found.seen, alone.seen)
+            np.testing.assert_array_equal(found.keys, alone.keys)
+            assert found.level == alone.level
+    assert len(together) == len(columns)
+
+
+def test_hashes_of_numbers_are_added_over_columns_as_one_by_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = [rng.normal(size=30), np.where(rng.random(30) < 0.5, np.nan, -0.0), np.zeros(30)]
+    monkeypatch.setattr(row_sample, "HASHED_TOGETHER", 60)
+    found = row_sample.sums_of_number_hashes(columns, ["a", "b", "c"])
+    alone = [row_sample.number_hashes(x, name) for x, name in zip(columns, "abc", strict=True)]
+    np.testing.assert_array_equal(found, alone[0] + alone[1] + alone[2])

@@ -17,7 +17,7 @@ from likely.families.copy_weights import left_together, mean_of_classes
 from likely.families.word_counts import Words
 from likely.schema import TEXT, Schema
 from likely.tally import Tally
-from likely.tally.row_sample import Reservoir, hashes, number_hashes, to_keys
+from likely.tally.row_sample import Reservoir, hashes, sums_of_number_hashes, to_keys
 
 Array = NDArray[np.float64]
 HEAVIEST = 1e12  # maximum weight of a row: beyond, sums lose the other rows
@@ -48,11 +48,10 @@ def shuffled(sample: Reservoir, schema: Schema) -> Reservoir:
     """
     if any(column.kind == TEXT for column in schema.columns):
         return sample
-    total = np.zeros(len(sample), np.uint64)
+    numbers = [x for x in sample.columns.values() if x.dtype.kind == "f"]
+    total = sums_of_number_hashes(numbers, [""] * len(numbers)) if numbers else np.zeros(len(sample), np.uint64)
     for name, x in sample.columns.items():
-        if x.dtype.kind == "f":
-            total += number_hashes(x, "")
-        else:
+        if x.dtype.kind != "f":
             total += np.append(hashes(schema.by_name[name].values, ""), np.uint64(0))[x]
     return sample.take(np.lexsort((sample.labels, to_keys(total))))
 

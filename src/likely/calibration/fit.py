@@ -350,6 +350,8 @@ class CalibrationFit:
         def work(i: int) -> float:
             within = [] if self.shared else [t for t, columns in enumerate(self.tables) if i in columns]
             without = score - sum(self._part(self._first_table + t, rows) for t in within) if within else score
+            if not within and not self.weights[i]:
+                return 0.0
             loss = self.data.loss(without, self.evidence[i], -float(self.weights[i]))
             return (loss - complete) / max(float(w.sum()), 1e-300) if rows else 0.0
 

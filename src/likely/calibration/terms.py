@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,10 +14,11 @@ from likely.calibration.copies import EffectiveSample
 from likely.calibration.interaction_search import GroupedColumn, group_column
 from likely.families import FittedBlock, LeftOutRows
 from likely.families.base import Parameters
+from likely.families.compiled_choice import COMPILED, TableRows, alike
 from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable, yes_or_no
-from likely.families.smoothing_choice import COMPILED, SINGLE, SmoothedEvidence, TableRows, choose_smoothing, nested
+from likely.families.smoothing_choice import SINGLE, SmoothedEvidence, choose_smoothing, nested
 from likely.kernels.kernel import worth_compiling
-from likely.kernels.parallel import FEW_ROWS, side_by_side
+from likely.kernels.parallel import in_parallel, side_by_side
 from likely.priors import LeaveOneOut
 from likely.schema import CATEGORY
 from likely.tally import Tally
@@ -25,9 +26,11 @@ from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
+CodedTable = tuple[NDArray[Any], SmoothedEvidence]  # values of the rows of the sample, and the evidence of these values
 
 LOWEST = -50.0  # minimum evidence: a zero count without a prior must not break the sums
 FOLDS = 4
+NOTHING = np.empty((0, 0), np.float32)  # evidence that is still to be read from a table
 # Rows for each term from which the optimism of choosing bandwidth and pseudocount is negligible: it is below one nat a
 # column, and so below 0.002 nats a row.
 MANY_ROWS = 500
@@ -96,10 +99,24 @@ class CalibrationData:
 
 def make_terms(data: CalibrationData, parameters: Sequence[Parameters]) -> list[Term]:
     """Terms of all blocks but texts, whose documents are kept for fewer rows."""
-    numbered = list(enumerate(parameters))
-    rows = FEW_ROWS if data.compiled else len(data.sample)
-    terms = side_by_side(lambda one: make_term(data, *one), numbered, rows)
-    return [term for term in terms if term is not None]
+    begun = side_by_side(lambda one: _begin_term(data, *one), list(enumerate(parameters)), len(data.sample))
+    return _finished(data, [each for each in begun if each is not None])
+
+
+def make_term(data: CalibrationData, i: int, fitted: Parameters) -> Term | None:
+    """Term of one block; None for a text."""
+    begun = _begin_term(data, i, fitted)
+    return None if begun is None else _finished(data, [begun])[0]
+
+
+def _finished(data: CalibrationData, begun: Sequence[tuple[Term, CodedTable | None]]) -> list[Term]:
+    """Terms with the evidence of their tables."""
+    left_out = iter(_left_out_tables(data, [table for _, table in begun if table is not None]))
+    return [term if table is None else _with_evidence(term, *next(left_out)) for term, table in begun]
+
+
+def _with_evidence(term: Term, evidence: Single, gains: Array | None) -> Term:
+    return Term(term.name, evidence, term.column, gains, term.centres)
 
 
 def base_scores(data: CalibrationData) -> Single:
@@ -111,8 +128,8 @@ def base_scores(data: CalibrationData) -> Single:
     return base
 
 
-def make_term(data: CalibrationData, i: int, fitted: Parameters) -> Term | None:
-    """Term of one block; None for a text."""
+def _begin_term(data: CalibrationData, i: int, fitted: Parameters) -> tuple[Term, CodedTable | None] | None:
+    """Term of one block, and the table that its evidence is still to be read from, if any; None for a text."""
     likelihood: Any = fitted.likelihood
     if hasattr(likelihood, "terms"):
         return None
@@ -123,27 +140,45 @@ def make_term(data: CalibrationData, i: int, fitted: Parameters) -> Term | None:
     elif isinstance(likelihood, BinnedTable):
         codes = likelihood.codes(sample.columns[block.columns[0]])
     else:
-        return Term(block.name, _plain_term(data, i, fitted))
+        return Term(block.name, _plain_term(data, i, fitted)), None
     column = group_column(codes, len(likelihood.table) - 2, isinstance(likelihood, BinnedTable), sample.weights, data.wide)
     if fitted.evidence is None:  # a given prior: not left out
         evidence = np.maximum(likelihood.table, LOWEST).astype(np.float32).take(codes, axis=0)
-        return Term(block.name, evidence, column)
+        return Term(block.name, evidence, column), None
     centres, statistic = fitted.evidence.centres, cast(Any, tally.statistics[i])
     if isinstance(likelihood, BinnedTable) and centres is None:
         centres = statistic.centres(likelihood.edges)
-    term = _table_term(data, block.name, codes, fitted.evidence)
-    return replace(term, column=column, centres=centres)
+    return Term(block.name, NOTHING, column, centres=centres), (codes, fitted.evidence)
 
 
-def _table_term(data: CalibrationData, name: str, codes: NDArray[Any], found: SmoothedEvidence) -> Term:
-    """Leave-one-out evidence of a table; with folds, under the smoothing chosen without the row's fold."""
+def _left_out_tables(data: CalibrationData, tables: Sequence[CodedTable]) -> list[tuple[Single, Array | None]]:
+    """Leave-one-out evidence of tables, and gains; with folds, under the smoothing chosen without the row's fold."""
+    found: list[Any] = [None] * len(tables)
+    several = [i for i, (_, whole) in enumerate(tables) if data.compiled and whole.seen.sum() < SINGLE]
+    others = sorted(set(range(len(tables))).difference(several))
+    by_arrays = side_by_side(lambda i: _left_out_table(data, *tables[i]), others, len(data.sample))
+    for i, made in zip(others, by_arrays, strict=True):
+        found[i] = made
+    rows = TableRows(data.sample.labels, data.sample.weights, data.rows.left)
+
+    def work(part: Sequence[int]) -> list[tuple[Single, Array | None]]:
+        some = [tables[several[i]] for i in part]
+        codes = [codes.astype(np.int32, copy=False) for codes, _ in some]
+        return rows.evidence(codes, [whole for _, whole in some], data.folds, LOWEST)
+
+    wholes = [tables[i][1] for i in several]
+    parts = alike([(each.seen.shape, each.centres is None) for each in wholes], data.folds + 1)
+    for part, made in zip(parts, in_parallel(work, parts), strict=True):
+        for i, each in zip(part, made, strict=True):
+            found[several[i]] = each
+    return found
+
+
+def _left_out_table(data: CalibrationData, codes: NDArray[Any], found: SmoothedEvidence) -> tuple[Single, Array | None]:
+    """The same for one table by arrays."""
     sample, seen = data.sample, found.seen
-    if data.compiled and seen.sum() < SINGLE:
-        rows = TableRows(codes.astype(np.int32, copy=False), sample.labels, sample.weights, data.rows.left)
-        evidence, gains = rows.evidence(found, data.folds, LOWEST)
-        return Term(name, evidence, gains=gains)
     if not data.folds:
-        return Term(name, _left_out(data, codes, found))
+        return _left_out(data, codes, found), None
     values, classes = seen.shape
     known = codes < values
     place = (data.fold * values + np.where(known, codes, 0)) * classes + sample.labels
@@ -153,7 +188,7 @@ def _table_term(data: CalibrationData, name: str, codes: NDArray[Any], found: Sm
     evidence = np.empty((len(sample), classes), np.float32)
     for f in range(data.folds):
         evidence[f :: data.folds] = _left_out(data, codes, made[f], slice(f, None, data.folds))
-    return Term(name, evidence, gains=np.array([each.gain for each in made]))
+    return evidence, np.array([each.gain for each in made])
 
 
 def _left_out(data: CalibrationData, codes: NDArray[Any], found: SmoothedEvidence, some: slice = slice(None)) -> Single:
@@ -203,10 +238,12 @@ def make_missingness_terms(data: CalibrationData, terms: Sequence[Term]) -> list
         if counts is not None:
             x = data.sample.columns[block.columns[0]]
             gone = (np.isnan(x) if x.dtype.kind == "f" else x < 0).astype(np.int64)
-            evidence = choose_smoothing(counts)
-            term = _table_term(data, block.name, gone, evidence)
-            found.append(MissingnessTerm(block.name, evidence.table, term))
-    return found
+            found.append((block.name, (gone, choose_smoothing(counts))))
+    left_out = _left_out_tables(data, [table for _, table in found])
+    return [
+        MissingnessTerm(name, whole.table, Term(name, evidence, gains=gains))
+        for (name, (_, whole)), (evidence, gains) in zip(found, left_out, strict=True)
+    ]
 
 
 def _presence(data: CalibrationData, i: int) -> Array | None:
@@ -214,8 +251,10 @@ def _presence(data: CalibrationData, i: int) -> Array | None:
     tally = data.tally
     weight = tally.statistics[i].weight()
     there = weight.reshape(len(weight), -1).sum(1)
-    gone = np.where(tally.classes - there > 1e-9 * tally.classes, tally.classes - there, 0.0)
-    return np.stack([there, gone]) / data.rows.copies if gone.any() and there.any() else None
+    left = tally.classes - there
+    if not (left > 1e-9 * tally.classes).any() or not there.any():
+        return None
+    return np.stack([there, np.where(left > 1e-9 * tally.classes, left, 0.0)]) / data.rows.copies
 
 
 def included(data: CalibrationData, terms: Sequence[Term], base: Single) -> tuple[list[Single], Array]:

@@ -80,8 +80,17 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
         return total if parts == 1 else total.pruned()  # a single batch has been pruned already
     sample = nothing_drawn(plan.columns) if plan.sample else None
     schema = schema_of(plan, (), {})
-    empty = (block.nothing([schema.by_name[name] for name in block.columns], 0) for block in plan.blocks)
-    return Tally(schema, plan.blocks, np.zeros(0), tuple(empty), sample=sample)
+    return Tally(schema, plan.blocks, np.zeros(0), _nothing(plan.blocks, schema), sample=sample)
+
+
+def _nothing(blocks: Sequence[Block], schema: Schema) -> tuple[Statistic, ...]:
+    """Empty statistics of blocks whose columns have no values yet: one for all blocks of a kind."""
+    kinds = [(block.family, tuple(schema.by_name[name].kind for name in block.columns)) for block in blocks]
+    made: dict[Any, Statistic] = {}
+    for kind, block in zip(kinds, blocks, strict=True):
+        if kind not in made:
+            made[kind] = block.nothing([schema.by_name[name] for name in block.columns], 0)
+    return tuple(made[kind] for kind in kinds)
 
 
 def _added(sums: list[Tally], waiting: list[Tally], plan: Plan) -> Plan:

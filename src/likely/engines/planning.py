@@ -23,6 +23,7 @@ ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|index|idx|nr|no)$", re.IGNOREC
 INDEX_NAME = re.compile(r"__index_level_\d+__")
 UNNAMED = re.compile(r"\s*|Unnamed: \d+")  # what pandas calls its index in a CSV file, and that column when it reads it
 FEWEST_ROWS_FOR_ID = 8
+AT_FIRST = 16  # rows
 FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
 REST = "*"  # in a mapping from columns: every column that is not named otherwise
 AUTO, NONE = "auto", "none"  # parts of dates: those that are informative, and none
@@ -245,6 +246,9 @@ def name_like(batch: Batch, name: str, kind: str) -> str:
     if kind == TEXT:
         return ""
     if kind == NUMBER:
+        some = batch.numbers([name], 0, min(batch.rows, AT_FIRST))[:, 0]
+        if (np.floor(some) < some).any():  # no whole numbers; NaN is not
+            return ""
         x = batch.numbers([name], 0, batch.rows)[:, 0]
         x = x[~np.isnan(x)]
         if not len(x):

@@ -26,6 +26,7 @@ from likely.tally.row_sample import (
     most_rows,
     number_hashes,
     seed,
+    sums_of_number_hashes,
     to_keys,
 )
 
@@ -64,7 +65,9 @@ def row_keys(rows: CodedRows, schema: Schema) -> Ints:
         total = sums[a:b]
         for name in categories:
             _add_codes(rows.codes[name], slice(a, b), of_value[name], total)
-        for name in numbers:
+        if numbers and len(total) < MANY:
+            total += sums_of_number_hashes([_numbers(batch, name)[a:b] for name in numbers], numbers)
+        for name in numbers if len(total) >= MANY else ():
             _add_numbers(_numbers(batch, name)[a:b], name, total)
         for text in texts:
             total += text[a:b]
@@ -97,7 +100,7 @@ def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
 
 def _add_numbers(x: Array, name: str, total: Words) -> None:
     """Add the hash of every number of a column."""
-    if len(x) < MANY or not x.flags.c_contiguous or not worth_compiling(ARRAYS * len(x), add_number_hashes):
+    if not x.flags.c_contiguous or not worth_compiling(ARRAYS * len(x), add_number_hashes):
         total += number_hashes(x, name)
         return
     bits = x.view(np.uint64)

@@ -1,11 +1,11 @@
 """Compiled loops that score every bandwidth and pseudocount of a column by leave-one-out.
 
-`smoothing_choice` has the same formulas over arrays, for tables with few columns. Counts are sets × classes × values here, so
-that the innermost loops run along the values. Exponentials and logarithms are most of the work, and those of the standard
-library are called one by one; polynomials that the compiler vectorises replace them. That of the exponential is exact but for
-the last digit. That of the logarithm is in single precision, with an error below 2e-7: only the choice between candidates
-depends on it. Scratch memory, views and other shapes of arrays are made by the caller: compiling those takes longer than
-compiling the loops.
+`smoothing_choice` has the same formulas over arrays, for tables with few columns. Counts are columns × sets × classes ×
+values here: a call is for many columns of as many values, and the innermost loops run along the values. Exponentials and
+logarithms are most of the work, and those of the standard library are called one by one; polynomials that the compiler
+vectorises replace them. That of the exponential is exact but for the last digit. That of the logarithm is in single
+precision, with an error below 2e-7: only the choice between candidates depends on it. Scratch memory, views and other shapes
+of arrays are made by the caller: compiling those takes longer than compiling the loops.
 """
 
 from __future__ import annotations
@@ -36,98 +36,111 @@ NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
 
 
 @Kernel
-def standardise(seen, centres, lines, totals, mass, ranks, x):  # type: ignore[no-untyped-def]
-    """Mid-ranks of the bins, and the numbers that represent them with mean 0 and variance 1.
+def standardise(seen, centres, lines, totals, mass, ranks, x, varies):  # type: ignore[no-untyped-def]
+    """Mid-ranks of the bins of each column, and the numbers that represent them with mean 0 and variance 1.
 
-    Also fills the counts as classes × values, and the rows of each class and value (added to zeros). Returns False for constant
-    numbers.
+    Also fills the counts as classes × values, the rows of each class (added to zeros), and whether the numbers vary. Scratch
+    memory: `mass` (values).
     """
-    values, classes = seen.shape
-    for v in range(values):
-        for c in range(classes):
-            lines[c, v] = seen[v, c]
-            mass[v] += seen[v, c]
-            totals[c] += seen[v, c]
-    total, scale = 0.0, 1e-300
-    for v in range(values):
-        ranks[v] = total + mass[v] / 2
-        total += mass[v]
-    for v in range(len(x)):
-        scale = max(scale, abs(centres[v]))
-    mean, square = 0.0, 0.0
-    for v in range(values):
-        ranks[v] /= max(total, 1e-300)
-    for v in range(len(x)):
-        mean += centres[v] / scale * mass[v]
-    mean /= max(total, 1e-300)
-    for v in range(len(x)):
-        x[v] = centres[v] / scale - mean
-        square += x[v] * x[v] * mass[v]
-    width = math.sqrt(square / max(total, 1e-300))
-    if not 0.0 < width < math.inf:
-        return False
-    for v in range(len(x)):
-        x[v] /= width
-    return True
+    columns, values, classes = seen.shape
+    numbers = x.shape[1]
+    for k in range(columns):
+        for v in range(values):
+            mass[v] = 0.0
+            for c in range(classes):
+                lines[k, c, v] = seen[k, v, c]
+                mass[v] += seen[k, v, c]
+                totals[k, c] += seen[k, v, c]
+        total, scale = 0.0, 1e-300
+        for v in range(values):
+            ranks[k, v] = total + mass[v] / 2
+            total += mass[v]
+        for v in range(numbers):
+            scale = max(scale, abs(centres[k, v]))
+        mean, square = 0.0, 0.0
+        for v in range(values):
+            ranks[k, v] /= max(total, 1e-300)
+        for v in range(numbers):
+            mean += centres[k, v] / scale * mass[v]
+        mean /= max(total, 1e-300)
+        for v in range(numbers):
+            x[k, v] = centres[k, v] / scale - mean
+            square += x[k, v] * x[k, v] * mass[v]
+        width = math.sqrt(square / max(total, 1e-300))
+        varies[k] = 0.0 < width < math.inf
+        for v in range(numbers if varies[k] else 0):
+            x[k, v] /= width
 
 
 @Kernel
 def smooth(lines, ranks, bandwidths, reach, near, often, own, whole):  # type: ignore[no-untyped-def]
     """Counts smoothed along the ranks by a Gaussian kernel of each bandwidth; a bandwidth of zero keeps them.
 
-    The same with one row of that value and class left out; whole: the rows left in all classes. Counts are (sets × classes)
-    × values; `near` is scratch memory for all values. All pairs of values at one distance are handled together, so that the
-    innermost loops are long.
+    The same with one row of that value and class left out; whole: the rows left in all classes. Counts are columns × (sets ×
+    classes) × values; `near` is scratch memory for the kernel, which columns with equal ranks share. All pairs of values at
+    one distance are handled together, so that the innermost loops are long.
     """
-    rows, values = lines.shape
-    sizes = whole.shape[1]
+    columns, rows, values = lines.shape
+    sizes = whole.shape[2]
     classes = rows // sizes
+    farthest = 0.25 * reach / SQRT2
     for b in range(len(bandwidths)):
-        for i in range(rows):
-            for v in range(values):
-                often[b, i, v] = lines[i, v]
-        scale = 0.25 / max(bandwidths[b], 1e-300) / SQRT2
-        farthest = 0.25 * reach / SQRT2
-        for d in range(1, values if bandwidths[b] > 0.0 else 1):
-            within = 0
-            for v in range(values - d):
-                a = (ranks[v + d] - ranks[v]) * scale
-                t = -a * a
-                y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
-                y = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
-                y *= y
-                y *= y
-                y *= y
-                near[v] = y * y if a <= farthest else 0.0
-                within += 1 if a <= farthest else 0
-            if not within:
-                break
+        scale, distances = 0.25 / max(bandwidths[b], 1e-300) / SQRT2, 1
+        for k in range(columns):
             for i in range(rows):
-                for v in range(values - d):
-                    often[b, i, v] += near[v] * lines[i, v + d]
-                for v in range(values - d):
-                    often[b, i, v + d] += near[v] * lines[i, v]
-        for k in range(sizes):
-            for v in range(values):
-                whole[b, k, v] = -1.0
-            for i in range(k * classes, (k + 1) * classes):
                 for v in range(values):
-                    own[b, i, v] = max(often[b, i, v] - 1.0, 0.0)
-                    whole[b, k, v] += often[b, i, v]
-            for v in range(values):
-                whole[b, k, v] = max(whole[b, k, v], 0.0)
+                    often[b, k, i, v] = lines[k, i, v]
+            known = k > 0
+            if known:
+                for v in range(values):
+                    known = known and ranks[k, v] == ranks[k - 1, v]
+            for d in range(1, values if bandwidths[b] > 0.0 and not known else 1):
+                within = 0
+                for v in range(values - d):
+                    a = (ranks[k, v + d] - ranks[k, v]) * scale
+                    t = -a * a
+                    y = (((((E13 * t + E12) * t + E11) * t + E10) * t + E9) * t + E8) * t + E7
+                    y = ((((((y * t + E6) * t + E5) * t + E4) * t + E3) * t + E2) * t + 1.0) * t + 1.0
+                    y *= y
+                    y *= y
+                    y *= y
+                    near[d, v] = y * y if a <= farthest else 0.0
+                    within += 1 if a <= farthest else 0
+                distances = d + 1 if within else d
+                if not within:
+                    break
+            for d in range(1, distances):
+                for i in range(rows):
+                    for v in range(values - d):
+                        often[b, k, i, v] += near[d, v] * lines[k, i, v + d]
+                    for v in range(values - d):
+                        often[b, k, i, v + d] += near[d, v] * lines[k, i, v]
+            for s in range(sizes):
+                for v in range(values):
+                    whole[b, k, s, v] = -1.0
+                for i in range(s * classes, (s + 1) * classes):
+                    for v in range(values):
+                        own[b, k, i, v] = max(often[b, k, i, v] - 1.0, 0.0)
+                        whole[b, k, s, v] += often[b, k, i, v]
+                for v in range(values):
+                    whole[b, k, s, v] = max(whole[b, k, s, v], 0.0)
 
 
 @Kernel
-def densities(sets, x, pooled, moments, exponent, bits, whole_bits, often, own, whole):  # type: ignore[no-untyped-def]
+def densities(sets, numbers, varies, pooled, moments, exponent, bits, whole_bits, often, own, whole):  # type: ignore[no-untyped-def]
     """Gaussian densities by class as counts, with all rows and with one row of that value and class left out.
 
     Each class has its own variance or, pooled, all have one. Densities are scaled so that each value has the average count;
-    whole: the rows left in all classes. Scratch memory: `moments` (3 × classes), `exponent` and `bits` (twice the values), and
-    `whole_bits`, which are the same bits as integers.
+    whole: the rows left in all classes. The sets, as many for each column, follow each other; columns that do not vary are
+    skipped. Scratch memory: `moments` (3 × classes), `exponent` and `bits` (twice the values), and `whole_bits`, which are the
+    same bits as integers.
     """
     sizes, classes, values = sets.shape
     for s in range(sizes):
+        column = s * len(numbers) // sizes
+        if not varies[column]:
+            continue
+        x = numbers[column]
         total, spreads = 0.0, 0.0
         for c in range(classes):
             n, mean, spread = 0.0, 0.0, 0.0
@@ -178,33 +191,34 @@ def densities(sets, x, pooled, moments, exponent, bits, whole_bits, often, own, 
 
 
 @Kernel
-def pack(sets, by_count, opened, mass, places, counts, shares, alone):  # type: ignore[no-untyped-def]
-    """The logarithms that the leave-one-out likelihood of each of the first sets is a sum of, four factors to a logarithm.
+def pack(sets, by_count, opened, mass, places, counts, shares, alone, most):  # type: ignore[no-untyped-def]
+    """The logarithms that the leave-one-out likelihood of a set is a sum of, for the first sets of each column.
 
-    Cells of equal count have one logarithm of their product. `places` are those of the factors, sets × logarithms × 4, among
-    classes × values and then values (of all classes), -1 for none (as all are at first; the other arrays are zeros); `shares`
-    are their parts of a pseudocount. Returns the greatest number of logarithms of a set; `alone` gets the log likelihood of
-    the class frequencies. Scratch memory: `by_count` (OPEN), `opened` (2 × OPEN), `mass` (classes and values).
+    Up to four cells of equal count have one logarithm of their product. `places` are those of the factors, columns × sets ×
+    logarithms × 4, among classes × values and then values (of all classes), -1 for none (as all are at first; the other arrays
+    are zeros); `shares` are their parts of a pseudocount. `alone` gets the log likelihood of the class frequencies, `most` the
+    greatest number of logarithms of a set of the column. Scratch memory: `by_count` (OPEN), `opened` (2 × OPEN), `mass`
+    (classes and values).
     """
-    sizes = len(alone)
-    _, classes, values = sets.shape
-    most = 0
-    for s in range(sizes):
+    first = alone.shape[1]
+    _, _, classes, values = sets.shape
+    for j in range(alone.size):
+        column, s = j // first, j % first
         total, logs, known = 0.0, 0, 0
         for v in range(classes + values):
             mass[v] = 0.0
         for c in range(classes):
             for v in range(values):
-                mass[c] += sets[s, c, v]
-                mass[classes + v] += sets[s, c, v]
+                mass[c] += sets[column, s, c, v]
+                mass[classes + v] += sets[column, s, c, v]
             total += mass[c]
         for c in range(classes + 1):
             rest = 1.0
             if c < classes:
                 rest = (max(mass[c] - 1.0, 0.0) + 0.5) / (max(total - 1.0, 0.0) + 0.5 * classes)
-                alone[s] += mass[c] * math.log(rest)
+                alone[column, s] += mass[c] * math.log(rest)
             for v in range(values):
-                count = sets[s, c, v] if c < classes else -mass[classes + v]
+                count = sets[column, s, c, v] if c < classes else -mass[classes + v]
                 if count == 0.0:
                     continue
                 i = 0
@@ -215,39 +229,39 @@ def pack(sets, by_count, opened, mass, places, counts, shares, alone):  # type: 
                         known += 1
                     i = min(i, OPEN - 1)
                     by_count[i], opened[0, i], opened[1, i] = count, logs, 0
-                    counts[s, logs] = count
+                    counts[column, s, logs] = count
                     logs += 1
                 at, k = opened[0, i], opened[1, i]
-                places[s, at, k], shares[s, at, k] = c * values + v, rest
+                places[column, s, at, k], shares[column, s, at, k] = c * values + v, rest
                 opened[1, i] = k + 1
-        most = max(most, logs)
-    return most
+        most[column] = max(most[column], logs)
 
 
 @Kernel
-def choose(own, whole, n, places, counts, shares, alone, pseudocounts, factors, x, bits, best, gains):  # type: ignore[no-untyped-def]
-    """Shape and pseudocount of the maximum leave-one-out likelihood of each of the first sets, and its gain.
+def choose(own, whole, shapes, most, places, counts, shares, alone, pseudocounts, factors, x, bits, best, gains):  # type: ignore[no-untyped-def]
+    """Shape and pseudocount of the maximum leave-one-out likelihood of the first sets of each column, and its gain.
 
-    `own` is shapes × sets × (classes × values); `best` is the index among shapes × pseudocounts; others are those of `pack`.
-    Scratch memory for n logarithms: `factors` (9 ×), `x` (2 ×) and `bits`, which are the same bits as integers.
+    `own` is shapes × columns × sets × (classes × values), of which each column has the first `shapes`; `best` is the index
+    among shapes × pseudocounts; others are those of `pack`. Scratch memory for the most logarithms: `factors` (9 ×), `x` (2 ×)
+    and `bits`, which are the same bits as integers.
     """
-    sizes = len(best)
-    shapes, _, cells = own.shape
-    for s in range(sizes):
-        best[s], gains[s] = 0, -math.inf
+    chosen, cells = best.shape[1], own.shape[3]
+    for i in range(best.size):
+        column, s = i // chosen, i % chosen
+        n, top, highest = most[column], 0, -math.inf
         for j in range(n):
-            factors[8, j] = counts[s, j]
+            factors[8, j] = counts[column, s, j]
             for k in range(4):
-                factors[4 + k, j] = shares[s, j, k]
-        for shape in range(shapes):
+                factors[4 + k, j] = shares[column, s, j, k]
+        for shape in range(shapes[column]):
             for j in range(n):
                 for k in range(4):
-                    at = places[s, j, k]
+                    at = places[column, s, j, k]
                     factors[k, j] = ONE
                     if at >= cells:
-                        factors[k, j] = whole[shape, s, at - cells]
+                        factors[k, j] = whole[shape, column, s, at - cells]
                     elif at >= 0:
-                        factors[k, j] = own[shape, s, at]
+                        factors[k, j] = own[shape, column, s, at]
             for p in range(len(pseudocounts)):
                 pseudo = np.float32(pseudocounts[p])
                 for j in range(n):
@@ -272,69 +286,86 @@ def choose(own, whole, n, places, counts, shares, alone, pseudocounts, factors, 
                     four += x[j + 3]
                 for j in range(n - n % 4, n):
                     one += x[j]
-                score = (one + two) + (three + four) - alone[s]
-                if score > gains[s]:
-                    best[s], gains[s] = shape * len(pseudocounts) + p, score
+                score = (one + two) + (three + four) - alone[column, s]
+                if score > highest:
+                    top, highest = shape * len(pseudocounts) + p, score
+        best[column, s], gains[column, s] = top, highest
 
 
 @Kernel
-def to_tables(often, own, totals, mass, table, left_out, level):  # type: ignore[no-untyped-def]
-    """Weight of evidence from counts, classes × values: values × classes, with all rows and leave-one-out, and its level."""
-    classes, values = often.shape
-    whole = 0.5 * classes
-    for c in range(classes):
-        whole += totals[c]
-    for v in range(values):
-        average = 0.0
+def to_tables(counts, left, place, chosen, totals, masses, tables, levels):  # type: ignore[no-untyped-def]
+    """Weight of evidence from counts, shapes × columns × sets × classes × values, for each chosen shape and column, and level.
+
+    `place` is that of the set; tables are values × classes, with all rows and leave-one-out.
+    """
+    classes, values = counts.shape[3], counts.shape[4]
+    for t in range(len(chosen)):
+        shape, column, mass, whole = chosen[t, 0], chosen[t, 1], masses[t], 0.5 * classes
         for c in range(classes):
-            table[v, c] = often[c, v] / (totals[c] + 0.5) + mass
-            left_out[v, c] = own[c, v] / (max(totals[c] - 1.0, 0.0) + 0.5) + mass
-            average += table[v, c] * ((totals[c] + 0.5) / whole)
-        level[v] = math.log(average)
-        for c in range(classes):
-            table[v, c] = math.log(table[v, c]) - level[v]
-            left_out[v, c] = math.log(left_out[v, c]) - level[v]
+            whole += totals[column, c]
+        for v in range(values):
+            average = 0.0
+            for c in range(classes):
+                total = totals[column, c]
+                rate = counts[shape, column, place, c, v] / (total + 0.5) + mass
+                tables[0, t, v, c] = rate
+                tables[1, t, v, c] = left[shape, column, place, c, v] / (max(total - 1.0, 0.0) + 0.5) + mass
+                average += rate * ((total + 0.5) / whole)
+            level = math.log(average)
+            levels[t, v] = level
+            for c in range(classes):
+                tables[0, t, v, c] = math.log(tables[0, t, v, c]) - level
+                tables[1, t, v, c] = math.log(tables[1, t, v, c]) - level
 
 
 @Kernel
 def without_folds(codes, labels, weights, seen, sets):  # type: ignore[no-untyped-def]
-    """Counts without each fold of the rows (`sets` are zeros at first); rows are scaled to the counts, values × classes."""
-    folds, classes, values = sets.shape
-    total, whole = 0.0, 0.0
-    for r in range(len(codes)):
-        if codes[r] < values:
-            sets[r % folds, labels[r], codes[r]] += weights[r]
-            total += weights[r]
-    for v in range(values):
-        for c in range(classes):
-            whole += seen[v, c]
-    scale = whole / max(total, 1e-300)
-    for f in range(folds):
-        for c in range(classes):
-            for v in range(values):
-                sets[f, c, v] = max(seen[v, c] - sets[f, c, v] * scale, 0.0)
+    """Counts of each column without each fold of its rows (`sets` are zeros at first), and last all.
+
+    Rows are scaled to the counts, values × classes.
+    """
+    columns, sizes, classes, values = sets.shape
+    folds = sizes - 1
+    for k in range(columns):
+        total, whole = 0.0, 0.0
+        for r in range(codes.shape[1]):
+            v = codes[k, r]
+            if v < values:
+                sets[k, r % folds, labels[r], v] += weights[r]
+                total += weights[r]
+        for v in range(values):
+            for c in range(classes):
+                sets[k, folds, c, v] = seen[k, v, c]
+                whole += seen[k, v, c]
+        scale = whole / max(total, 1e-300)
+        for f in range(folds):
+            for c in range(classes):
+                for v in range(values):
+                    sets[k, f, c, v] = max(seen[k, v, c] - sets[k, f, c, v] * scale, 0.0)
 
 
 @Kernel
-def fill_rows(codes, labels, left, folds, often, own, totals, mass, table, left_out, level, lowest, out):  # type: ignore[no-untyped-def]
-    """Evidence of a table for some of the rows, each left out of its own value and class.
+def fill_rows(codes, labels, left, which, counts, left_counts, place, chosen, totals, masses, tables, levels, lowest, out):  # type: ignore[no-untyped-def]
+    """Evidence of each column for its rows, each left out of its own value and class.
 
-    Only the marked folds of the rows are filled; unseen values and missing cells have no evidence. The counts are classes ×
-    values.
+    `which` is the table of each fold of the rows, columns × folds; unseen values and missing cells have no evidence. Others
+    are those of `to_tables`.
     """
-    values, classes = table.shape
-    for r in range(len(codes)):
-        if not folds[r % len(folds)]:
-            continue
-        v, y = codes[r], labels[r]
-        if v >= values:
+    _, _, values, classes = tables.shape
+    folds = which.shape[1]
+    for k in range(len(codes)):
+        for r in range(codes.shape[1]):
+            v, y, t = codes[k, r], labels[r], which[k, r % folds]
+            if v >= values:
+                for c in range(classes):
+                    out[k, r, c] = 0.0
+                continue
             for c in range(classes):
-                out[r, c] = 0.0
-            continue
-        for c in range(classes):
-            out[r, c] = max(table[v, c], lowest)
-        if left[r] == 1.0:
-            out[r, y] = max(left_out[v, y], lowest)
-        else:
-            rest = max(often[y, v] - left[r] * (often[y, v] - own[y, v]), 0.0)
-            out[r, y] = max(math.log(rest / (max(totals[y] - left[r], 0.0) + 0.5) + mass) - level[v], lowest)
+                out[k, r, c] = max(tables[0, t, v, c], lowest)
+            if left[r] == 1.0:
+                out[k, r, y] = max(tables[1, t, v, y], lowest)
+            else:
+                often = counts[chosen[t, 0], k, place, y, v]
+                rest = max(often - left[r] * (often - left_counts[chosen[t, 0], k, place, y, v]), 0.0)
+                rest = rest / (max(totals[k, y] - left[r], 0.0) + 0.5)
+                out[k, r, y] = max(math.log(rest + masses[t]) - levels[t, v], lowest)

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, log_probabilities, pseudocounts_of
+from likely.families.compiled_choice import COMPILED, choose_all
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.histogram import MOST, Histogram
 from likely.families.likelihoods import BinnedTable
-from likely.families.smoothing_choice import COMPILED, SmoothedEvidence, choose_smoothing
+from likely.families.smoothing_choice import SmoothedEvidence, choose_smoothing
 from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import dependence, draw_places, shares_of, weighted_logs
-from likely.kernels.parallel import cached_property, in_parallel
+from likely.kernels.parallel import cached_property
 from likely.schema import Column
 
 MANY_COLUMNS = 300  # from which compiled loops pay even for little work on each
@@ -52,8 +53,8 @@ class Binned(Family):
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Histogram of each column by class."""
-        columns = rows.columns or rows.numbers.T
-        return [Histogram.of(x, labels, weights, classes, rows.units) for x in columns]
+        columns = rows.columns or list(rows.numbers.T)
+        return list(Histogram.of_columns(columns, labels, weights, classes, rows.units))
 
     def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
         """Edges of the bins."""
@@ -73,26 +74,33 @@ class Binned(Family):
         cuts = [self.edges(each, wide) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
         compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
 
-        def work(i: int) -> Parameters:
-            return self._parameters(blocks[i][0].name, statistics[i], priors[i], classes, cuts[i], compiled=compiled, wide=wide)
+        binned = [each.binned(cut, wide) for each, cut in zip(statistics, cuts, strict=True)]
+        chosen = [i for i, prior in enumerate(priors) if prior.chosen]
+        found = dict(zip(chosen, self._evidence([(*binned[i], priors[i]) for i in chosen], compiled), strict=True))
+        return [
+            self._parameters(
+                blocks[i][0].name, statistics[i], priors[i], classes, edges=cuts[i], seen=binned[i][0], evidence=found.get(i)
+            )
+            for i in range(len(blocks))
+        ]
 
-        numbers = range(len(blocks))
-        return in_parallel(work, numbers) if compiled else [work(i) for i in numbers]
+    def _evidence(self, bins: Sequence[tuple[Array, Array, BlockPrior]], compiled: bool) -> list[SmoothedEvidence]:
+        """Smoothed evidence of the bins of each column, which are given with the means of their numbers."""
+        rows_once = [seen if prior.copies is None else seen / prior.copies for seen, _, prior in bins]
+        centres = [means if self.cut == "quantiles" else None for _, means, _ in bins]
+        return choose_all(rows_once, centres) if compiled else list(map(choose_smoothing, rows_once, centres))
 
     def _parameters(
-        self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], edges: Array, *,
-        compiled: bool, wide: bool,
+        self, name: str, histogram: Histogram, prior: BlockPrior, classes: Sequence[Any], *, edges: Array, seen: Array,
+        evidence: SmoothedEvidence | None,
     ) -> Parameters:
-        seen, centres = histogram.binned(edges, wide)
-        if prior.chosen:
-            rows_once = seen if prior.copies is None else seen / prior.copies
-            evidence = choose_smoothing(rows_once, centres if self.cut == "quantiles" else None, compiled)
+        if evidence is not None:
             table = np.concatenate([evidence.table, np.zeros((2, len(classes)))])
             logs, how = None, evidence.how
         else:
             bins = range(len(seen))
             logs = log_probabilities(seen.T, pseudocounts_of(prior, bins, seen.T), prior.unseen(len(seen)))
-            table, evidence, how = np.ascontiguousarray(logs.T), None, ""
+            table, how = np.ascontiguousarray(logs.T), ""
         rows = ReadableBins(name, tuple(classes), edges, seen, evidence, logs)
         entries = len(classes) * len(seen)
         low, high = histogram.range()

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.families import _smoothing_loops
 from likely.families.statistics import Array
 
 # On the scale of ranks, 0 to 1.
@@ -30,9 +29,7 @@ REACH = 3.5  # bandwidths: beyond, the kernel is zero
 SINGLE = 1e30  # rows: beyond, single precision overflows
 HEAVIEST = 1e100  # rows: beyond, products of rows and densities overflow
 FEWEST = 4  # distinct numbers from which Gaussian densities are tried
-COMPILED = 4_000  # entries of the tables of all columns from which compiled loops are worth their import
 NARROWEST = 1e-3  # of the overall standard deviation: minimum of a class
-ALL_BANDWIDTHS, ALL_PSEUDOCOUNTS = np.array((0.0, *BANDWIDTHS)), np.array(PSEUDOCOUNTS)
 SMOOTHED = [f"smoothed by {each:g} of the rows" for each in BANDWIDTHS]
 NAMES = ("as counted", *SMOOTHED, "Gaussians", "Gaussians of one variance")  # of the shapes
 
@@ -81,18 +78,17 @@ class SmoothedEvidence:
         """Evidence for each row's own class with `amount` of the row left out."""
         often, own = self.shape.counts[values, labels], self.shape.left_out[values, labels]
         rest = np.maximum(often - amount * (often - own), 0.0) / (np.maximum(self.totals[labels] - amount, 0.0) + 0.5)
-        found: Array = np.log(rest + self._mass) - self.level[values]
+        found: Array = np.log(rest + self.mass) - self.level[values]
         return found
 
     @property
-    def _mass(self) -> float:
+    def mass(self) -> float:
+        """The pseudocount as a relative frequency."""
         return _mass(self.totals, self.pseudocount)
 
 
-def choose_smoothing(seen: Array, centres: Array | None = None, compiled: bool = False) -> SmoothedEvidence:
+def choose_smoothing(seen: Array, centres: Array | None = None) -> SmoothedEvidence:
     """Weight of evidence of a table of counts, values × classes; `centres` are the numbers that represent the values."""
-    if compiled and seen.sum() < SINGLE:
-        return CompiledChoice.of(seen, centres).best()
     ((at, m, gain),) = _choices(seen[None], seen, centres)
     return replace(_evidence(seen, _shape(seen, centres, at), PSEUDOCOUNTS[m], gain), centres=centres)
 
@@ -241,128 +237,3 @@ def _of_densities(name: str, at: int, n: Array, density: Array, without: Array) 
 def _density(apart: Array, variance: Array) -> Array:
     curve: Array = np.exp(-0.5 * apart * apart / variance) / np.sqrt(variance)
     return curve
-
-
-CompiledCounts = tuple[Array, Array, Array]  # smoothed counts: all rows, with one left out, and rows left in all classes
-
-
-@dataclass(frozen=True)
-class CompiledChoice:
-    """The choice for one column by compiled loops, for tables with many columns.
-
-    Counts are sets × classes × values here.
-    """
-
-    seen: Array  # values × classes
-    lines: Array  # one set
-    centres: Array | None
-    totals: Array  # of the classes
-    whole: float  # rows of all classes, and half a row for each
-    ranks: Array
-    x: Array | None  # standardised; None where Gaussians make no sense
-
-    @staticmethod
-    def of(seen: Array, centres: Array | None) -> CompiledChoice:
-        """Counts of one column, values × classes, and the numbers that represent the values."""
-        seen = np.ascontiguousarray(seen)
-        values, classes = seen.shape
-        wanted = centres is not None and values >= FEWEST
-        lines, totals, ranks = np.empty((1, classes, values)), np.zeros(classes), np.empty(values)
-        x = np.empty(values if wanted else 0)
-        varies = _smoothing_loops.standardise.fast(
-            seen, x if centres is None else centres, lines[0], totals, np.zeros(values), ranks, x
-        )
-        whole = float(totals.sum()) + 0.5 * classes
-        return CompiledChoice(seen, lines, centres, totals, whole, ranks, x if wanted and varies else None)
-
-    def best(self) -> SmoothedEvidence:
-        """Evidence under the best choice."""
-        made = self._shapes(self.lines, 0, len(NAMES))
-        ((at, m, gain),) = self._choices(self.lines, *made[1:], 1)
-        often, own, whole = (each[at, 0] for each in made)
-        shape = SmoothedCounts(NAMES[at], at, often.T.copy(), own.T.copy(), whole.copy())
-        table, left_out, level = self._tables(often, own, m)
-        return SmoothedEvidence(
-            table, left_out, level, shape, self.totals, PSEUDOCOUNTS[m], gain, self.seen, self.centres
-        )
-
-    def nested(self, sets: Array) -> tuple[list[tuple[int, int, float]], Array, Array]:
-        """For each set of counts but the last the shape, the pseudocount and the gain of the maximum leave-one-out likelihood.
-
-        Also the smoothed counts of the last set, shapes × classes × values: with all rows, and with one left out.
-        """
-        often, own, whole = self._shapes(sets, 0, len(NAMES))
-        return self._choices(sets, own, whole, len(sets) - 1), often[:, -1], own[:, -1]
-
-    def under(self, often: Array, own: Array, m: int) -> tuple[Any, ...]:
-        """Counts of a shape, and their evidence under a pseudocount, as `fill_rows` takes them."""
-        return (often, own, self.totals, PSEUDOCOUNTS[m] / self.whole, *self._tables(often, own, m))
-
-    def _choices(self, sets: Array, own: Array, whole: Array, n: int) -> list[tuple[int, int, float]]:
-        """The choices of the first n sets."""
-        _, classes, values = sets.shape
-        places, counts = np.full((n, (classes + 1) * values, 4), -1, np.int32), np.zeros((n, (classes + 1) * values))
-        shares, alone = np.zeros(places.shape), np.zeros(n)
-        scratch = np.empty(_smoothing_loops.OPEN), np.empty((2, _smoothing_loops.OPEN), np.int64), np.empty(classes + values)
-        logs = _smoothing_loops.pack.fast(sets, *scratch, places, counts, shares, alone)
-        best, gains = np.empty(n, np.int64), np.empty(n)
-        factors, x = np.empty((9, logs), np.float32), np.empty(2 * logs, np.float32)
-        _smoothing_loops.choose.fast(
-            own.reshape(len(own), len(sets), -1), whole, logs, places, counts, shares, alone, ALL_PSEUDOCOUNTS,
-            factors, x, x.view(np.int32), best, gains,
-        )  # fmt: skip
-        return [(*divmod(i, len(PSEUDOCOUNTS)), gain) for i, gain in zip(best.tolist(), gains.tolist(), strict=True)]
-
-    def _shapes(self, sets: Array, first: int, last: int) -> CompiledCounts:
-        """A range of the shapes of each set, as far as they exist."""
-        smoothings = len(ALL_BANDWIDTHS) if self.centres is not None and sets.shape[2] > 1 else 1
-        last = min(last, smoothings if self.x is None else len(NAMES))
-        often, own = np.empty((2, last - first, *sets.shape))
-        whole = np.empty((last - first, len(sets), sets.shape[2]))
-        smoothed = min(last, smoothings)
-        if first < smoothed:
-            a, b = (each.reshape(last - first, -1, sets.shape[2]) for each in (often, own))
-            bandwidths, near, lines = ALL_BANDWIDTHS[first:smoothed], np.empty(sets.shape[2]), sets.reshape(-1, sets.shape[2])
-            _smoothing_loops.smooth.fast(lines, self.ranks, bandwidths, REACH, near, a, b, whole)
-        moments, (exponent, bits) = np.empty((3, sets.shape[1])), np.empty((2, 2 * sets.shape[2]))
-        for at in range(max(first, smoothed), last):
-            i, scratch = at - first, (moments, exponent, bits, bits.view(np.int64))
-            _smoothing_loops.densities.fast(sets, self.x, at == len(NAMES) - 1, *scratch, often[i], own[i], whole[i])
-        return often, own, whole
-
-    def _tables(self, often: Array, own: Array, m: int) -> tuple[Array, Array, Array]:
-        (table, left_out), level = np.empty((2, *self.seen.shape)), np.empty(len(self.seen))
-        _smoothing_loops.to_tables.fast(often, own, self.totals, PSEUDOCOUNTS[m] / self.whole, table, left_out, level)
-        return table, left_out, level
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """Rows of a table of counts: value, class, weight, and the weight that is left out."""
-
-    codes: NDArray[np.int32]
-    labels: NDArray[np.int64]
-    weights: Array
-    left: Array
-
-    def evidence(self, whole: SmoothedEvidence, folds: int, lowest: float) -> tuple[NDArray[np.float32], Array | None]:
-        """Leave-one-out evidence for every row, under the choice made without its fold, and all gains."""
-        out = np.empty((len(self.codes), whole.seen.shape[1]), np.float32)
-        counts = (np.ascontiguousarray(each.T) for each in (whole.shape.counts, whole.shape.left_out))
-        mass = _mass(whole.totals, whole.pseudocount)
-        tables = (*counts, whole.totals, mass, whole.table, whole.left_out, whole.level)
-        if not folds:
-            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, np.ones(1, np.bool_), *tables, lowest, out)
-            return out, None
-        bins = CompiledChoice.of(whole.seen, whole.centres)
-        sets = np.zeros((folds + 1, *bins.lines.shape[1:]))
-        sets[-1] = bins.lines[0]
-        _smoothing_loops.without_folds.fast(self.codes, self.labels, self.weights, bins.seen, sets[:-1])
-        choices, often, own = bins.nested(sets)
-        made = [(at, m) for at, m, _ in choices]
-        for at, m in set(made):
-            same = (at, PSEUDOCOUNTS[m]) == (whole.shape.at, whole.pseudocount)
-            chosen = tables if same else bins.under(often[at], own[at], m)
-            marked = np.array([each == (at, m) for each in made])
-            _smoothing_loops.fill_rows.fast(self.codes, self.labels, self.left, marked, *chosen, lowest, out)
-        return out, np.array([*(gain for _, _, gain in choices), whole.gain])

@@ -86,8 +86,9 @@ class _Arrays:
 def finite(statistic: Statistic) -> bool:
     """Whether every number is finite, and every mean can be squared."""
     arrays = statistic.arrays()
-    mean = arrays.get("mean", np.zeros(0))
-    return bool((np.abs(mean) <= LARGEST).all()) and all(np.isfinite(array).all() for array in arrays.values())
+    if "mean" in arrays and not (np.abs(arrays["mean"]) <= LARGEST).all():
+        return False
+    return all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f")
 
 
 def subtract_counts(whole: Array, part: Array) -> Array:
