@@ -3,7 +3,7 @@
     python bench/run.py [SECTION ...] [--small] [--json FILE]
 
 Sections: start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, em, sequences, networks, brain, trust,
-boosting, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller,
+boosting, totals, scaling, rows, serve, report, scale (all if none is named; SCALE_ROWS=1000000 makes the last table smaller,
 SERVE_SECONDS=300 measures the memory of the service over five minutes).
 """
 
@@ -353,7 +353,7 @@ def beside(module: str) -> Callable[[bool], None]:
 
 OTHERS = {
     "em": "mixtures", "sequences": "chains", "networks": "networks", "brain": "voxels", "trust": "trust",
-    "boosting": "boosting", "scale": "scale",
+    "boosting": "boosting", "totals": "totals", "scale": "scale",
 }  # fmt: skip
 OWN = (start, gaussian, categorical, strings, parquet, sql, folds, text, tokens, scaling, rows, serve, report)
 SECTIONS = {f.__name__: f for f in OWN} | {name: beside(module) for name, module in OTHERS.items()}
