@@ -61,3 +61,20 @@ def test_the_first_error_in_the_order_of_rows_is_raised() -> None:
         assert [next(results) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(ValueError, match="row 3"):
             next(results)
+
+
+def test_results_that_are_no_longer_wanted_are_not_waited_for() -> None:
+    go, done = threading.Event(), []
+
+    def work(batch: Batch, _: bool) -> int:
+        if batch.start == 1:
+            go.wait(10)
+        done.append(batch.start)
+        return batch.start
+
+    with limited_to(2):
+        results = in_turn(batches(10), work)
+        assert next(results) == 0
+        results.close()  # type: ignore[attr-defined]
+    assert 1 not in done
+    go.set()

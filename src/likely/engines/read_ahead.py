@@ -30,14 +30,17 @@ def in_turn(batches: Iterable[Batch], work: Callable[[Batch, bool], Made]) -> It
         yield from (work(batch, True) for batch in first)
         return
     at_once = min(threads(), MOST_AT_ONCE)
-    with workers(at_once, "likely-batch") as pool:
-        under_way: deque[Future[Made]] = deque()
+    pool = workers(at_once, "likely-batch")
+    under_way: deque[Future[Made]] = deque()
+    try:
         for batch in itertools.chain(first, coming):
             under_way.append(pool.submit(work, batch, False))
             if len(under_way) > at_once:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C nobody waits for batches that are under way
 
 
 def ahead(batches: Iterable[Batch], depth: int = 1) -> Iterator[Batch]:
