@@ -51,6 +51,7 @@ FEWEST_ROWS = 2_000
 MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
+OWN_PROBABILITY = 0.5  # that a term is relevant: with more terms than that, a less probable one has the common weight as well
 ROUNDS = 6
 # Ridge penalties: of column weights towards the temperature, of all others towards 0.
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
@@ -147,7 +148,8 @@ class CalibrationFit:
         fit.temperature = float(weight[0])
         if len(evidence) > OWN_WEIGHTS:
             order = np.argsort([-fit._single_gain(each) for each in evidence], kind="stable")
-            fit.rest = frozenset(order[OWN_WEIGHTS:].tolist())
+            own = order[:OWN_WEIGHTS][probability[order[:OWN_WEIGHTS]] >= OWN_PROBABILITY]
+            fit.rest = frozenset(range(len(evidence))) - frozenset(own.tolist())
         fit.solve(np.full(len(evidence), fit.temperature), rough=True)
         return fit
 
@@ -177,7 +179,8 @@ class CalibrationFit:
 
         While terms are still being added, a rough solution is enough. `stiff`: the weight of `rest` is penalised as many.
         """
-        own, rest = np.array([i for i in range(len(self.evidence)) if i not in self.rest]), sorted(self.rest)
+        rest = sorted(self.rest)
+        own = np.setdiff1d(np.arange(len(self.evidence)), rest)
         evidence = [self.evidence[i] for i in own]
         centre = np.where(own < self.singles, self.temperature, 0.0)
         pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
