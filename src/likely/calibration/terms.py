@@ -272,7 +272,7 @@ def included(data: CalibrationData, terms: Sequence[Term], base: Single) -> tupl
     if chosen:
         gains = np.array([terms[j].gains for j in chosen]) - _optimism(data, [terms[j] for j in chosen], base)
         for f in range(data.folds + 1):
-            probability[chosen, f] = _posterior(CHANCE * gains[:, f])
+            probability[chosen, f] = _posterior(np.minimum(gains[:, f], CHANCE * gains[:, f]))
     fold = data.fold
     evidence = [
         term.evidence if term.gains is None else term.evidence * each[fold, None].astype(np.float32)
