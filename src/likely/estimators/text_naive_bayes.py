@@ -28,7 +28,6 @@ from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
 from likely.model.ledger import Ledger
 from likely.model.model import Model
-from likely.model.relearning import better_left_out
 from likely.priors import priors
 from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
@@ -50,9 +49,10 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     smoothing : float or prior, default=1.0
         Pseudocount for each word. `MEstimate(m, "background")` spreads m pseudocounts in proportion to how often each word
         occurs overall.
-    ngrams : tuple (shortest, longest) or "auto", default=(1, 1)
-        Lengths of the word n-grams that are counted. "auto" is for `fit` with two classes: pairs of words are counted beside
-        words, (1, 2), if that lowers the leave-one-out log loss by more than its standard error. `ngrams_` keeps the choice.
+    ngrams : tuple (shortest, longest) or "auto", default="auto"
+        Lengths of the word n-grams that are counted. "auto" counts words; with two classes and `kind="auto"`, pairs of
+        neighbouring words are added if that lowers the leave-one-out log loss by more than its standard error, and `ngrams_`
+        is (1, 2) then.
     token_pattern : str or None, default=None
         Regular expression of a word. None is `(?u)\b\w\w+\b`, compiled.
     lowercase : bool, default=True
@@ -80,7 +80,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Number of EM iterations; 1 where all documents have a label.
     ngrams_ : tuple
-        Lengths of the n-grams that are counted.
+        Lengths of the n-grams that documents are scored by.
     unlabelled_ : float
         Weight of a document without a label, chosen on held-out labels; there where some labels were missing.
 
@@ -94,7 +94,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         self,
         kind: str = "auto",
         smoothing: Any = 1.0,
-        ngrams: tuple[int, int] | str = (1, 1),
+        ngrams: tuple[int, int] | str = AUTO,
         token_pattern: str | None = None,
         lowercase: bool = True,
         *,
@@ -137,21 +137,18 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         with in_turn(self):
-            tally, labels = self._count(X, y, sample_weight, self._first_ngrams())
+            tally, labels = self._count(X, y, sample_weight)
             if len(tally.schema.classes) < 2:
                 raise DataError(f"y has only one class, {tally.schema.classes[0]!r}: a classifier needs two classes")
             if (labels.codes < labels.low).any():
                 batch, prior = _batch(X), self._model(tally).prior
                 found = semi_supervised_fit(
-                    batch, labels, sample_weight, self._plan(self._first_ngrams()), prior, max_iter=self.max_iter, tol=self.tol
+                    batch, labels, sample_weight, self._plan(), prior, max_iter=self.max_iter, tol=self.tol
                 )
                 self.unlabelled_, self.n_iter_ = found.unlabelled, max(found.rounds, 1)
                 self._set_model(replace(found.model, missing=()))
             else:
                 self.n_iter_ = 1  # all documents have a label: no EM
-                if self.ngrams == AUTO and self.kind == AUTO and len(tally.schema.classes) == 2:
-                    pairs, _ = self._count(X, y, sample_weight, (1, 2))
-                    tally = pairs if better_left_out(tally, pairs, COLUMN) else tally
                 self._set_model(self._model(tally).recalibrate())
             return self
 
@@ -175,9 +172,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        known: Model | None = getattr(self, "model_", None)
-        lengths = self._first_ngrams() if known is None else self.ngrams_
-        tally, labels = self._count(X, y, sample_weight, lengths)
+        tally, labels = self._count(X, y, sample_weight)
         refuse_hidden(labels)
         with in_turn(self):
             before: Model | None = getattr(self, "model_", None)
@@ -265,21 +260,17 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.top_words(most)
 
-    def _first_ngrams(self) -> tuple[int, int]:
-        """Lengths of n-grams as they are given; single words where they are chosen later."""
-        if isinstance(self.ngrams, str):
-            if self.ngrams != AUTO:
-                raise UsageError(f"ngrams={self.ngrams!r} is not known: pass (shortest, longest), or 'auto'")
-            return 1, 1
-        return self.ngrams[0], self.ngrams[1]
-
-    def _count(self, X: Any, y: Any, sample_weight: Any, ngrams: tuple[int, int]) -> tuple[Any, Coded]:
+    def _count(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Coded]:
         batch = _batch(X)
         labels, _, weights = labelled(y, sample_weight, batch.rows)
-        return tally_batch(batch, self._plan(ngrams), labels, weights), labels
+        return tally_batch(batch, self._plan(), labels, weights), labels
 
-    def _plan(self, ngrams: tuple[int, int]) -> Plan:
-        family = Text(self.kind, ngrams, self.lowercase, pattern=self.token_pattern)
+    def _plan(self) -> Plan:
+        if isinstance(self.ngrams, str) and self.ngrams != AUTO:
+            raise UsageError(f"ngrams={self.ngrams!r} is not known: pass (shortest, longest), or 'auto'")
+        chosen = isinstance(self.ngrams, str)
+        lengths = (1, 1) if isinstance(self.ngrams, str) else (self.ngrams[0], self.ngrams[1])
+        family = Text(self.kind, lengths, self.lowercase, pattern=self.token_pattern, pairs=chosen)
         return Plan(TARGET, (Block(family, (COLUMN,)),), (Column(COLUMN, TEXT, reason="the documents"),))
 
     def _model(self, tally: Any) -> Model:
@@ -287,7 +278,9 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _set_model(self, model: Model) -> None:
         model = model if self.keep_rows else model.without_rows()
-        lengths = tuple(model.blocks[0].family.settings().get("ngrams", (1, 1)))
+        stage = model.stages.get(COLUMN)
+        counted = model.blocks[0].family.settings().get("ngrams", (1, 1))
+        lengths = tuple(counted if stage is None or stage.pairs is None else (1, 2))
         # In one step: threads may be predicting.
         self.__dict__.update(model_=model, classes_=labels_array(model.classes), ngrams_=lengths)
 

@@ -28,6 +28,7 @@ def weights_of(likelihood: Any) -> dict[str, Any]:
         "weights": table.tolist(),
         "known": known.tolist(),
         "adds": likelihood.family.adds,
+        "ngrams": list(likelihood.family.ngrams),
         "length": likelihood.family.length,
         "document": {name: np.asarray(value).tolist() for name, value in _document(likelihood).items()},
     }
@@ -87,9 +88,9 @@ class WordWriter:
             )
         if family.unit != "word" or family.ngrams != (1, 1) or family.pattern is not None:
             raise UsageError(
-                f"column {term.column!r} is text with a pattern, n-grams or characters of its own, which has no SQL",
+                f"column {term.column!r} is text with a pattern, pairs of words or characters of its own, which has no SQL",
                 column=term.column,
-                remedy="learn it with Text() of single words",
+                remedy="learn it with Text(pairs=False), of single words",
             )
 
     def expressions(self, inputs: str) -> dict[str, Expression]:

@@ -17,7 +17,7 @@ from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import LikelyWarning, UsageError
 from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordRows
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities
-from likely.families.document_sample import DocumentSample, document_keys
+from likely.families.document_sample import DocumentSample, SampledOrder, document_keys
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import weighted_logs
@@ -31,6 +31,7 @@ COUNTS = ("raw", "log", "once")
 CHUNK = 1 << 23  # bytes of text, for a user's own pattern
 MOST_SAMPLES = 32
 LARGE = 1 << 20  # bytes of text from which loops are compiled
+PAIR_CLASSES = 2  # with more, features of documents × classes take too long twice, and pairs hardly ever pay
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class Text(Family):
         Whether rare words get larger weights (inverse document frequency).
     limit : int, optional
         The number of words that are kept at most.
+    pairs : bool
+        Whether pairs of neighbouring words are tried beside words, with kind "auto" and two classes: they are kept if the
+        leave-one-out log loss falls by more than its standard error.
     """
 
     kind: str = "auto"
@@ -69,6 +73,7 @@ class Text(Family):
     length: str | None = None
     idf: bool = False
     limit: int | None = None
+    pairs: bool = True
 
     name: ClassVar[str] = "text"
     column_kind: ClassVar[str | None] = TEXT
@@ -85,6 +90,12 @@ class Text(Family):
     def adds(self) -> str:
         """What one word adds: its count, the logarithm of one plus its count, or one."""
         return self.counts or {"auto": "log", "bernoulli": "once"}.get(self.kind, "raw")
+
+    @property
+    def tries_pairs(self) -> bool:
+        """Whether pairs of words may be added in the second stage."""
+        counts_words = self.unit == "word" and self.ngrams == (1, 1) and self.pattern is None and self.adds == "log"
+        return self.pairs and self.kind == "auto" and counts_words and self.length is None and not self.idf and not self.limit
 
     def bags(self, text: TextChunk, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
         """Documents as bags of the vocabulary's words; unless it is frozen, new words are added to it."""
@@ -125,6 +136,7 @@ class Text(Family):
         # A row with responsibilities cannot be left out of one class: no sample is kept.
         samples = self.kind == "auto" and labels.ndim == 1
         sampled, whole = [DocumentSample.empty()], labels.ndim == 1
+        ordered = SampledOrder(self.lowercase) if samples and self.tries_pairs and classes <= PAIR_CLASSES else None
         for a, b, bags in self._parts_of(rows.documents):
             assert rows.documents is not None
             before, vocabulary = len(vocabulary), bags.vocabulary
@@ -141,9 +153,13 @@ class Text(Family):
             if samples:
                 keys = document_keys(rows.documents.part(a, b)) if rows.keys is None else rows.keys[a:b]
                 sampled.append(DocumentSample.of(bags, keys, used, weights[a:b]))
+                if ordered is not None:
+                    ordered.see(keys, (used >= 0) & (weights[a:b] > 0))
             if len(sampled) > MOST_SAMPLES:
                 sampled = [DocumentSample.together(sampled)]
         sample = DocumentSample.together(sampled) if samples else None
+        if sample is not None and ordered is not None and rows.documents is not None:
+            sample = ordered.of(sample, rows.documents, vocabulary)
         exact = whole and self.length is None and self.adds != "log"  # integers, whose sum does not depend on the order
         return [Words(vocabulary, table, documents, sample, total=total if exact else None, all_known=whole)]
 

@@ -10,7 +10,7 @@ so no data need be held out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from likely.families.base import log
 from likely.families.statistics import Array
 from likely.families.text import Text
 from likely.families.word_counts import Words
+from likely.families.word_pairs import joined
 from likely.kernels.parallel import cached_property
 from likely.tokenizer import Bags, Vocabulary, word_loops
 
@@ -46,6 +47,7 @@ class TextCalibration:
     residuals: Array
     vocabulary: Vocabulary  # of the words in `residuals`
     copies: Array | None = None  # mean number of copies of a document by class at fitting time; None: one
+    pairs: Words | None = None  # pairs of words that are scored like words, from the sample of documents
 
     def arrays(self, words: Words) -> dict[str, NDArray[Any]]:
         """The arrays by name; the residuals in the order in which the words are written."""
@@ -59,7 +61,13 @@ class TextCalibration:
             "surprise": residuals,
             "scalars": scalars,
             **({} if self.copies is None else {"copies": self.copies}),
+            **({} if self.pairs is None else self._pair_arrays(self.pairs)),
         }
+
+    def _pair_arrays(self, pairs: Words) -> dict[str, NDArray[Any]]:
+        own = pairs.arrays()
+        residuals = self.residuals_at(pairs.vocabulary, np.arange(len(pairs.vocabulary)))
+        return {**{f"pair_{name}": own[name] for name in ("buffer", "offsets", "table")}, "pair_surprise": residuals}
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], words: Any) -> TextCalibration:
@@ -69,9 +77,15 @@ class TextCalibration:
         sound = heights.ndim == 2 and min(heights.shape) >= 2 and steps.shape == heights.shape[:1]
         if not sound or bias.shape != (words.classes,) or residuals.shape != (len(words.vocabulary), words.classes):
             raise ValueError("the curve of evidence has the wrong shape")
+        vocabulary, pairs = words.vocabulary, None
+        if "pair_table" in arrays:
+            own = {name: arrays[f"pair_{name}"] for name in ("buffer", "offsets", "table")}
+            pairs = Words.of({**own, "documents": words.documents})
+            vocabulary = joined(words, pairs).vocabulary
+            residuals = np.concatenate([residuals, arrays["pair_surprise"]])
         return cls(
             heights, bias, exponent, low, documents, residual_weights=steps, residuals=residuals,
-            vocabulary=words.vocabulary, copies=arrays.get("copies"),
+            vocabulary=vocabulary, copies=arrays.get("copies"), pairs=pairs,
         )  # fmt: skip
 
     def residuals_at(self, vocabulary: Vocabulary, ids: NDArray[Any]) -> Array:
@@ -95,6 +109,8 @@ class TextCalibration:
 
     def likelihood(self, family: Any, words: Any, log_prior: Array) -> CalibratedTextTerm:
         """Likelihood term that scores documents by this calibration."""
+        if self.pairs is not None:
+            family, words = replace(family, ngrams=(1, 2)), joined(words, self.pairs)
         return CalibratedTextTerm(family, words, self, log_prior)
 
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from likely.families.base import log
 from likely.families.document_sample import DocumentSample
 from likely.families.statistics import Array
-from likely.families.text import Text
+from likely.families.text import PAIR_CLASSES, Text
 from likely.families.text_calibration import BITS, OCTAVES, PSEUDOCOUNT, LeftOutDocuments, TextCalibration
 from likely.families.word_counts import Words
+from likely.families.word_pairs import sampled_pairs
 from likely.kernels.kernel import LARGE
 from likely.kernels.lbfgs import minimise
 from likely.kernels.parallel import workers
@@ -30,7 +31,28 @@ LN2 = float(np.log(2.0))
 
 
 def fit_text_calibration(family: Any, words: Words) -> tuple[TextCalibration, LeftOutDocuments] | None:
-    """Text calibration of maximum penalised leave-one-out likelihood, and its scores; None without documents."""
+    """Text calibration of maximum penalised leave-one-out likelihood, and its scores; None without documents.
+
+    Pairs of words are added where the leave-one-out log loss falls by more than its standard error.
+    """
+    alone = _fitted(family, words)
+    found = sampled_pairs(words) if alone is not None and family.tries_pairs and words.classes <= PAIR_CLASSES else None
+    both = None if found is None else _fitted(family, found[1])
+    if alone is None or found is None or both is None or not _lower(both[1], alone[1]):
+        return alone
+    return replace(both[0], pairs=found[0]), both[1]
+
+
+def _lower(one: LeftOutDocuments, other: LeftOutDocuments) -> bool:
+    """Whether one has the lower log loss, by more than the standard error of the difference."""
+    losses = [np.logaddexp.reduce(d.scores, axis=1) - d.scores[np.arange(len(d.scores)), d.labels] for d in (one, other)]
+    rows = min(map(len, losses))
+    gain = losses[1][:rows].astype(np.float64) - losses[0][:rows]
+    return bool(gain.mean() > gain.std() / np.sqrt(rows))
+
+
+def _fitted(family: Any, words: Words) -> tuple[TextCalibration, LeftOutDocuments] | None:
+    """Text calibration of these words, and its leave-one-out scores; None without documents."""
     if words.classes < 2 or words.sample is None or len(words.sample) < 2 or not (words.total > 0).any():
         return None
     counted = EffectiveCounts.of(words, words.sample)

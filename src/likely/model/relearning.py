@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from likely.calibration import calibrate
 from likely.errors import UsageError, no_column
 from likely.families import Block, family
@@ -104,19 +102,3 @@ def is_stale(model: Model) -> bool:
     if model.calibrates if fitted is None else fitted.counted != float(model.tally.classes.sum()):
         return True
     return any(float(named[name].weight().sum()) != stage.documents for name, stage in model.stages.items())
-
-
-def better_left_out(one: Tally, other: Tally, column: str) -> bool:
-    """Whether the other way to count the same texts has the lower leave-one-out log loss, by more than its standard error."""
-    losses = []
-    for tally in (one, other):
-        found = fit_stages(tally).get(column)
-        if found is None:
-            return False
-        left_out = found[1]
-        scores = left_out.scores.astype(np.float64)
-        own = scores[np.arange(len(scores)), left_out.labels]
-        losses.append(np.logaddexp.reduce(scores, axis=1) - own)
-    rows = min(map(len, losses))  # of many classes, fewer documents are kept where words are more
-    gain = losses[0][:rows] - losses[1][:rows]
-    return bool(gain.mean() > gain.std() / np.sqrt(rows))

@@ -33,6 +33,13 @@ class Documents:
         """A range of the texts for the tokenizer, without a copy."""
         return self.buffer, self.offsets[start : stop + 1]
 
+    def some(self, rows: NDArray[np.intp]) -> Text:
+        """Copies of some of the texts, one after the other."""
+        places = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
+        pieces = [self.buffer[a:b] for a, b in places]
+        ends = np.concatenate([[0], np.cumsum(self.offsets[rows + 1] - self.offsets[rows])]).astype(np.int64)
+        return np.concatenate([np.zeros(0, np.uint8), *pieces]), ends
+
 
 @dataclass(frozen=True)
 class Strings:
@@ -62,6 +69,10 @@ class Strings:
         """A range of the texts; no copy if all are requested."""
         whole = isinstance(self.texts, list) and start == 0 and stop >= len(self.texts)
         return self.texts if whole else list(self.texts[start:stop])  # type: ignore[return-value]
+
+    def some(self, rows: NDArray[np.intp]) -> list[str | None]:
+        """Some of the texts."""
+        return [self.texts[i] for i in rows.tolist()]
 
 
 def arrow_documents(column: Any, missing: tuple[str, ...]) -> Documents:

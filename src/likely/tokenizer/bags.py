@@ -17,7 +17,7 @@ from likely.kernels.parallel import workers as more_threads
 from likely.kernels.thread_count import threads as usable_threads
 from likely.tokenizer._block_operations import BLOCK
 from likely.tokenizer.slabs import SlabBags, SlabCounter
-from likely.tokenizer.spans import TokenizerOptions, checked, ends_of, spans_of_tokens, utf8
+from likely.tokenizer.spans import TokenizerOptions, checked, ends_of, spans_of_tokens, spans_of_words, utf8
 from likely.tokenizer.vocabulary import Ids, Vocabulary, longer
 
 Slab = tuple[int, int]
@@ -182,6 +182,27 @@ def look_up(
         then(*slab, _bags(count(slab, counter), vocabulary))
 
     _for_each(work, slabs, threads)
+
+
+def word_order(
+    text: Sequence[str | None] | Text, vocabulary: Vocabulary, *, lowercase: bool = True, most: int = 1 << 30
+) -> tuple[npt.NDArray[np.int64], Ids]:
+    """Numbers of the words of every document in their order, at most so many of each, and where each document ends.
+
+    A word that is not in the vocabulary is -1.
+    """
+    if not (isinstance(text, tuple) and len(text) == 2 and isinstance(text[0], np.ndarray)):
+        text = utf8(text)
+    buffer, offsets = checked(*text)
+    ends, parts = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    for a, b in pairwise(_cuts(offsets)):
+        places = offsets[a : b + 1]
+        spans = spans_of_words(buffer[places[0] : places[-1]], places - places[0], lowercase)
+        sizes = np.diff(spans.documents)
+        kept = np.arange(spans.documents[-1]) - np.repeat(spans.documents[:-1], sizes) < most
+        parts.append(vocabulary.find(spans)[kept].astype(np.int32))
+        ends.append(ends[-1][-1] + np.cumsum(np.minimum(sizes, most)))
+    return np.concatenate(ends), np.concatenate(parts)
 
 
 def _slab_counter(text: Sequence[str | None] | Text, options: TokenizerOptions) -> tuple[Count, list[Slab]]:

@@ -178,6 +178,12 @@ def spans_of_texts(buffer: Bytes, offsets: Ints, options: TokenizerOptions, scra
     return _hashed(_grams(units, options.ngrams, whole=options.unit == "char_wb"))
 
 
+def spans_of_words(buffer: Bytes, offsets: Ints, lowercase: bool) -> Spans:
+    """Spans of the words of every document, in their order; `offsets` begin at zero."""
+    scratch = ScratchBuffers()
+    return _words(texts_of(buffer, offsets, lowercase, scratch), scratch)
+
+
 def spans_of_tokens(documents: Sequence[Sequence[str]], ngrams: tuple[int, int]) -> Spans:
     """Spans of tokens, or n-grams of tokens, that the caller found in every document."""
     pieces = [token.encode("utf-8", "surrogatepass") for tokens in documents for token in tokens]

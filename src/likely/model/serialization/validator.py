@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families import REGISTRY, Block
+from likely.families.document_sample import ORDER
 from likely.families.histogram import INFINITY, MOST, Histogram
 from likely.families.statistics import LARGEST
 from likely.kernels.parallel import cached_property
@@ -220,7 +221,8 @@ def check_utf8(buffer: Array, offsets: Array, where: str) -> None:
 
 
 def _documents(arrays: Arrays, words: int, classes: int, where: str) -> None:
-    _only(arrays, DOCUMENTS, where)
+    order = [name for name in ORDER if name in arrays]
+    _only(arrays, (*DOCUMENTS, *order), where)
     keys = _array(arrays, "keys", where, "i")
     _within(_array(arrays, "labels", where, "i", keys.shape), 0, classes, where)
     weights = _array(arrays, "weights", where, "f", keys.shape)
@@ -230,12 +232,31 @@ def _documents(arrays: Arrays, words: int, classes: int, where: str) -> None:
     _rising(indptr, where, strictly=False)
     _within(ids, 0, words, where)
     need(bool((_array(arrays, "counts", where, "i", ids.shape) > 0).all()), where, "has a word that occurs no time")
+    if order:
+        ends, words_in_order = _array(arrays, "order_ends", where, "i", indptr.shape), _array(arrays, "order", where, "i")
+        need(bool(ends[0] == 0 and ends[-1] == len(words_in_order)), where, "has an order that does not fill it")
+        _rising(ends, where, strictly=False)
+        _within(words_in_order, -1, words, where)
+
+
+def _pairs(arrays: Arrays, classes: int) -> None:
+    where = "pairs of words"
+    buffer, offsets = _array(arrays, "pair_buffer", where, "u"), _array(arrays, "pair_offsets", where, "i")
+    filled = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(buffer)
+    need(bool(filled), where, "do not fill their bytes")
+    _rising(offsets, where)
+    check_utf8(buffer, offsets, where)
+    _never_negative(_array(arrays, "pair_table", where, "f", (len(offsets) - 1, 2 * classes)), where)
+    _array(arrays, "pair_surprise", where, "f", (len(offsets) - 1, classes))
 
 
 def _curve(arrays: Arrays, words: int, classes: int) -> None:
     where = "the text calibration"
     more = ["copies"] if "copies" in arrays else []
-    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars", *more), where)
+    pairs = [name for name in ("pair_buffer", "pair_offsets", "pair_table", "pair_surprise") if name in arrays]
+    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars", *more, *pairs), where)
+    if pairs:
+        _pairs(arrays, classes)
     for name in more:
         copies = _array(arrays, name, where, "f", (classes,))
         need(bool((copies > 0).all()), where, "has documents that were counted no time")
