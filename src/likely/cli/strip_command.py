@@ -24,8 +24,8 @@ from likely.cli.terminal import Terminal
 def strip(terminal: Terminal, model: str, output: str | None) -> None:
     """Remove the sample of rows and documents from MODEL; its predictions do not change.
 
-    The model cannot be recalibrated afterwards. Counts by class remain: of categories, of words, and of numbers rounded
-    to about 1/4,096 of their range.
+    The model cannot be recalibrated afterwards. Counts by class remain: of categories, of words and their pairs, and of numbers
+    rounded to about 1/4,096 of their range.
     """
     from likely.learning.load import load_changeable
 
