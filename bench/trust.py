@@ -75,7 +75,7 @@ def noise(small: bool, plain: Callable[..., None]) -> None:
     import likely
 
     seeds = 5 if small else 25
-    for rows, columns in NOISE if small else (*NOISE, (100, 5_000)):
+    for rows, columns in NOISE if small else (*NOISE, (60, 3_000), (100, 5_000), (1_000, 2_000)):
         beyond = []
         for seed in range(seeds if columns < 1_000 else 3):
             rng = np.random.default_rng(1_000 + seed)
