@@ -150,7 +150,7 @@ class InteractionSearch:
         some = max(FEWEST_ROWS, SCREENED // max(1, len(candidates) * residuals.shape[1]))
         gains = np.array(search_gains(self.columns, candidates, residuals[:some])) / max(min(some, len(residuals)), 1)
         self._gains |= dict(zip(candidates, gains.tolist(), strict=True))
-        ranked = sorted(candidates, key=lambda each: (-self._gains[each], each))
+        ranked = [each for _, each in sorted(zip((-gains).tolist(), candidates, strict=True))]
         if some < len(residuals):  # the best of them are tested again on all rows
             ranked = ranked[: RETESTED_FACTOR * self._wanted]
             gains_of_all = dict(zip(ranked, search_gains(self.columns, ranked, residuals), strict=True))
@@ -170,7 +170,7 @@ class InteractionSearch:
             return [p for p in combinations(self._near, 2) if p not in have and of_two[p[0]] * of_two[p[1]] <= limit]
         for each in have:
             self._gains.pop(each, None)
-        before = heapq.nlargest(RETESTED, self._gains, key=lambda each: (self._gains[each], each))
+        before = [each for _, each in heapq.nlargest(RETESTED, zip(self._gains.values(), self._gains.keys(), strict=True))]
         last = [each for each in have - self._grown if len(each) < self._order]
         self._grown |= have
         grown = {tuple(sorted((*each, more))) for each in last for more in self._near if more not in each}

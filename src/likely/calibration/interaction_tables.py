@@ -113,17 +113,17 @@ def make_table(
     few = rows.first(CHOOSING_ROWS)
     some, gains = cells[: len(few.labels)], _compiled_gains if compiled else _gains
     blurs = BLURS if any(axis.numeric for axis in axes) else BLURS[:1]
-    blurred = [blur(counted, axes, s) for s in blurs]
-    usual = [gains(one, other, some, few, USUAL_SHRINKS)[0][0] for one, other in blurred] if len(blurs) > 1 else [0.0]
-    seen, expected = blurred[int(np.argmax(usual))]
-    tried, squares = gains(seen, expected, some, few, SHRINKS)
+    blurred = np.array([blur(counted, axes, s) for s in blurs])
+    best = int(np.argmax(gains(blurred, some, few, USUAL_SHRINKS)[:, 0, 0])) if len(blurs) > 1 else 0
+    one = blurred[best : best + 1]
+    tried, squares = gains(one, some, few, SHRINKS)[0]
     at = int(np.argmax(tried))
     whole, squared = tried[at], squares[at]
     if len(few.labels) < len(rows.labels):
-        (whole,), (squared,) = gains(seen, expected, cells, rows, SHRINKS[at : at + 1])
+        ((whole,), (squared,)) = gains(one, cells, rows, SHRINKS[at : at + 1])[0]
     error = float(np.sqrt(squared))
     passed = threshold.passed(float(whole), error)
-    return ResidualTable(seen, expected, SHRINKS[at], float(whole), error) if passed else None
+    return ResidualTable(one[0, 0].copy(), one[0, 1].copy(), SHRINKS[at], float(whole), error) if passed else None
 
 
 def count_cells(cells: CellCodes, rows: ScoredRows, number: int) -> Array:
@@ -168,26 +168,28 @@ def _others(seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows) ->
     return own, np.maximum(rest, 0.0, out=rest)
 
 
-def _gains(seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[float]) -> tuple[Array, Array]:
-    """For each pseudocount the gain in leave-one-out log likelihood with the table, and the sum of its squares."""
-    own, rest = _others(seen, expected, cells, rows)
-    found = np.zeros((2, len(shrinks)))
-    for s, shrink in enumerate(shrinks):
-        ratios = (own + shrink) / (rest + shrink)
-        each = np.log(ratios[np.arange(len(ratios)), rows.labels] / np.einsum("rc,rc->r", rows.probabilities, ratios))
-        found[:, s] = (rows.weights * each).sum(), (rows.weights * each * each).sum()
-    return found[0], found[1]
+def _gains(tables: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[float]) -> Array:
+    """For each table (observed and expected rows) and pseudocount the gain in leave-one-out log likelihood with the table.
+
+    Also the sum of its squares: tables × 2 × pseudocounts.
+    """
+    found = np.zeros((len(tables), 2, len(shrinks)))
+    for t, table in enumerate(tables):
+        own, rest = _others(table[0], table[1], cells, rows)
+        for s, shrink in enumerate(shrinks):
+            ratios = (own + shrink) / (rest + shrink)
+            each = np.log(ratios[np.arange(len(ratios)), rows.labels] / np.einsum("rc,rc->r", rows.probabilities, ratios))
+            found[t, :, s] = (rows.weights * each).sum(), (rows.weights * each * each).sum()
+    return found
 
 
-def _compiled_gains(
-    seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[float]
-) -> tuple[Array, Array]:
+def _compiled_gains(tables: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[float]) -> Array:
     """`_gains` by compiled loops."""
-    found, classes = np.zeros((2, len(shrinks))), seen.shape[1]
+    found, classes = np.zeros((len(tables), 2, len(shrinks))), tables.shape[3]
     own, rest = np.empty((2, classes, loops.BLOCK))
     x: Array = np.empty((4, loops.BLOCK))
     loops.add_gains.fast(
-        rows.transposed_probabilities, rows.labels, rows.weights, rows.left, cells, seen, expected, np.array(shrinks),
+        rows.transposed_probabilities, rows.labels, rows.weights, rows.left, cells, tables, np.array(shrinks),
         own, rest, x, x.view(np.uint64), found,
     )  # fmt: skip
-    return found[0], found[1]
+    return found

@@ -122,8 +122,8 @@ def cut_bins(sums, ridge, price, parts, gains, cuts):  # type: ignore[no-untyped
 
 
 @ReorderedKernel
-def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrinks, own, rest, x, bits, found):  # type: ignore[no-untyped-def]
-    """Sums of `_gains`; `probabilities` are classes × rows.
+def add_gains(probabilities, labels, weights, left, cells, tables, shrinks, own, rest, x, bits, found):  # type: ignore[no-untyped-def]
+    """Sums of `_gains` of each table; `probabilities` are classes × rows.
 
     The rows are handled in blocks, so that the innermost loops are long and use several numbers at a time. Scratch memory for
     a block: `own` and `rest` (classes ×), `x` (4 ×) and `bits`, which are the same bits as integers.
@@ -131,13 +131,15 @@ def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrin
     classes, rows = probabilities.shape
     block = own.shape[1]
     ratio, exponent, mine, others, ratio_bits, exponent_bits = x[0], x[1], x[2], x[3], bits[0], bits[1]
-    for a in range(0, rows, block):
+    blocks = (rows + block - 1) // block
+    for k in range(len(tables) * blocks):
+        table, a = k // blocks, k % blocks * block
         n = min(block, rows - a)
         some, y, w, gone = cells[a : a + n], labels[a : a + n], weights[a : a + n], left[a : a + n]
         for i in range(n):
             cell = some[i]
             for c in range(classes):
-                own[c, i], rest[c, i] = seen[cell, c], expected[cell, c]
+                own[c, i], rest[c, i] = tables[table, 0, cell, c], tables[table, 1, cell, c]
             own[y[i], i] = max(own[y[i], i] - gone[i], 0.0)
         for c in range(classes):
             p, left_over = probabilities[c, a : a + n], rest[c]
@@ -174,8 +176,8 @@ def add_gains(probabilities, labels, weights, left, cells, seen, expected, shrin
                 each = exponent[i] * LN2 + (f - (half - h * (half + g)))
                 total += w[i] * each
                 squared += w[i] * each * each
-            found[0, s] += total
-            found[1, s] += squared
+            found[table, 0, s] += total
+            found[table, 1, s] += squared
 
 
 @ReorderedKernel
