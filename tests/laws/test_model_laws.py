@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import likely
 from likely.kernels import kernel
+from likely.model import parts
 from strategies import TIES, possible, quietly, smoothings, strange_rows, whole_cases
 
 
@@ -220,3 +221,20 @@ def test_compiled_kernels_equal_interpreted_ones_to_the_last_bit(monkeypatch, se
     (plain, one), (compiled, two) = found
     assert plain == compiled
     np.testing.assert_array_equal(one, two)
+
+
+def test_parameters_derived_while_learning_are_not_derived_again_to_predict(monkeypatch):
+    derived, derive = [], likely.Gaussian.derive
+    monkeypatch.setattr(likely.Gaussian, "derive", lambda *given: derived.append(True) or derive(*given))
+    model = likely.learn({"x": [1.0, 2.0, 5.0, 6.0], "y": ["a", "a", "b", "b"]}, "y", families="gaussian")
+    known = len(derived)
+    model.predict({"x": [1.5]})
+    assert len(derived) == known > 0
+
+
+def test_rows_in_memory_are_learned_without_a_plan_for_parts_of_them(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a plan for parts was made")
+
+    monkeypatch.setattr(parts.PartPlan, "of", refuse)
+    assert likely.learn({"x": ["u", "u", "v", "v"], "y": ["a", "a", "b", "b"]}, "y").tally.rows == 4

@@ -5,6 +5,7 @@ Never: rows, SQL.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -153,17 +154,19 @@ def learn(
         table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
     )
     fields = table.known | {"average": bool(average), "dependence": dependence, **missing_of(table.source).stored()}
-    parts = PartPlan.of(plan, missing_of(table.source), fields, refuse_unlabelled=unlabelled == "error")
-    source = where.rows(with_parts(table.source, plan.parts), parts.aimed)
-    counted = CountedSource(source, plan, parts.refuse_unlabelled)
-    found = where.tally(counted, parts.task, progress).tally
+    strict, gaps = unlabelled == "error", missing_of(table.source)
+    parts = functools.cache(lambda: PartPlan.of(plan, gaps, fields, refuse_unlabelled=strict))  # memory counts no parts
+    source = where.rows(with_parts(table.source, plan.parts), lambda stream: parts().aimed(stream))
+    counted = CountedSource(source, plan, strict)
+    found = where.tally(counted, lambda: parts().task(), progress).tally
     tally = without_idle_parts(without_identifiers(found, plan.droppable))
     tally = with_taken(tally, missing_of(source))
     require_rows(counted.rows, table.source.label)
     settings = ModelSettings(
         smoothing, class_prior, tuple(plainly(label) for label in classes), select, Unlabelled(unlabelled, max_iter, tol)
     )
-    model = replace(_fitted(counted, tally, reading, settings, fields), engine=f"{where.name}: {where.reason}")
+    # The fitted model as it is: a changed copy would have to derive its parameters again.
+    model = _fitted(counted, tally, reading, settings, fields | {"engine": f"{where.name}: {where.reason}"})
     return model if keep_rows else model.without_rows()
 
 
