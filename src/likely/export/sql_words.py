@@ -88,7 +88,7 @@ class WordWriter:
             )
         if family.unit != "word" or family.ngrams != (1, 1) or family.pattern is not None:
             raise UsageError(
-                f"column {term.column!r} is text with a pattern, pairs of words or characters of its own, which has no SQL",
+                f"column {term.column!r} is text with a pattern, n-grams (pairs of words) or characters, which has no SQL",
                 column=term.column,
                 remedy="learn it with Text(pairs=False), of single words",
             )
