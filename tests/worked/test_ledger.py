@@ -100,3 +100,10 @@ def test_a_text_is_unseen_where_none_of_its_words_was_counted_and_missing_where_
 @pytest.mark.parametrize(("value", "text"), [("x" * 40, "x" * 40), ("x" * 41, "x" * 39 + "…"), (3.0, "3"), (None, "")])
 def test_a_value_is_shown_in_at_most_forty_characters(value, text) -> None:
     assert shown(value) == text
+
+
+def test_a_number_is_out_of_range_only_where_it_is_far_from_every_class() -> None:
+    data = {"x": [0.0, 1.0, 2.0, 100.0, 101.0, 102.0], "y": ["a"] * 3 + ["b"] * 3}
+    model = likely.learn(data, "y", families="gaussian", plain=True)
+    flags = {x: model.explain({"x": x}).entries[0].flags for x in (1.0, 101.0, 50.0, 110.0)}
+    assert flags == {1.0: (), 101.0: (), 50.0: ("out of range",), 110.0: ("out of range",)}
