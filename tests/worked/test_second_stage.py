@@ -1,10 +1,13 @@
 """The second stage on tables whose answer is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import likely
 from likely.calibration import fit
+from likely.calibration.terms import base_scores
 from likely.calibration.text_terms import matched
 from likely.families.text_calibration import LeftOutDocuments
 from likely.latent import semi_supervised
@@ -135,3 +138,11 @@ def test_partly_labelled_rows_of_several_files_are_learned_as_those_of_one_table
     whole = quietly(likely.learn, data, "y", **settings)
     rows = {name: column for name, column in data.items() if name != "y"}
     np.testing.assert_allclose(files.predict_proba(rows), whole.predict_proba(rows), rtol=1e-9)
+
+
+def test_the_frequency_of_the_class_of_a_row_is_counted_without_that_row():
+    rows = SimpleNamespace(copies=np.ones(2), left=np.ones(4))
+    sample, tally = SimpleNamespace(labels=np.array([0, 0, 0, 1])), SimpleNamespace(classes=np.array([3.0, 1.0]))
+    data = SimpleNamespace(sample=sample, tally=tally, rows=rows)
+    found = np.exp(base_scores(data)) * 5  # four rows and half a pseudo-row of each class
+    np.testing.assert_allclose(found, [[2.5, 1.5], [2.5, 1.5], [2.5, 1.5], [3.5, 0.5]], rtol=1e-6)
