@@ -82,8 +82,8 @@ from likely.kernels.table_scores import add_places
 place = np.zeros(3, np.int64)
 add_places.fast(np.array([0, 1, -1], np.int32), np.array([5, 6, 7]), place)
 print(place.tolist(), "scipy.linalg" in sys.modules)
-product = numba.njit(lambda a: np.kron(a, a) @ np.linalg.inv(np.kron(a, a)))
-print(np.allclose(product(np.array([[2.0, 1.0], [0.0, 3.0]])), np.eye(4)), "scipy.linalg" in sys.modules)
+product = numba.njit(lambda a: a @ np.linalg.inv(a))
+print(np.allclose(product(np.array([[2.0, 1.0], [0.0, 3.0]])), np.eye(2)), "scipy.linalg" in sys.modules)
 """
     assert python(code).splitlines() == ["[6, 7, 5] False", "True True"]
 
