@@ -108,6 +108,7 @@ def score_families(codes, w, card, first, members, gaps, kind, weight, table, ou
     rows = codes.shape[1]
     weighted = w.shape[0] > 0
     place = np.zeros(1024, np.int32)
+    banks = np.zeros(4 * min(table.shape[0], rows // 4), np.int64)
     for f in range(out.shape[0]):
         values = card[members[first[f + 1] - 1]]
         cells = 1
@@ -115,6 +116,9 @@ def score_families(codes, w, card, first, members, gaps, kind, weight, table, ou
             cells *= card[members[m]]
         for k in range(cells):
             table[k] = 0.0
+        banked = not weighted and 4 * cells <= banks.shape[0]  # four tables, as above
+        if banked:
+            banks[: 4 * cells] = 0
         for start in range(0, rows, 1024):
             some = min(1024, rows - start)
             place[:] = 0
@@ -140,9 +144,20 @@ def score_families(codes, w, card, first, members, gaps, kind, weight, table, ou
             elif weighted:
                 for i in range(some):
                     table[place[i]] += w[start + i]
+            elif banked:
+                for i in range(0, some - 3, 4):
+                    banks[place[i]] += 1
+                    banks[cells + place[i + 1]] += 1
+                    banks[2 * cells + place[i + 2]] += 1
+                    banks[3 * cells + place[i + 3]] += 1
+                for i in range(some // 4 * 4, some):
+                    banks[place[i]] += 1
             else:
                 for i in range(some):
                     table[place[i]] += 1.0
+        if banked:
+            for k in range(cells):
+                table[k] += banks[k] + banks[cells + k] + banks[2 * cells + k] + banks[3 * cells + k]
         configurations = cells // values
         cell = weight / cells if kind == 3 else weight
         cell_zero = math.lgamma(cell) if kind >= 3 else 0.0

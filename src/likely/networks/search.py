@@ -48,7 +48,7 @@ class SearchSettings:
     tabu: int = 10
     patience: int = 15
     trials: int = 20
-    climbs: int = 8
+    climbs: int = 6
     seed: int = 0
 
 
@@ -97,20 +97,26 @@ class _State:
         self._best = arc_moves.best_move.fast if scores.compiled else arc_moves.best_move
         self._columns: dict[tuple[int, ...], Array] = {}  # by child and parents: the score with each arc changed, and as is
         self._changed = set(range(self.n))
+        self._covered: list[list[tuple[int, int]]] = [[] for _ in start]  # by child
+        self._uncertain = set(range(self.n))  # nodes for which that is to be found anew
 
     def set(self, parents: Sequence[set[int]]) -> None:
         """Go to another structure."""
         self._changed |= {child for child, some in enumerate(parents) if some != self.parents[child]}
         self.parents = [set(some) for some in parents]
         self.arcs = _as_array(parents)
+        self._uncertain = set(range(self.n))
 
     def covered(self) -> list[tuple[int, int]]:
         """Arcs whose ends share all other parents: turned round, they give an equivalent structure."""
-        return [
-            (a, b) for b, some in enumerate(self.parents) for a in some
-            if len(some) == len(self.parents[a]) + 1 and some == self.parents[a] | {a}
-            and self.settings.allowed[b, a] and not self.settings.required[a, b]
-        ]  # fmt: skip
+        for b in self._uncertain:
+            some = self.parents[b]
+            self._covered[b] = [
+                (a, b) for a in some if len(some) == len(self.parents[a]) + 1 and some == self.parents[a] | {a}
+                and self.settings.allowed[b, a] and not self.settings.required[a, b]
+            ]  # fmt: skip
+        self._uncertain.clear()
+        return [arc for some in self._covered for arc in some]
 
     def turn_covered(self, rng: np.random.Generator) -> None:
         """Turn round a random covered arc."""
@@ -168,7 +174,9 @@ class _State:
         if turn:
             self.arcs[child, parent] = True
             self.parents[parent] |= {child}
-        self._changed |= {child, parent} if turn else {child}
+        changed = {child, parent} if turn else {child}
+        self._changed |= changed
+        self._uncertain |= changed.union(*(np.flatnonzero(self.arcs[node]).tolist() for node in changed))
 
 
 def _climb(

@@ -71,7 +71,7 @@ class StructureSettings:
     k: int = 2
     tabu: int = 10
     patience: int = 15
-    climbs: int = 8
+    climbs: int = 6
     root: str | None = None
     ignore: Sequence[str] = ()
     kinds: Any = None
