@@ -51,6 +51,8 @@ class FlatTables:
         )  # fmt: skip
         own = np.array([shape[-1] for shape in self.shapes], np.int64)
         self.lengths = np.repeat(own, np.diff(self.offset) // own)  # number of values in each configuration of the parents
+        self._first = np.cumsum(self.lengths) - self.lengths
+        self._uniform: Array = 1.0 / np.repeat(self.lengths, self.lengths)
 
     def flat(self, tables: Mapping[str, Array]) -> Array:
         """All tables as one array."""
@@ -71,9 +73,8 @@ class FlatTables:
 
         The same formula as `table_of`, over all tables at once: a round of EM over small tables is mostly the cost of calls.
         """
-        first = _ends(self.lengths)[:-1]
-        total = np.repeat(np.add.reduceat(counts, first), self.lengths)
-        made: Array = np.divide(counts, total, out=1.0 / np.repeat(self.lengths, self.lengths), where=total > 0)
+        total = np.repeat(np.add.reduceat(counts, self._first), self.lengths)
+        made: Array = np.divide(counts, total, out=self._uniform.copy(), where=total > 0)
         return made
 
 
