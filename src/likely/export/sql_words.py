@@ -60,13 +60,14 @@ def _weights(likelihood: Any) -> tuple[Array, Array]:
 
 
 def _document(likelihood: Any) -> dict[str, Any]:
-    """What a document adds beside its words: exponent of its length, weight and constants of a calibrated term."""
+    """What a document adds beside its words: exponent of its length, saturation, weight and constants of a calibrated term."""
     if not hasattr(likelihood, "curve"):
         return {"exponent": 0.0, "weight": 1.0, "constant": bounded(likelihood.constant)}
     curve = likelihood.curve
     fitted = curve.bias + (0.0 if curve.copies is None else np.log(curve.copies))
     constant = fitted - np.maximum(likelihood.log_prior, -1e6)
-    return {"exponent": curve.exponent, "weight": likelihood.weight, "constant": constant}
+    scaled = {} if curve.saturation is None else {"saturation": curve.saturation.array}
+    return {"exponent": curve.exponent, "weight": likelihood.weight, "constant": constant, **scaled}
 
 
 class WordWriter:
@@ -113,7 +114,15 @@ class WordWriter:
         sums += [f"SUM({value} * p.known) AS likely__length", f"SUM({value} * {value}) AS likely__square"]
         column = self.write.text(term.column).sql(dialect=self.syntax.name)
         joined = f"({counted}) AS likely__counted JOIN {quote(self.parameters)} AS p ON p.word = likely__word"
-        return f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
+        summed = f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
+        return self._with_size(summed) if "saturation" in _document(term.likelihood) else summed
+
+    def _with_size(self, summed: str) -> str:
+        """The sums of each text with the norm of those relative to their mean over the classes."""
+        names = [f"likely__sum{c}" for c in range(len(self.scored.classes))]
+        mean = f"SELECT *, ({' + '.join(names)}) / {len(names)}e0 AS likely__mean FROM ({summed}) AS likely__summed"
+        squares = " + ".join(f"({name} - likely__mean) * ({name} - likely__mean)" for name in names)
+        return f"SELECT *, SQRT({squares}) AS likely__size FROM ({mean}) AS likely__centred"
 
     def _quoted(self, name: str) -> str:
         return str(self.write.name(name).sql(dialect=self.syntax.name))
@@ -141,14 +150,22 @@ class WordWriter:
         constant = write.number(float(document["constant"][c]))
         added: Any = write.column(f"likely__sum{c}", name)
         length: Any = write.column("likely__length", name)
+        size: Any = write.column("likely__size", name)
         if term.likelihood.family.length == "l2":
             root = write.greatest([e.Sqrt(this=write.column("likely__square", name)), write.number(1e-300)])
-            added, length = (e.Paren(this=e.Div(this=each, expression=root.copy(), typed=True)) for each in (added, length))
+            added, length, size = (
+                e.Paren(this=e.Div(this=each, expression=root.copy(), typed=True)) for each in (added, length, size)
+            )
         missing = write.is_null(write.column(f"likely__w{i}", inputs))
         if not hasattr(term.likelihood, "curve"):
             total = write.total([e.Coalesce(this=added, expressions=[write.number(0.0)]), constant])
             return write.case([(missing, write.number(0.0))], total)
         scale = e.Pow(this=length.copy(), expression=write.number(-float(document["exponent"])))
+        if "saturation" in document:
+            gain, rate, power = document["saturation"].tolist()
+            grown = write.total([write.number(1.0), write.times(write.times(write.number(rate), size), scale.copy())])
+            factor = e.Pow(this=e.Paren(this=grown), expression=write.number(-power))
+            scale = write.times(write.times(scale, write.number(gain)), factor)
         whole = write.times(write.number(float(document["weight"])), write.total([write.times(added, scale), constant]))
         return write.case([(write.compare("GT", length, write.number(0.0)), whole)], write.number(0.0))
 

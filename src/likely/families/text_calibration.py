@@ -2,9 +2,9 @@
 
 In plain naive Bayes the weight of a word is its log ratio, the logarithm of its frequency in a class over that in the others.
 That is too large: words come in bursts and are redundant. The calibration maps the log ratio to a weight by a monotone
-piecewise linear curve, for rare and for frequent words, with an exponent of document length and a bias for each class. All
-of it is fitted by the conditional likelihood of the labels with each document left out of the counts (see `text_curve_fit`),
-so no data need be held out.
+piecewise linear curve, for rare and for frequent words, with an exponent of document length and a bias for each class. The
+sum of a document may be scaled by its size (see `text_saturation`). All of it is fitted by the conditional likelihood of the
+labels with each document left out of the counts (see `text_curve_fit`), so no data need be held out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from likely.families.bag_of_words import ranked
 from likely.families.base import log
 from likely.families.statistics import Array
 from likely.families.text import Text
+from likely.families.text_saturation import Saturation
 from likely.families.word_counts import Words
 from likely.families.word_pairs import joined
 from likely.kernels.parallel import cached_property
@@ -48,6 +49,7 @@ class TextCalibration:
     vocabulary: Vocabulary  # of the words in `residuals`
     copies: Array | None = None  # mean number of copies of a document by class at fitting time; None: one
     pairs: Words | None = None  # pairs of words that are scored like words, from the sample of documents
+    saturation: Saturation | None = None  # scale of the sum of a document by its size; None: one
 
     def arrays(self, words: Words) -> dict[str, NDArray[Any]]:
         """The arrays by name; the residuals in the order in which the words are written."""
@@ -61,6 +63,7 @@ class TextCalibration:
             "surprise": residuals,
             "scalars": scalars,
             **({} if self.copies is None else {"copies": self.copies}),
+            **({} if self.saturation is None else {"saturation": self.saturation.array}),
             **({} if self.pairs is None else self._pair_arrays(self.pairs)),
         }
 
@@ -86,6 +89,7 @@ class TextCalibration:
         return cls(
             heights, bias, exponent, low, documents, residual_weights=steps, residuals=residuals,
             vocabulary=vocabulary, copies=arrays.get("copies"), pairs=pairs,
+            saturation=Saturation(*arrays["saturation"].tolist()) if "saturation" in arrays else None,
         )  # fmt: skip
 
     def residuals_at(self, vocabulary: Vocabulary, ids: NDArray[Any]) -> Array:
@@ -102,8 +106,8 @@ class TextCalibration:
         if not isinstance(other, TextCalibration):
             return NotImplemented
         same = all(np.array_equal(getattr(self, n), getattr(other, n)) for n in ("heights", "bias", "residual_weights"))
-        numbers = (self.exponent, self.low, self.documents) == (other.exponent, other.low, other.documents)
-        return same and numbers and np.isclose(np.abs(self.residuals).sum(), np.abs(other.residuals).sum())
+        own, others = ((c.exponent, c.low, c.documents, c.saturation) for c in (self, other))
+        return same and own == others and np.isclose(np.abs(self.residuals).sum(), np.abs(other.residuals).sum())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -175,15 +179,22 @@ class CalibratedTextTerm:
             word_loops.score_words(bags.ids, bags.indptr, values, self.table, out)
         scale = self._scales(bags, values)[:, None]
         empty = missing[:, None] | (scale == 0)
+        out = self._saturated(out * scale)
         # The fitted biases include the class prior without copies, which the posterior adds again.
         fitted = self.curve.bias + (0.0 if self.curve.copies is None else np.log(self.curve.copies))
-        return np.where(empty, 0.0, self.weight * (out * scale + fitted - np.maximum(self.log_prior, -1e6)))
+        return np.where(empty, 0.0, self.weight * (out + fitted - np.maximum(self.log_prior, -1e6)))
+
+    def _saturated(self, sums: Array) -> Array:
+        """Scaled sums of documents × classes, as their size asks for."""
+        return sums if self.curve.saturation is None else sums * self.curve.saturation.scale(sums)[:, None]
 
     def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
         """Every word of one document with its count and its term for each class, the strongest first."""
         values = self.family.values(bags)
-        scale = self.weight * self._scales(bags, values)[0] if len(bags) else 0.0
-        return ranked(self.words.vocabulary, bags, self.weights(bags.ids) * (values * scale)[:, None])
+        terms = self.weights(bags.ids) * (values * (self._scales(bags, values)[0] if len(bags) else 0.0))[:, None]
+        if self.curve.saturation is not None:
+            terms = terms * self.curve.saturation.scale(terms.sum(0)[None])
+        return ranked(self.words.vocabulary, bags, self.weight * terms)
 
 
 @dataclass(frozen=True, eq=False)

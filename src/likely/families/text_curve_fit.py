@@ -13,6 +13,7 @@ from likely.families.document_sample import DocumentSample
 from likely.families.statistics import Array
 from likely.families.text import PAIR_CLASSES, Text
 from likely.families.text_calibration import BITS, OCTAVES, PSEUDOCOUNT, LeftOutDocuments, TextCalibration
+from likely.families.text_saturation import fit_saturation
 from likely.families.word_counts import Words
 from likely.families.word_pairs import sampled_pairs
 from likely.kernels.kernel import LARGE
@@ -73,11 +74,15 @@ def _fitted(family: Any, words: Words) -> tuple[TextCalibration, LeftOutDocument
     last = _fit_coefficients(both, length, sample, replace(first, weights=np.append(first.weights, np.zeros(tall))), log_prior)
     rises, steps = np.split(last.weights, [tall * (wide - 1)])
     heights = np.concatenate([np.zeros((tall, 1)), rises.reshape(tall, -1).cumsum(1)], axis=1)
-    scores, complete = last.scores(both, length).astype(np.float32), len(sample) == len(words.sample)
+    sums, bias, saturation = last.sums(both, length), last.bias, None
+    if found := fit_saturation(sums, bias, sample.labels, sample.weights):
+        saturation, bias = found
+        sums = sums * saturation.scale(sums)[:, None]
     fitted = TextCalibration(
-        heights, last.bias, last.exponent, low, documents=float(words.documents.sum()), residual_weights=steps,
-        residuals=residuals, vocabulary=words.vocabulary, copies=counted.copies,
+        heights, bias, last.exponent, low, documents=float(words.documents.sum()), residual_weights=steps,
+        residuals=residuals, vocabulary=words.vocabulary, copies=counted.copies, saturation=saturation,
     )  # fmt: skip
+    scores, complete = (sums + bias).astype(np.float32), len(sample) == len(words.sample)
     return fitted, LeftOutDocuments(sample.keys, sample.labels, scores, length <= 0, complete, counted.copies)
 
 
@@ -132,18 +137,18 @@ class CurveCoefficients:
     bias: Array
     exponent: float
 
-    def scores(self, features: NDArray[np.float32], length: Array) -> Array:
-        """Score of every document and class."""
+    def sums(self, features: NDArray[np.float32], length: Array) -> Array:
+        """Score of every document and class without the bias."""
         n, classes, knots = features.shape
         summed = (features.reshape(n * classes, knots) @ self.weights.astype(np.float32)).reshape(n, classes)
-        return np.asarray(summed * self._scale(length)[:, None] + self.bias)
+        return np.asarray(summed * self._scale(length)[:, None])
 
     def _scale(self, length: Array) -> Array:
         return np.where(length > 0, np.maximum(length, 1e-9) ** -self.exponent, 0.0)
 
     def residuals(self, features: NDArray[np.float32], length: Array, sample: DocumentSample) -> Array:
         """Residuals of every document (label indicator minus probability), scaled by its length."""
-        score = self.scores(features, length)
+        score = self.sums(features, length) + self.bias
         grown = np.exp(score - score.max(1, keepdims=True))
         residual = -grown / grown.sum(1, keepdims=True)
         residual[np.arange(len(score)), sample.labels] += 1.0

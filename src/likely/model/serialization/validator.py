@@ -253,13 +253,17 @@ def _pairs(arrays: Arrays, classes: int) -> None:
 def _curve(arrays: Arrays, words: int, classes: int) -> None:
     where = "the text calibration"
     more = ["copies"] if "copies" in arrays else []
+    scaled = ["saturation"] if "saturation" in arrays else []
     pairs = [name for name in ("pair_buffer", "pair_offsets", "pair_table", "pair_surprise") if name in arrays]
-    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars", *more, *pairs), where)
+    _only(arrays, ("heights", "bias", "steps", "surprise", "scalars", *more, *scaled, *pairs), where)
     if pairs:
         _pairs(arrays, classes)
     for name in more:
         copies = _array(arrays, name, where, "f", (classes,))
         need(bool((copies > 0).all()), where, "has documents that were counted no time")
+    for name in scaled:
+        gain, rate, power = _array(arrays, name, where, "f", (3,)).tolist()
+        need(gain > 0 and rate >= 0 and 0 <= power <= 1, where, "has a saturation out of range")
     heights = _array(arrays, "heights", where, "f", axes=2)
     need(all(2 <= n <= MOST_KNOTS for n in heights.shape), where, f"has the shape {heights.shape}")
     _array(arrays, "steps", where, "f", heights.shape[:1])

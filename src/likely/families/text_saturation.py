@@ -1,0 +1,117 @@
+"""Saturation of text: the evidence of a document grows less than its word weights add up to.
+
+Words of one document are redundant: the more evidence they have in sum, the more of it repeats what others contribute. The sum
+is therefore scaled by a factor that falls with its size, one factor for all classes and words of the document, so that the
+score stays a sum over the words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likely.families.statistics import Array
+from likely.kernels.lbfgs import minimise
+
+STRENGTH = 1.0  # of the penalty towards no saturation
+ITERATIONS = 60
+GAIN, RATE = 4.0, 4.0  # bounds of their logarithms, that of the rate relative to the mean size
+START = 0.2  # power: at zero the rate has no gradient
+SETTINGS = 3  # log gain, log rate, power; then one bias for each class
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Scale of a document's evidence, gain · (1 + rate · size)^-power, with the norm of its centred scores as size."""
+
+    gain: float
+    rate: float
+    power: float  # from 0, no saturation, to 1, at which the evidence is bounded
+
+    def scale(self, scores: Array) -> Array:
+        """Scale of each document, from its scores, documents × classes."""
+        return np.asarray(self.gain * (1.0 + self.rate * _centred(scores)[1]) ** -self.power)
+
+    @property
+    def array(self) -> Array:
+        """The three numbers."""
+        return np.array([self.gain, self.rate, self.power])
+
+
+def fit_saturation(scores: Array, bias: Array, labels: NDArray[Any], weights: Array) -> tuple[Saturation, Array] | None:
+    """Saturation and class biases of maximum penalised likelihood of the labels.
+
+    None unless they lower the log loss by more than the standard error of the difference.
+
+    Parameters
+    ----------
+    scores : array, documents × classes
+        Leave-one-out sums over the words of each document, without the biases.
+    bias : array
+        Fitted biases of the classes, the centre of their penalty.
+    labels, weights : array
+        Class and weight of each document.
+    """
+    centred, size = _centred(scores)
+    typical = float(np.sqrt(np.average(size * size, weights=weights)))
+    if not typical > 0:
+        return None
+    loss = _Loss(centred, size, labels, weights, np.concatenate([[0.0, -np.log(typical), 0.0], bias]))
+    free = np.full(len(bias), np.inf)
+    lower = np.concatenate([[-GAIN, -np.log(typical) - RATE, 0.0], -free])
+    upper = np.concatenate([[GAIN, -np.log(typical) + RATE, 1.0], free])
+    start = loss.centre.copy()
+    start[2] = START
+    found, _ = minimise(loss, start, lower, upper, iterations=ITERATIONS)
+    gain = loss.of_documents(np.concatenate([[0.0, 0.0, 0.0], bias])) - loss.of_documents(found)
+    mean = float(np.average(gain, weights=weights))
+    error = float(np.sqrt(np.average((gain - mean) ** 2, weights=weights) / weights.sum()))
+    if not mean > error:
+        return None
+    return Saturation(float(np.exp(found[0])), float(np.exp(found[1])), float(found[2])), found[SETTINGS:]
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """Penalised log loss of the labels as a function of log gain, log rate, power and biases, and its gradient."""
+
+    scores: Array  # centred
+    size: Array
+    labels: NDArray[Any]
+    weights: Array
+    centre: Array
+
+    def _scaled(self, q: Array) -> Array:
+        return np.asarray(self.scores * np.exp(q[0] - q[2] * np.log1p(np.exp(q[1]) * self.size))[:, None])
+
+    def of_documents(self, q: Array) -> Array:
+        """Log loss of each document."""
+        score = self._scaled(q) + q[SETTINGS:]
+        return np.asarray(np.logaddexp.reduce(score, axis=1) - score[np.arange(len(score)), self.labels])
+
+    def __call__(self, q: Array) -> tuple[float, Array]:
+        """Mean loss and gradient."""
+        own, total = np.arange(len(self.scores)), float(self.weights.sum())
+        scaled, grown = self._scaled(q), np.exp(q[1]) * self.size
+        score = scaled + q[SETTINGS:]
+        top = score.max(1, keepdims=True)
+        residual = np.exp(score - top)
+        whole = residual.sum(1, keepdims=True)
+        loss = self.weights @ (top[:, 0] + np.log(whole[:, 0]) - score[own, self.labels]) / total
+        residual /= whole
+        residual[own, self.labels] -= 1.0
+        residual *= (self.weights / total)[:, None]
+        slope = (residual * scaled).sum(1)  # of the loss along the log scale of each document
+        settings = [slope.sum(), -q[2] * (slope @ (grown / (1.0 + grown))), -(slope @ np.log1p(grown))]
+        away, strength = q - self.centre, STRENGTH / total
+        gradient = np.concatenate([settings, residual.sum(0)]) + 2 * strength * away
+        return float(loss + strength * (away @ away)), gradient
+
+
+def _centred(scores: Array) -> tuple[Array, Array]:
+    """Scores relative to their mean over the classes, and the norm of these."""
+    centred = scores - scores.mean(1, keepdims=True)
+    return centred, np.sqrt(np.einsum("ic,ic->i", centred, centred))
