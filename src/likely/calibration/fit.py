@@ -21,15 +21,8 @@ from likely.calibration.interaction_tables import ResidualTable, ScoredRows
 from likely.calibration.joint_gaussian import fit_joint_gaussian
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
-    CalibrationData,
-    MissingnessTerm,
-    Term,
-    base_scores,
-    included,
-    log_loss,
-    make_missingness_terms,
-    make_terms,
-)
+    CalibrationData, MissingnessTerm, Term, base_scores, included, log_loss, make_missingness_terms, make_terms,
+)  # fmt: skip
 from likely.calibration.text_terms import joined
 from likely.calibration.weight_fit import Problem
 from likely.families.base import Parameters
@@ -108,6 +101,7 @@ def calibrate(
             break
     fit.solve(fit.weights)
     fit.shrink()
+    fit.rescale()
     fit.add_texts(*joined(data.sample, tally, documents))
     return fit.result(parameters)
 
@@ -318,6 +312,13 @@ class CalibrationFit:
         probability = 1.0 / (1.0 + np.exp(min(even - self._gain(), 700.0)))
         self.weights, self.bias = fitted[0] * probability, fitted[1] * probability
         self.temperature *= probability
+
+    def rescale(self) -> None:
+        """Multiply all weights and biases by one factor where leave-one-out asks for it: penalties hold noiseless tables back."""
+        rows = min(len(self.base), GAIN_ROWS)
+        factor = tempered.common_factor(self.base[:rows], self._scores(rows), self.sample, EVEN_ODDS)
+        self.weights, self.bias = self.weights * factor, self.bias * factor
+        self.temperature *= factor
 
     @property
     def rows(self) -> float:

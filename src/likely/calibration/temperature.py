@@ -1,4 +1,4 @@
-"""One common weight for all columns, for tables with very many classes.
+"""One common weight for all columns of tables with very many classes, and one factor for all terms of others.
 
 A weight for each column and a bias for each class need a linear system of columns + classes unknowns, whose memory grows with
 the square of the classes and whose time with their cube. One temperature costs rows × classes a Newton step.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration.calibration import Calibration
-from likely.calibration.terms import CalibrationData, base_scores, make_term
+from likely.calibration.terms import CalibrationData, base_scores, log_loss, make_term
 from likely.errors import LikelyWarning
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
+from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -26,6 +28,7 @@ ENTRIES = 1 << 22  # rows × classes that the temperature is fitted on
 FEWEST_ROWS = 200
 STEPS = 30
 TOLERANCE = 1e-6
+FACTOR_STRENGTH, LARGEST_FACTOR = 1.0, 8.0  # of the common factor: ridge penalty towards 1, and upper bound
 
 
 def rows_for(classes: int) -> int:
@@ -62,8 +65,39 @@ def one_weight(data: CalibrationData, parameters: Sequence[Parameters], strength
     )  # fmt: skip
 
 
+def common_factor(base: Single, scores: Array, sample: Reservoir, least: float) -> float:
+    """Factor of all evidence that maximises the leave-one-out likelihood of the labels.
+
+    1 unless it gains more than `least` nats in all, and more than the standard error of the gain.
+
+    Parameters
+    ----------
+    base : array, rows × classes
+        Log class frequencies.
+    scores : array, rows × classes
+        Leave-one-out log joint.
+    sample : Reservoir
+        Labels and weights of these rows, and of more.
+    least : float
+        Nats that it must gain.
+    """
+    labels, w = sample.labels[: len(base)], sample.weights[: len(base)]
+    evidence = scores - base
+    found = temperature(base, [evidence], labels, w, FACTOR_STRENGTH, highest=LARGEST_FACTOR)
+    gain = log_loss(scores, labels) - log_loss(base + found * evidence, labels)
+    total = float(w @ gain)
+    error = float(np.sqrt(w @ (gain - total / max(float(w.sum()), 1e-300)) ** 2))
+    return found if total > max(least, error) else 1.0
+
+
 def temperature(
-    base: Single, evidence: Iterable[Single], labels: NDArray[np.int64], w: Array, strength: float
+    base: Single,
+    evidence: Iterable[NDArray[Any]],
+    labels: NDArray[np.int64],
+    w: Array,
+    strength: float,
+    *,
+    highest: float = 2.0,
 ) -> float:
     """Weight of the summed evidence that maximises the penalised conditional likelihood, with a ridge penalty towards 1.
 
@@ -73,7 +107,7 @@ def temperature(
     total = np.zeros(base.shape, np.float64)
     for each in evidence:
         total += each
-    own, low, high, at = np.arange(len(total)), 0.0, 2.0, 0.5
+    own, low, high, at = np.arange(len(total)), 0.0, highest, 0.5
     for _ in range(STEPS):
         score = base + at * total
         probability = np.exp(score - score.max(1, keepdims=True))
