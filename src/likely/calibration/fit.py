@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.rule import share_out
 from likely.calibration import temperature as tempered
-from likely.calibration.calibration import Calibration, Interaction, JointGaussian
+from likely.calibration.calibration import Calibration, JointGaussian
 from likely.calibration.copies import effective, shuffled
 from likely.calibration.discriminant import LinearDiscriminant, fit_discriminant
 from likely.calibration.interaction_cuts import best_table, compiled_for
-from likely.calibration.interaction_search import GroupedColumn, InteractionSearch, residuals_of
+from likely.calibration.interaction_search import (
+    NEGLIGIBLE,
+    GroupedColumn,
+    InteractionSearch,
+    kept_interactions,
+    residuals_of,
+)
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows
 from likely.calibration.joint_gaussian import fit_joint_gaussian
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
-    CalibrationData, MissingnessTerm, Term, base_scores, included, log_loss, make_missingness_terms, make_terms,
-)  # fmt: skip
+    CalibrationData,
+    MissingnessTerm,
+    Term,
+    base_scores,
+    included,
+    log_loss,
+    make_missingness_terms,
+    make_terms,
+)
 from likely.calibration.text_terms import joined
 from likely.calibration.weight_fit import Problem
 from likely.families.base import Parameters
@@ -50,7 +62,6 @@ ROUNDS = 6
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
 SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
-NEGLIGIBLE = 1e-3  # a weight
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
@@ -314,7 +325,7 @@ class CalibrationFit:
         self.temperature *= probability
 
     def rescale(self) -> None:
-        """Multiply all weights and biases by one factor where leave-one-out asks for it: penalties hold noiseless tables back."""
+        """Multiply all weights and biases by one factor, if that gains: penalties hold tables without noise back."""
         rows = min(len(self.base), GAIN_ROWS)
         factor = tempered.common_factor(self.base[:rows], self._scores(rows), self.sample, EVEN_ODDS)
         self.weights, self.bias = self.weights * factor, self.bias * factor
@@ -369,6 +380,7 @@ class CalibrationFit:
         singles, missing, direction, together = np.split(self.weights, ends)
         singles, missing = singles * self.included[: ends[0]], missing * self.included[ends[0] : ends[1]]
         names = [term.name for term in self.terms]
+        together = np.full(len(self.tables), together[0]) if self.shared else together
         combined = {names[i] for columns in self.tables for i in columns}
         joined = self.discriminant.columns if self.discriminant else {}
         coded = [c for c in schema.columns if c.kind == CATEGORY and (c.name in combined or c.name in joined)]
@@ -377,7 +389,7 @@ class CalibrationFit:
             absent={each.name: (w, each.table) for each, w in zip(self.absent, missing.tolist(), strict=True)},
             bias=self.bias if self.discriminant is None else self.bias + direction[0] * self.discriminant.constant,
             temperature=self.temperature,
-            interactions=tuple(self._interactions(together)),
+            interactions=kept_interactions(names, self.grouped_columns, self.tables, together),
             edges={p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)},
             values={column.name: column.values for column in coded},
             counted=float(self.data.tally.classes.sum()),
@@ -386,15 +398,3 @@ class CalibrationFit:
             directions={name: direction[0] * table for name, table in joined.items()},
             joint=None if self.joint is None else replace(self.joint, weight=float(direction[-1])),
         )
-
-    def _interactions(self, weights: Array) -> list[Interaction]:
-        """Interactions whose weight is not negligible."""
-        found = []
-        weights = np.full(len(self.tables), weights[0]) if self.shared else weights
-        for (columns, table), weight in zip(self.tables.items(), weights.tolist(), strict=True):
-            if weight > NEGLIGIBLE:
-                parts: list[Any] = [self.terms[i].column for i in columns]
-                groups = table.groups or tuple(part.groups(len(columns)) for part in parts)
-                names = tuple(self.terms[i].name for i in columns)
-                found.append(Interaction(names, groups, table.evidence(), weight, table.gain, table.error))
-        return found

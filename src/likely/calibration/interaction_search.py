@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration import loops
+from likely.calibration.calibration import Interaction
 from likely.calibration.interaction_tables import CellCodes, ScoredRows, TableAxis, Threshold
 from likely.kernels.kernel import Kernel, ReorderedKernel, worth_compiling
 from likely.kernels.parallel import cached_property, in_parallel
@@ -33,6 +35,7 @@ MANY_ROWS = 600  # with so many, one table may pass by chance among all candidat
 # Seconds that an entry of the sets takes longer with arrays, each set having so many entries more.
 ARRAYS, EACH = 4e-9, 15_000
 CHUNK = 2048  # rows
+NEGLIGIBLE = 1e-3  # a weight
 PORTION = 1 << 17  # entries of the tables that a thread fills at a time
 SCREENED = 100_000_000  # residual entries over all sets that are summed in a round
 FEWEST_ROWS = 1_000  # that sets are tested on
@@ -280,3 +283,16 @@ def judge(sums, starts, gains):  # type: ignore[no-untyped-def]
                     one = 1.0 / (v + RIDGE)
                     total += ((d - v) - 0.5 * d * v * one) * one
         gains[s] = total
+
+
+def kept_interactions(
+    names: Sequence[str], columns: Mapping[int, GroupedColumn], tables: Mapping[tuple[int, ...], Any], weights: Array
+) -> tuple[Interaction, ...]:
+    """Interactions whose weight is not negligible, from the tables and the names of their columns."""
+    found = []
+    for (members, table), weight in zip(tables.items(), weights.tolist(), strict=True):
+        if weight > NEGLIGIBLE:
+            groups = table.groups or tuple(columns[i].groups(len(members)) for i in members)
+            own = tuple(names[i] for i in members)
+            found.append(Interaction(own, groups, table.evidence(), weight, table.gain, table.error))
+    return tuple(found)
