@@ -317,3 +317,15 @@ def _wide(informative: int, shift: float) -> float:
 
 def test_a_few_informative_columns_are_told_from_a_thousand_columns_of_noise():
     assert _wide(5, 1.5) < -0.43  # a column's whole gain taken for a log Bayes factor: -0.377, as noise seems relevant too
+
+
+def test_the_best_of_thousands_of_pairs_of_noise_is_not_believed():
+    """Of 2,016 pairs one gains 15 nats by leave-one-out in this draw: new rows lose what it claims."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2200, 200)), rng.integers(0, 2, 2200)
+    columns = {f"x{j}": x[:, j] for j in range(200)}
+    model = quietly(likely.learn, {name: v[:200] for name, v in columns.items()} | {"y": y[:200]}, "y")
+    p = model.posterior({name: v[200:] for name, v in columns.items()}).probabilities
+    share = np.bincount(y[:200]) / 200
+    new = y[200:]
+    assert -np.log(p[np.arange(2000), new]).mean() < -np.log(share[new]).mean() + 0.02

@@ -111,7 +111,7 @@ def calibrate(
         if not fit.add_interactions(search) and not fit.add_interactions(search, triples=True):
             break
     fit.solve(fit.weights)
-    fit.shrink()
+    fit.shrink(search.tested)
     fit.rescale()
     fit.add_texts(*joined(data.sample, tally, documents))
     return fit.result(parameters)
@@ -311,17 +311,22 @@ class CalibrationFit:
         self.terms = [*self.terms, *(Term(name, each) for name, each in documents.items())]
         self.singles += len(texts)
 
-    def shrink(self) -> None:
+    def shrink(self, tested: int) -> None:
         """Multiply all weights and biases by the posterior probability that there is any signal at all.
 
         One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
-        second stands for the log of their Bayes factor.
+        second stands for the log of their Bayes factor. Where single columns have no signal, the weights of interactions are
+        also multiplied by the probability that these, the best of so many sets that were tested, do not gain by chance.
         """
         even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0) + WIDE_ODDS * bool(self.rest), (self.weights, self.bias)
         if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
             self.solve(self.weights, rough=True, stiff=True)
-        probability = 1.0 / (1.0 + np.exp(min(even - self._gain(), 700.0)))
-        self.weights, self.bias = fitted[0] * probability, fitted[1] * probability
+        complete, alone = self._gain(), np.arange(len(self.weights)) < self._first_table
+        self.weights = self.weights * alone
+        single, chance = self._gain(), 2.0 * np.log(max(tested, 1))
+        probability = _probability(max(single, complete - chance) - even)
+        by_chance = (1.0 - _probability(single - even)) * (1.0 - _probability(complete - single - chance)) if tested else 0.0
+        self.weights, self.bias = fitted[0] * np.where(alone, probability, probability * (1.0 - by_chance)), fitted[1] * probability
         self.temperature *= probability
 
     def rescale(self) -> None:
@@ -398,3 +403,7 @@ class CalibrationFit:
             directions={name: direction[0] * table for name, table in joined.items()},
             joint=None if self.joint is None else replace(self.joint, weight=float(direction[-1])),
         )
+
+
+def _probability(log_odds: float) -> float:
+    return float(1.0 / (1.0 + np.exp(min(-log_odds, 700.0))))

@@ -130,6 +130,7 @@ class InteractionSearch:
         self._gains: dict[ColumnSet, float] = {}  # per row, when last tested
         self._grown: set[ColumnSet] = set()
         self._triples = order > 2  # whether they are still to be tested
+        self.tested = 0  # number of sets
 
     def widen(self, rows: ScoredRows) -> bool:
         """Also test all sets of three columns in the next round: some have a pattern that no pair shows.
@@ -153,6 +154,7 @@ class InteractionSearch:
         some = max(FEWEST_ROWS, SCREENED // max(1, len(candidates) * residuals.shape[1]))
         gains = np.array(search_gains(self.columns, candidates, residuals[:some])) / max(min(some, len(residuals)), 1)
         self._gains |= dict(zip(candidates, gains.tolist(), strict=True))
+        self.tested = max(self.tested, len(self._gains))
         ranked = [each for _, each in sorted(zip((-gains).tolist(), candidates, strict=True))]
         if some < len(residuals):  # the best of them are tested again on all rows
             ranked = ranked[: RETESTED_FACTOR * self._wanted]
