@@ -23,8 +23,8 @@ from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import weighted_logs
 from likely.families.word_counts import Words, roomy
 from likely.schema import TEXT, Column
-from likely.sources.documents import Documents, Strings, TextChunk
 from likely.tokenizer import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, word_loops
+from likely.tokenizer.documents import Documents, Strings, TextChunk
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
