@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
+from likely.plots.svg import printable, svg_text
+
 WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 76, 74, 78, 62
 EDGE = 12  # pixels between the axis and the first point
@@ -166,11 +168,6 @@ def _described(line: Line) -> str:
     return f"{line.y_label} over {line.x_label}. {line.subtitle}. {'; '.join(points)}."
 
 
-def svg_text(x: float, y: float, text: str, style: str, more: str) -> str:
-    """Text at a place, in a style of the sheet."""
-    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(text))}</text>'
-
-
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
 
@@ -178,11 +175,6 @@ def _short(text: str) -> str:
 def quoted(text: str) -> str:
     """Text as the value of an attribute."""
     return escape(printable(text), {'"': "&quot;"})
-
-
-def printable(text: str) -> str:
-    """The text without characters that XML forbids."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def png(line: Line) -> bytes:

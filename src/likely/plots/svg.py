@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Self
+from xml.sax.saxutils import escape
 
 from likely.errors import UsageError, import_optional
 
@@ -67,3 +68,13 @@ class Svg(str):
 def bare(picture: str) -> str:
     """The picture without its own style sheet, for a page whose sheet has the same rules."""
     return re.sub(r"<style>.*?</style>", "", picture, flags=re.DOTALL)
+
+
+def svg_text(x: float, y: float, text: str, style: str, more: str) -> str:
+    """Text at a place, in a style of the sheet."""
+    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(text))}</text>'
+
+
+def printable(text: str) -> str:
+    """The text without characters that XML forbids."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
