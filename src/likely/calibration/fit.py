@@ -92,7 +92,7 @@ def calibrate(
     most = MOST_ENTRIES // (classes * max(len(parameters), 1))
     data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
     announce("column weights")
-    terms = make_terms(data, parameters)
+    terms = make_terms(data, list(enumerate(parameters)))
     if not terms:
         return None
     fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
