@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, .png (needs matplotlib), or .json with the metrics; - is standard output, as SVG.",
+    help="Where the picture goes: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
 )
 @click.option(
     "--metric",
@@ -71,7 +71,7 @@ def curve(terminal: Terminal, /, data: str, output: str | None, metric: str, tit
     other rows; its training sets are nested. -o draws the curve over a logarithmic axis.
     """
     if output is not None:
-        from likely.evaluation.learning_curve import check_ending
+        from likely.evaluation.drawable import check_ending
 
         outputs.check_picture(output, data, terminal, check_ending)
     with inputs.as_file(data, terminal) as path:

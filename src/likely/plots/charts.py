@@ -177,40 +177,6 @@ def quoted(text: str) -> str:
     return escape(printable(text), {'"': "&quot;"})
 
 
-def png(line: Line) -> bytes:
-    """The same chart as PNG, drawn by matplotlib."""
-    import io
-
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    line = line.drawable()
-    frame = _Frame(line)
-    words = [text.replace("$", r"\$") for text in (line.title, line.subtitle, line.x_label, line.y_label)]
-    figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=200, layout="constrained")
-    axes = figure.subplots()
-    axes.set_xscale("log")
-    axes.fill_between(line.x, line.low, line.high, color="#2166c4", alpha=0.16, linewidth=0)
-    axes.plot(line.x, line.middle, color="#2166c4", linewidth=2.2, marker="o", markersize=6, markeredgecolor="white")
-    axes.set_xlim(frame.left * 0.95, frame.right * 1.05)
-    axes.set_ylim(frame.bottom, frame.top)
-    axes.xaxis.set_major_locator(FixedLocator(log_ticks(frame.left, frame.right)))
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(FixedLocator(frame.ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: line.mark(value)))
-    axes.set(xlabel=words[2], ylabel=words[3])
-    axes.grid(axis="y", color="#e3e7eb")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.suptitle(words[0], fontweight="bold", x=0.01, horizontalalignment="left")
-    axes.set_title(words[1], fontsize="small", color="#56626e", loc="left", pad=12)
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
-    return out.getvalue()
-
-
 @dataclass(frozen=True)
 class Dot:
     """One row of a dot plot: name, value and standard error."""
