@@ -175,7 +175,7 @@ def _image(given: Any) -> Any:
 
 
 def _numbers(image: Any, given: Any) -> NDArray[Any]:
-    """The numbers of an image, scaled as its header tells."""
+    """The numbers of an image, scaled as its header specifies."""
     try:
         return np.asanyarray(image.dataobj)
     except DAMAGED as error:

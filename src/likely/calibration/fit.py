@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.rule import share_out
+from likely.bayes.rule import softmax
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, Interaction, JointGaussian
 from likely.calibration.copies import effective, shuffled
@@ -206,7 +206,7 @@ class CalibrationFit:
             score = self.base[a:b].astype(np.float64) + self.bias
             for weight, each in weighted:
                 score += np.multiply(each[a:b], weight, dtype=np.float64)
-            return np.ascontiguousarray(share_out(score, self.bias))
+            return np.ascontiguousarray(softmax(score, self.bias))
 
         # Chunks of a few thousand rows stay in the cache while the terms are added.
         return np.concatenate(in_parallel(work, slabs(len(self.base), 128 * self.base.shape[1])))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Number of random splits."
 )
 @click.option(
-    "--holdout", default="1/3", show_default=True, metavar="SHARE", help="Share of rows held out for testing."
+    "--holdout", default="1/3", show_default=True, metavar="FRACTION", help="Fraction of rows held out for testing."
 )
 @click.option(
     "-o",

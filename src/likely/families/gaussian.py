@@ -286,9 +286,9 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
         yield rows.numbers, labels, weights
         return
     width = len(rows.columns)
-    room = np.empty((CHUNK, width))
+    table = np.empty((CHUNK, width))
     for a in range(0, len(labels), CHUNK):
-        x, columns = room[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
+        x, columns = table[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
         for j in range(0, width, 4) if width >= 4 else ():
             first = min(j, width - 4)
             counting.weave(x, first, *columns[first : first + 4])

@@ -106,7 +106,7 @@ def _verify(check: Check | None, temporary: str) -> None:
             f"the model was not saved: read back, its file would be refused ({error})",
             remedy="what stood there before still does; please report it with the data that led to it",
         )
-        refused.exit_code = 1  # a fault of Likely: more room or another place would not help
+        refused.exit_code = 1  # a fault of Likely: more space or another place would not help
         raise refused from None
 
 

@@ -77,11 +77,11 @@ def within(ends: tuple[float, float]) -> list[float]:
     return [tick for tick in ticks(low, high) if low - slack <= tick <= high + slack]
 
 
-def spread(low: float, high: float, room: float = 0.0) -> tuple[float, float]:
-    """A range with some room at both ends; a range of one number is made wider."""
+def spread(low: float, high: float, margin: float = 0.0) -> tuple[float, float]:
+    """A range with a margin at both ends; a range of one number is made wider."""
     if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
         low, high = low - (abs(low) / 2 or 0.5), high + (abs(high) / 2 or 0.5)
-    return low - room * (high - low), high + room * (high - low)
+    return low - margin * (high - low), high + margin * (high - low)
 
 
 def legend_rows(

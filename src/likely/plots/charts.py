@@ -62,9 +62,9 @@ def ticks(low: float, high: float, ceiling: float = math.inf) -> list[float]:
     """About five round tick values around the data, which are not negative."""
     if high - low < 1e-9:
         low, high = max(low * 0.95, 0.0), min(high * 1.05 or 0.1, ceiling)
-    room = high - low
-    scale = 10.0 ** math.floor(math.log10(room / 4))
-    step = next(scale * times for times in (1, 2, 2.5, 5, 10) if scale * times * 4 >= room * (1 - 1e-9))
+    extent = high - low
+    scale = 10.0 ** math.floor(math.log10(extent / 4))
+    step = next(scale * times for times in (1, 2, 2.5, 5, 10) if scale * times * 4 >= extent * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [tick for i in range(first, last + 1) if (tick := round(i * step, 12)) <= ceiling]
 
@@ -216,7 +216,7 @@ DOTS_STYLE = """
 .lk-other{fill:#8a96a3;stroke:#fff}.lk-bar{stroke:#8a96a3}
 @media (prefers-color-scheme:dark){.lk-other{fill:#66727e;stroke:#14191f}.lk-bar{stroke:#66727e}}
 """
-LINE, NAMES, ROOM = 26, 216, 66  # points: between lines, for names, for a value beside its dot
+LINE, NAMES, VALUE = 26, 216, 66  # points: between lines, for names, for a value beside its dot
 
 
 def dots_svg(title: str, subtitle: str, panels: Sequence[Dots]) -> str:
@@ -240,7 +240,7 @@ def dots_svg(title: str, subtitle: str, panels: Sequence[Dots]) -> str:
         y = TOP + LINE * (i + 0.5) + 4.5
         parts.append(svg_text(NAMES - 14, y, dot.name, "ink", f'font-size="13" text-anchor="end"{bold}'))
     for i, panel in enumerate(panels):
-        parts += _panel(panel, NAMES + i * wide, NAMES + (i + 1) * wide - ROOM)
+        parts += _panel(panel, NAMES + i * wide, NAMES + (i + 1) * wide - VALUE)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

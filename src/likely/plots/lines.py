@@ -40,7 +40,7 @@ class Chart:
     marks: bool = False  # a mark with a tooltip at every point
     from_zero: bool = True  # whether the y axis begins at 0
     percent: bool = False
-    ceiling: float | None = None  # upper end of the y axis; by default the highest point and some room
+    ceiling: float | None = None  # upper end of the y axis; by default the highest point and a margin
     below: float = -math.inf  # the y axis is cut off below this value
 
     @property
