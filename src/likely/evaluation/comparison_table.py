@@ -20,7 +20,7 @@ from likely.plots.shown import Shown, ShownTable
 
 Array = NDArray[np.float64]
 METRICS = ("accuracy", "log_loss", "brier", "calibration_error")
-OURS = {"likely": "Likely", "likely-plain": "Likely, plain"}
+OWN_LEARNERS = {"likely": "Likely", "likely-plain": "Likely, plain"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ class Comparison(Drawable, Shown):
         for metric, label in (("accuracy", "accuracy"), ("log_loss", "log loss (nats)")):
             spread = [paired(result.of(metric), self.folds) for result in done]
             points = [
-                charts.Dot(result.title, getattr(result.total, metric), each.error, result.name in OURS)
+                charts.Dot(result.title, getattr(result.total, metric), each.error, result.name in OWN_LEARNERS)
                 for result, each in zip(done, spread, strict=True)
             ]
             panels.append(charts.Dots(label, points, percent=metric == "accuracy"))
