@@ -125,6 +125,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
     "msgspec": ("msgspec", "serve"),
+    "nibabel": ("nibabel", "brain"),
     "python_calamine": ("python-calamine", "excel"),
     "pyspark": ("pyspark", "spark"),
     "cairosvg": ("cairosvg", "images"),

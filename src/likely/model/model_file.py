@@ -104,7 +104,7 @@ def _verify(check: Check | None, temporary: str) -> None:
     except ValueError as error:
         refused = SaveError(
             f"the model was not saved: read back, its file would be refused ({error})",
-            remedy="what stood there before still does; please report it with the data that led to it",
+            remedy="the file that was there before is unchanged; please report this with the data that led to it",
         )
         refused.exit_code = 1  # a fault of Likely: more space or another place would not help
         raise refused from None
@@ -199,7 +199,7 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
         raise ModelFileError(f"{str(path)!r} is not a Likely model file")
     _, version, length, _ = _FIXED.unpack(start)
     if version < 1:
-        raise ModelFileError(f"{str(path)!r} is of version {version}, which never was: it is damaged, or no model")
+        raise ModelFileError(f"{str(path)!r} is of version {version}, which does not exist: it is damaged, or no model")
     if version > VERSION:
         raise ModelFileError(
             f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely"
