@@ -183,14 +183,14 @@ class CalibrationFit:
         own = np.setdiff1d(np.arange(len(self.evidence)), rest)
         evidence = [self.evidence[i] for i in own]
         centre = np.where(own < self.singles, self.temperature, 0.0)
-        pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
+        penalty = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
         strength = np.where(
-            own < self.singles, pull, np.where(own < self._first_table, DISCRIMINANT_STRENGTH, TABLE_STRENGTH)
+            own < self.singles, penalty, np.where(own < self._first_table, DISCRIMINANT_STRENGTH, TABLE_STRENGTH)
         )
         initial = start[own]
         if rest:
             evidence.append(sum(self.evidence[i] for i in rest))
-            centre, strength = np.append(centre, self.temperature), np.append(strength, pull * (len(rest) if stiff else 1))
+            centre, strength = np.append(centre, self.temperature), np.append(strength, penalty * (len(rest) if stiff else 1))
             initial = np.append(initial, start[rest[0]])
         found, self.bias = self._problem(evidence, centre, strength).solve(initial, self.bias, ROUGH if rough else None)
         self.weights = np.zeros(len(self.evidence))

@@ -3,7 +3,7 @@
 Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of all the rest (32 bytes), header (JSON), arrays.
 All numbers are little-endian; arrays are in C order, one after the other as the header lists them with type and shape.
 
-A file is replaced as `likely.atomic` does it: whoever reads, and whenever a process dies, finds the old file or the new one.
+A file is replaced atomically (`likely.sources.atomic_write`): readers find the old file or the new one, even if a process dies.
 """
 
 from __future__ import annotations
