@@ -9,6 +9,7 @@ import typing
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +127,41 @@ def test_every_default_that_a_docstring_names_is_the_one_in_the_signature(refere
                     odd.append(f"{each.name}({name}={value!r}) is documented as {default}")
     assert checked > 100
     assert odd == []
+
+
+VERBS = [
+    ("learn", "NaiveBayes", "learn"), ("cluster", "Mixture", "cluster"), ("sequences", "HiddenMarkov", "sequences"),
+    ("evaluate", None, "evaluate"), ("curve", None, "curve"), ("compare", None, "compare"), ("estimate", None, "estimate"),
+    ("predictive_check", None, "check"),
+]  # fmt: skip
+
+
+def defaults(public: str) -> dict[str, Any]:
+    return {name: one.default for name, one in inspect.signature(getattr(likely, public)).parameters.items()}
+
+
+def number_or_text(value: Any) -> Any:
+    """A default of an option, which may be written as 1/3."""
+    try:
+        return float(Fraction(str(value)))
+    except ValueError:
+        return value
+
+
+@pytest.mark.parametrize(("function", "estimator", "command"), VERBS)
+def test_a_setting_has_one_default_in_function_estimator_and_command(
+    function: str, estimator: str | None, command: str
+) -> None:
+    """But for the number of clusters, which the command chooses (docs/hidden.md), and options that are off by default."""
+    from likely.cli import main
+
+    found = defaults(function)
+    others = defaults(estimator) if estimator else {}
+    given = {option.name: option.default for option in main.commands[command].params}
+    named = {name: value for name, value in given.items() if isinstance(value, str | int | float) and value is not False}
+    assert {name: value for name, value in others.items() if name in found and found[name] != value} == {}
+    shared = (found.keys() & named.keys()) - ({"k"} if command == "cluster" else set())
+    assert {name for name in shared if number_or_text(found[name]) != number_or_text(named[name])} == set()
 
 
 def test_help_of_learn_explains_all_its_parameters() -> None:
