@@ -120,14 +120,14 @@ def _from_shares(x: Any, size: int, shares: Any) -> Runs:
         from likely.latent import em
         from likely.latent.mixtures import opened, plan_clusters
         from likely.model.model import Model
-        from likely.model.relearning import with_room
+        from likely.model.relearning import with_named_values
         from likely.sources import ReadOptions, open_source
 
         source = open_source({f"c{j}": column.astype(str) for j, column in enumerate(x.T)}, ReadOptions())
         mixing = opened(source, plan_clusters(source, "categorical"))
         zero = em.empty_tally(mixing.pooled, tuple(range(shares.shape[1])))
         prior = em.mixture_priors(0.0, zero, {}, None)
-        blank = Model(with_room(zero, prior), prior)
+        blank = Model(with_named_values(zero, prior), prior)
         ((held, _, _),) = mixing.parts
         tally = count_weighted(held, blank.scorer, blank.blocks, shares)
         made = em.fit_em(Model(tally, prior), mixing.parts)

@@ -52,7 +52,7 @@ def models(data: brain.Dataset) -> list[str]:
             chosen = ", ".join(f"`{model}` in {count} runs" for model, count in counted.items())
     lines += [f"| scikit-learn `{name}` | {cells} |" for name, cells in _sklearn(data)]
     lines.append("| chance | 0.125 | 0.500 | 0.500 |")
-    return [*lines, "", f"With 8 classes the last of ours chose {chosen}."]
+    return [*lines, "", f"With 8 classes the last model of Likely chose {chosen}."]
 
 
 def _sklearn(data: brain.Dataset) -> list[tuple[str, str]]:

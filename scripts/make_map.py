@@ -73,8 +73,8 @@ def picture() -> str:
     high = TOP + len(floors()) * (HIGH + GAP)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high}" role="img" font-family="sans-serif">',
-        "<title>The rooms of the package</title>",
-        "<desc>Each row is a floor; a room imports only from rooms on lower floors.</desc>",
+        "<title>The folders of the package</title>",
+        "<desc>A folder imports only from folders in lower rows; each line is an import.</desc>",
         f'<rect width="{WIDTH}" height="{high}" fill="#ffffff"/>',
     ]
     for a, b in sorted(imports()):

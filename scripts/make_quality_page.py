@@ -201,7 +201,7 @@ def page(board: Board, kept: dict[str, Figures], note: str = "") -> str:
     noted = [*textwrap.wrap(note, 120), ""] if note else []
     parts = [HEAD.format(tables=len(board.names), seeds=many), *noted, *_means(board), *_duels(board)]
     parts += _each(
-        board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class shares."
+        board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class frequencies."
     )
     parts += _each(board, "accuracy", "Accuracy, table by table", "Bold is the best of a line.")
     parts += _losses(board) + _partly() + _copies(kept) + _made(kept) + _sizes(kept)
@@ -215,8 +215,8 @@ HEAD = """\
 
 {tables} real tables, five stratified folds, {seeds}, the same folds for all. Nothing is tuned on test rows: every
 learner has its defaults. Baselines see the table through the preparations described in [Comparison with baselines](compare.md).
-*Normalised log loss* is log loss over the entropy of the classes (1: no better than the class shares), capped at 3 for each
-table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are CPU seconds of
+*Normalised log loss* is log loss over the entropy of the classes (1: no better than the class frequencies), capped at 3 for
+each table; probabilities below 1e-15 are taken as 1e-15, for everybody. Seconds are CPU seconds of
 five fits on one core.
 """
 
@@ -349,7 +349,7 @@ def _copies(kept: dict[str, Figures]) -> list[str]:
 
 def _made(kept: dict[str, Figures]) -> list[str]:
     text = ["## Made tables", "",
-            "Log loss on 2,000 new rows; the class shares have 0.693. Nothing can be learned from noise.", ""]  # fmt: skip
+            "Log loss on 2,000 new rows; the class frequencies have 0.693. Nothing can be learned from noise.", ""]  # fmt: skip
     return [*text, *_grid(kept, "made", 1)] if any(key.startswith("made|") for key in kept) else []
 
 

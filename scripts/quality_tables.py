@@ -31,7 +31,7 @@ class Data:
 
     @property
     def entropy(self) -> float:
-        """The log loss of the class shares alone."""
+        """The log loss of the class frequencies alone."""
         share = np.bincount(self.labels) / len(self.labels)
         return float(-(share * np.log(share)).sum())
 

@@ -253,27 +253,27 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 class _Package(ModuleType):
-    """The package itself: importing a room named like a public function (`likely.report`) must not replace the function."""
+    """The package itself: importing a folder named like a public function (`likely.report`) must not replace the function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (isinstance(value, ModuleType) and name in _HOMES):
             super().__setattr__(name, value)
 
 
-def _room(path: str, name: str) -> ModuleType:
+def _module(path: str, name: str) -> ModuleType:
     if not path.startswith("estimators"):
         return importlib.import_module(f"likely.{path}")
     from likely.errors import import_optional
 
-    room: ModuleType = import_optional(f"likely.{path}", f"likely.{name}", library="sklearn")
-    return room
+    found: ModuleType = import_optional(f"likely.{path}", f"likely.{name}", library="sklearn")
+    return found
 
 
 def _lookup(name: str) -> Any:
     if name in _MODULES:
         value: Any = importlib.import_module(f"likely.{_MODULES[name]}")
     elif name in _HOMES:
-        value = getattr(_room(_HOMES[name], name), name)
+        value = getattr(_module(_HOMES[name], name), name)
     else:
         raise AttributeError(f"likely has no {name!r}")
     globals()[name] = value

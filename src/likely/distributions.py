@@ -1,7 +1,4 @@
-"""Distributions by name: density or probability, distribution function, quantiles, intervals and draws.
-
-Never: data.
-"""
+"""Distributions by name: density or probability, distribution function, quantiles, intervals and draws."""
 
 from likely.bayes.continuous import Beta, Distribution, Gamma, InverseGamma, Normal, Student
 from likely.bayes.discrete import (

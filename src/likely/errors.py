@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import Any
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of an OSError: no room to write
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of an OSError: no space to write
 LONGEST_VALUE_SHOWN = 80
 LONGEST_MESSAGE = 1_000  # a column name may be a page long; the remedy must stay visible
 
@@ -125,6 +125,7 @@ EXTRAS = {
     "sklearn": ("scikit-learn", "sklearn"),
     "matplotlib": ("matplotlib", "plots"),
     "msgspec": ("msgspec", "serve"),
+    "nibabel": ("nibabel", "brain"),
     "python_calamine": ("python-calamine", "excel"),
     "pyspark": ("pyspark", "spark"),
     "cairosvg": ("cairosvg", "images"),

@@ -236,7 +236,7 @@ def test_the_picture_has_a_dot_for_every_learner_and_figure(loans):
     assert Path("c.svg").read_text(encoding="utf-8") == loans.svg()
     assert json.loads(Path("c.json").read_text(encoding="utf-8")) == loans.to_dict()
     with pytest.raises(UsageError, match=r"\.svg"):
-        loans.save("c.pdf")
+        loans.save("c.gif")
 
 
 def test_the_command_prints_what_the_library_says():
@@ -255,7 +255,7 @@ def test_the_command_prints_what_the_library_says():
     [
         (["--baseline", "oracle"], 2),
         (["--folds", "1"], 2),
-        (["-o", "c.pdf"], 2),
+        (["-o", "c.gif"], 2),
         (["-o", "no/such/c.svg"], 2),
         (["-o", "-", "--json"], 2),
         (["--ignore", "nothing"], 3),

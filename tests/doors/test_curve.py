@@ -262,23 +262,25 @@ def test_it_is_saved_by_the_ending_of_its_file(loans: likely.LearningCurve) -> N
     assert Path("c.svg").read_text(encoding="utf-8") == loans.svg()
     loans.save("c.json")
     assert json.loads(Path("c.json").read_text(encoding="utf-8")) == loans.to_dict()
-    with pytest.raises(UsageError, match=r"\.svg, \.png, \.json"):
-        loans.save("c.pdf")
+    with pytest.raises(UsageError, match=r"\.svg, \.png, \.pdf, \.json"):
+        loans.save("c.gif")
 
 
-def test_a_png_is_drawn_where_matplotlib_is(loans: likely.LearningCurve) -> None:
-    pytest.importorskip("matplotlib")
+def test_png_and_pdf_are_made_from_the_same_picture(loans: likely.LearningCurve) -> None:
+    pytest.importorskip("cairosvg")
     loans.save("c.png", title="costs in $ and _")
     assert Path("c.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    run("curve", LOANS, "--target", "outcome", "--sizes", "50", "--seeds", "1", "--plain", "-o", "c.pdf")
+    assert Path("c.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_without_matplotlib_a_png_is_refused_with_the_remedy(
+def test_without_cairosvg_a_png_is_refused_with_the_remedy_before_the_work(
     loans: likely.LearningCurve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'likely\[plots\]', or write \.svg"):
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    with pytest.raises(UsageError, match=r"pip install 'likely\[images\]', or write \.svg"):
         loans.save("c.png")
-    assert "likely[plots]" in run("curve", LOANS, "--target", "outcome", "-o", "c.png", expect=2).stderr
+    assert "likely[images]" in run("curve", LOANS, "--target", "outcome", "-o", "c.png", expect=2).stderr
 
 
 # ---------------------------------------------------------------- the command
@@ -332,7 +334,7 @@ def test_the_command_takes_a_folder_of_texts() -> None:
         (["--sizes", "few"], 2),
         (["--sizes", "50,100000"], 2),
         (["--holdout", "2"], 2),
-        (["-o", "c.pdf"], 2),
+        (["-o", "c.gif"], 2),
         (["-o", "no/such/c.svg"], 2),
         (["-o", "-", "--json"], 2),
         (["--ignore", "nothing"], 3),

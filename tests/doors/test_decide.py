@@ -111,7 +111,7 @@ def test_evaluate_prints_mean_cost_and_draws_curves(models, tmp_path) -> None:
     assert "ROC, area" in picture.read_text()
     found = document("evaluate", models["loans"], LOANS, "--threshold", "default=0.1")
     assert found["decisions"]["by"] == "threshold"
-    assert run("evaluate", models["loans"], LOANS, "--curves", str(tmp_path / "c.png"), expect=2)
+    assert run("evaluate", models["loans"], LOANS, "--curves", str(tmp_path / "c.gif"), expect=2)
 
 
 def test_models_are_compared_by_their_marginal_likelihoods(models) -> None:

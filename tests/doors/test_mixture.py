@@ -17,7 +17,7 @@ import likely
 from likely import Mixture, NaiveBayes, TextNaiveBayes
 from likely.cli import main
 from likely.errors import ConvergenceWarning, DataError, LikelyWarning, UsageError
-from likely.report.components import picture
+from likely.latent.component_picture import picture
 from strategies import quietly
 
 LOANS = str(Path(likely.__file__).parent / "data" / "loans.csv")

@@ -7,7 +7,7 @@ import pytest
 import likely
 from commands import DAY, LOANS, NEW, TENNIS, document, run
 from likely.errors import LikelyWarning
-from likely.report.components import picture
+from likely.latent.component_picture import picture
 from likely.schema import look_alikes
 from likely.teaching import lesson
 

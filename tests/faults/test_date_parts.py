@@ -66,7 +66,7 @@ def test_what_tells_the_class_is_kept_in_every_source_and_the_rest_is_said(writt
     for source in written(TABLES[part]):
         model = learn(source)
         assert columns(model) == ["when", "noise", f"when.{part}"]
-        assert model.schema.by_name["when"].reason.endswith(f"; its {others} do not tell the class")
+        assert model.schema.by_name["when"].reason.endswith(f"; its {others} are not informative about the class")
         assert "depends on the class with probability 1.000" in model.schema.by_name[f"when.{part}"].reason
         probabilities.append(model.posterior(TABLES[part]).probabilities)
     assert np.allclose(probabilities, probabilities[0], atol=1e-12)

@@ -87,7 +87,7 @@ def test_a_missing_column_is_an_error_that_names_it_or_is_missing_on_request(fil
         assert len(model.predict(data, absent="missing")) == 1
     with pytest.raises(SchemaError, match=r"has none of the columns \['a', 'b'\]"):
         model.predict({"q": [1]}, absent="missing")
-    with pytest.warns(LikelyWarning, match="column 'A' is not known: 'a' is meant"):
+    with pytest.warns(LikelyWarning, match="column 'A' is not known: did you mean 'a'"):
         model.predict([{"A": 1.0, "b": "u"}])
 
 

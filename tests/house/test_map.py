@@ -24,7 +24,7 @@ def test_every_module_at_the_top_stands_on_a_floor() -> None:
     rooms = {room for floor in make_map.floors() for room in floor}
     inside = (ROOT / "src" / "likely").iterdir()
     there = {path.name.removesuffix(".py") for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert there - {"__init__", "__main__"} == rooms
+    assert there - {"__init__", "__main__", "distributions"} == rooms  # doors into the house, not rooms of it
 
 
 def test_no_family_is_named_outside_its_room() -> None:

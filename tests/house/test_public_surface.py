@@ -8,6 +8,7 @@ import typing
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,6 +128,41 @@ def test_every_default_that_a_docstring_names_is_the_one_in_the_signature(refere
     assert odd == []
 
 
+VERBS = [
+    ("learn", "NaiveBayes", "learn"), ("cluster", "Mixture", "cluster"), ("sequences", "HiddenMarkov", "sequences"),
+    ("evaluate", None, "evaluate"), ("curve", None, "curve"), ("compare", None, "compare"), ("estimate", None, "estimate"),
+    ("predictive_check", None, "check"),
+]  # fmt: skip
+
+
+def defaults(public: str) -> dict[str, Any]:
+    return {name: one.default for name, one in inspect.signature(getattr(likely, public)).parameters.items()}
+
+
+def number_or_text(value: Any) -> Any:
+    """A default of an option, which may be written as 1/3."""
+    try:
+        return float(Fraction(str(value)))
+    except ValueError:
+        return value
+
+
+@pytest.mark.parametrize(("function", "estimator", "command"), VERBS)
+def test_a_setting_has_one_default_in_function_estimator_and_command(
+    function: str, estimator: str | None, command: str
+) -> None:
+    """But for the number of clusters, which the command chooses (docs/hidden.md), and options that are off by default."""
+    from likely.cli import main
+
+    found = defaults(function)
+    others = defaults(estimator) if estimator else {}
+    given = {option.name: option.default for option in main.commands[command].params}
+    named = {name: value for name, value in given.items() if isinstance(value, str | int | float) and value is not False}
+    assert {name: value for name, value in others.items() if name in found and found[name] != value} == {}
+    shared = (found.keys() & named.keys()) - ({"k"} if command == "cluster" else set())
+    assert {name for name in shared if number_or_text(found[name]) != number_or_text(named[name])} == set()
+
+
 def test_help_of_learn_explains_all_its_parameters() -> None:
     text = inspect.getdoc(likely.learn) or ""
     missing = [name for name in inspect.signature(likely.learn).parameters if f"\n{name} : " not in text]
@@ -142,7 +178,10 @@ def test_dir_of_a_model_shows_what_users_need_and_little_else() -> None:
     assert all(hasattr(model, name) for name in shown)
     assert not shown & {"recounted", "aimed", "read_as", "scorer", "batches", "block_parameters", "fitted", "stages"}
     clusters = likely.cluster({"x": [0.0, 0.1, 5.0, 5.1]}, 1)
-    assert {"bic", "trace", "predict"} <= set(dir(clusters))
+    shown = {name for name in dir(clusters) if not name.startswith("_")}
+    assert shown >= {"bic", "trace", "predict", "explain", "save", "model", "parameters", "with_log_likelihood"}
+    assert len(shown) <= 38
+    assert not shown & {"batches", "block_parameters", "posterior_of", "reading"}
 
 
 def test_a_model_gives_probabilities_as_estimators_do() -> None:

@@ -15,7 +15,7 @@ from likely.calibration.copies import effective
 from likely.calibration.fit import OWN_WEIGHTS
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
 from likely.calibration.tan_aode import count_pair
-from likely.calibration.terms import CalibrationData, make_term
+from likely.calibration.terms import CalibrationData, make_terms
 from likely.calibration.weight_fit import Problem
 from likely.families import Gaussian
 from likely.families.binned import mdl_edges
@@ -83,7 +83,7 @@ def test_a_gaussian_left_out_is_the_gaussian_fitted_without_the_row(setting, cop
     model = quietly(likely.learn, data, "y", families={"x": Gaussian(**setting)})
     sample = effective(model.tally.sample, model.tally)
     sample = replace(sample, left=np.ones(len(sample.left)), copies=np.full(2, float(copies)))  # each row goes with all copies
-    term = make_term(CalibrationData(model.tally, sample, 0), 0, model.plain_parameters[0])
+    (term,) = make_terms(CalibrationData(model.tally, sample, 0), [(0, model.plain_parameters[0])])
     for i, number in enumerate(sample.sample.columns["x"].tolist()):
         rest, labels = x[x != number], y[x != number]
         parts = [rest[labels == k] for k in (0, 1)]

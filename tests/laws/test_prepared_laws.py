@@ -117,7 +117,7 @@ def test_columns_made_from_dates_and_numbers_that_mean_missing_are_read_as_in_a_
 def test_a_misspelt_column_of_one_row_is_pointed_out_and_an_unknown_absent_is_refused() -> None:
     model = quietly(likely.learn, mixed(), "y", families={"text": "text"})
     assert model.row_scorer is not None
-    with pytest.warns(likely.errors.LikelyWarning, match="'letter' is meant"):
+    with pytest.warns(likely.errors.LikelyWarning, match="did you mean 'letter'"):
         model.posterior({"number": 1.0, "leter": "a"})
     with pytest.raises(UsageError, match="absent"):
         model.posterior({"number": 1.0}, absent="skip")

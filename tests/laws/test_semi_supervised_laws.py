@@ -5,7 +5,7 @@ import pytest
 
 import likely
 from likely.latent import semi_supervised
-from likely.latent.semi_supervised import _HeldOut, class_shares, smallest_good
+from likely.latent.semi_supervised import _HeldOut, class_proportions, smallest_good
 from strategies import quietly
 
 
@@ -79,9 +79,9 @@ def test_class_shares_are_those_of_rows_drawn_with_them_whatever_the_prior_was()
     joint = -((x[:, None] - np.array([-2.0, 0.0, 2.0])) ** 2) / 2 + np.log(prior)
     posteriors = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
     assert np.abs(np.exp(posteriors).mean(0) - truth).max() > 0.05
-    assert np.abs(class_shares(posteriors, np.ones(4_000), np.log(prior)) - truth).max() < 0.02
+    assert np.abs(class_proportions(posteriors, np.ones(4_000), np.log(prior)) - truth).max() < 0.02
     halves = np.where(x < 0, 1.0, 0.0)  # rows of weight 0 do not count
-    assert class_shares(posteriors, halves, np.log(prior))[2] < 0.01
+    assert class_proportions(posteriors, halves, np.log(prior))[2] < 0.01
 
 
 def test_held_out_rows_weigh_as_much_as_their_class_has_rows_without_a_label():

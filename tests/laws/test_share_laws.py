@@ -16,7 +16,7 @@ from likely.kernels.kernel import Kernel
 from likely.model.model import Model
 from likely.priors import Priors
 from likely.sources import open_source
-from likely.sources.documents import Strings
+from likely.sources.document_columns import string_documents
 from strategies import cases, examples
 
 CLASSES = 3
@@ -29,7 +29,7 @@ def encoded(rng, rows, *, codes=2, numbers=2, counts=False):
     table = np.column_stack([rng.integers(-1, s, rows) for s in size]) if codes else np.zeros((rows, 0), np.int64)
     x = rng.poisson(3, (rows, numbers)).astype(float) if counts else 1e6 + rng.normal(size=(rows, numbers))
     x[rng.random((rows, numbers)) < 0.2] = np.nan
-    texts = Strings.of([WORDS[i] for i in rng.integers(0, len(WORDS), rows)], ())
+    texts = string_documents([WORDS[i] for i in rng.integers(0, len(WORDS), rows)], ())
     return Encoded(table, np.zeros(codes, np.int64), size, x, texts)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely.families import text_curve_fit
-from likely.families.text_saturation import Saturation, _Loss, fit_saturation
+from likely.families.text_saturation import Saturation, SaturationLoss, fit_saturation
 
 CLASSES, WORDS = 4, 40
 
@@ -82,7 +82,7 @@ def test_the_gradient_of_the_loss_is_that_of_finite_differences():
     rng = np.random.default_rng(2)
     scores, weights = rng.normal(0, 3, (50, 3)), rng.random(50) + 0.5
     centred = scores - scores.mean(1, keepdims=True)
-    loss = _Loss(centred, np.sqrt((centred**2).sum(1)), rng.integers(0, 3, 50), weights, rng.normal(size=6))
+    loss = SaturationLoss(centred, np.sqrt((centred**2).sum(1)), rng.integers(0, 3, 50), weights, rng.normal(size=6))
     q = np.array([0.3, -0.4, 0.6, 0.1, -0.2, 0.3])
     for i, slope in enumerate(loss(q)[1]):
         step = np.eye(6)[i] * 1e-6

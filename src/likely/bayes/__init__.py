@@ -1,4 +1,4 @@
-"""Bayes' rule on events and hypotheses; the posterior of rows.
+"""Bayes' rule on events and hypotheses, distributions and their conjugate posteriors, the posterior of rows.
 
 Never: data.
 """

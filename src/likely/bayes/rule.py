@@ -18,7 +18,7 @@ from likely.plots.svg import Svg
 Floats = NDArray[np.float64]
 Labels = Sequence[Any] | NDArray[Any]
 
-LONGEST_LABEL = 64  # a NumPy string array gives every cell the room of its longest label
+LONGEST_LABEL = 64  # a NumPy string array gives every cell the size of its longest label
 CLASSES_SHOWN = 10
 ROWS_SHOWN = 20  # in a notebook
 CLASSES_DRAWN = 20
@@ -29,42 +29,42 @@ def normalise(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
 
     A class with an infinite score is certain; several such classes have equal probability. A score of NaN is refused.
     """
-    shares, peak = _below_peak(log_joint, log_prior)
+    scores, peak = _below_peak(log_joint, log_prior)
     with np.errstate(over="ignore", under="ignore"):
-        log_total = np.log(np.exp(shares).sum(axis=0))
-        shares -= log_total
-        return shares.T, peak + log_total
+        log_total = np.log(np.exp(scores).sum(axis=0))
+        scores -= log_total
+        return scores.T, peak + log_total
 
 
-def share_out(log_joint: Floats, log_prior: Floats) -> Floats:
+def softmax(log_joint: Floats, log_prior: Floats) -> Floats:
     """Probabilities of the classes of each row: as `normalise` without the logs, in half the time."""
-    shares, _ = _below_peak(log_joint, log_prior)
+    scores, _ = _below_peak(log_joint, log_prior)
     with np.errstate(over="ignore", under="ignore"):
-        np.exp(shares, out=shares)
-        shares /= shares.sum(axis=0)
-        return shares.T
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=0)
+        return scores.T
 
 
 def _below_peak(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:
     """Scores minus the maximum of their row, and that maximum; transposed to classes × rows."""
     # Transposed, NumPy's reductions over the few classes are vectorised along the rows.
-    shares = np.array(np.transpose(log_joint), dtype=np.float64, order="C")
-    peak = shares.max(axis=0)
-    base = peak if np.isfinite(peak).all() else _settle_extremes(shares, peak, log_prior)
+    scores = np.array(np.transpose(log_joint), dtype=np.float64, order="C")
+    peak = scores.max(axis=0)
+    base = peak if np.isfinite(peak).all() else _settle_extremes(scores, peak, log_prior)
     with np.errstate(over="ignore", under="ignore"):  # scores 1e308 apart: the smaller probability is 0
-        shares -= base
-    return shares, peak
+        scores -= base
+    return scores, peak
 
 
-def _settle_extremes(shares: Floats, peak: Floats, log_prior: Floats) -> Floats:
+def _settle_extremes(scores: Floats, peak: Floats, log_prior: Floats) -> Floats:
     """Give impossible rows the prior's scores and infinite scores 0 against minus infinity; returns the new maxima."""
     _refuse_nan(peak)
     prior = np.asarray(log_prior, dtype=np.float64)
     if not np.isfinite(prior.max()):
-        prior = np.zeros(len(shares))
+        prior = np.zeros(len(scores))
     impossible, certain = np.isneginf(peak), np.isposinf(peak)
-    shares[:, impossible] = prior[:, None]
-    shares[:, certain] = np.where(np.isposinf(shares[:, certain]), 0.0, -np.inf)
+    scores[:, impossible] = prior[:, None]
+    scores[:, certain] = np.where(np.isposinf(scores[:, certain]), 0.0, -np.inf)
     return np.where(impossible, prior.max(), np.where(certain, 0.0, peak))
 
 
@@ -147,7 +147,7 @@ class Posterior(Shown):
     @cached_property
     def probabilities(self) -> Floats:
         """Probabilities, rows × classes; every row sums to one."""
-        return share_out(self.log_joint, self.log_prior)
+        return softmax(self.log_joint, self.log_prior)
 
     @cached_property
     def impossible(self) -> NDArray[np.bool_]:

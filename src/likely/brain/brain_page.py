@@ -20,6 +20,7 @@ from likely.brain.searchlight_map import SearchlightMap
 from likely.model.ledger_page import by_digest, page_head
 from likely.plots import mosaic
 from likely.plots.mosaic import Mosaic
+from likely.plots.svg import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class BrainReport:
         style = drawn["searchlight"].split("<style>")[1].split("</style>")[0]  # the same in all mosaics
         listed = ", ".join(f"<code>{_text(name)}</code>" for name in names)
         allowed = f"img-src data:; style-src {by_digest(_css())} {by_digest(style)}"
-        head = page_head(_printable(self.title), allowed)
+        head = page_head(printable(self.title), allowed)
         body = [
             f"<h1>{_text(self.title)}</h1>", f"<p>{_text(self._lead())}</p>", self._cards(),
             "<h2>Where the information is</h2>", f"<p>{_text(self._about_map())}</p>",
@@ -162,9 +163,5 @@ def _css() -> str:
     return files("likely.brain").joinpath("page.css").read_text(encoding="utf-8")
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def _text(text: str) -> str:
-    return html.escape(_printable(text))
+    return html.escape(printable(text))

@@ -1,4 +1,4 @@
-"""Volumes with labels, runs and places: what every function of this room takes, checked once."""
+"""Volumes with labels, runs and places: what every function of `likely.brain` takes, checked once."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likely.brain.cleaning import clean
 from likely.brain.dataset import Codes, Dataset, column
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, UsageError, import_optional
 from likely.sources.atomic_write import whole_file
 
 LABELS = ("label", "labels", "target", "targets", "condition", "conditions", "trial_type")
@@ -175,7 +175,7 @@ def _image(given: Any) -> Any:
 
 
 def _numbers(image: Any, given: Any) -> NDArray[Any]:
-    """The numbers of an image, scaled as its header tells."""
+    """The numbers of an image, scaled as its header specifies."""
     try:
         return np.asanyarray(image.dataobj)
     except DAMAGED as error:
@@ -191,8 +191,4 @@ def _name(given: Any) -> str:
 
 
 def _nibabel() -> Any:
-    try:
-        import nibabel
-    except ImportError:
-        raise UsageError("images are read by nibabel, which is not installed: pip install 'likely[brain]'") from None
-    return nibabel
+    return import_optional("nibabel", "reading images")

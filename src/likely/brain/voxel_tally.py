@@ -99,7 +99,7 @@ def check_tie(tie: str | None) -> None:
 
 
 def variances(moments: Moments, tie: str | None) -> Array:
-    """Maximum-likelihood variances of voxels × classes, shared as `tie` tells, and never zero.
+    """Maximum-likelihood variances of voxels × classes, shared as `tie` specifies, and never zero.
 
     Where a class does not vary, the variance is that within all classes, else that of all volumes, else 1: a voxel that is
     constant contributes the same to every class.

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.rule import share_out
+from likely.bayes.rule import softmax
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, JointGaussian
 from likely.calibration.copies import effective, shuffled
@@ -24,6 +24,7 @@ from likely.calibration.interaction_search import (
 )
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows
 from likely.calibration.joint_gaussian import fit_joint_gaussian
+from likely.calibration.shrinkage import signal_probabilities
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
     CalibrationData,
@@ -96,7 +97,7 @@ def calibrate(
     most = MOST_ENTRIES // (classes * max(len(parameters), 1))
     data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
     announce("column weights")
-    terms = make_terms(data, parameters)
+    terms = make_terms(data, list(enumerate(parameters)))
     if not terms:
         return None
     fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
@@ -188,14 +189,14 @@ class CalibrationFit:
         own = np.setdiff1d(np.arange(len(self.evidence)), rest)
         evidence = [self.evidence[i] for i in own]
         centre = np.where(own < self.singles, self.temperature, 0.0)
-        pull = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
+        penalty = WEIGHT_STRENGTH * max(1.0, CROWDED * self.singles / max(float(self.sample.weights.sum()), 1.0))
         strength = np.where(
-            own < self.singles, pull, np.where(own < self._first_table, DISCRIMINANT_STRENGTH, TABLE_STRENGTH)
+            own < self.singles, penalty, np.where(own < self._first_table, DISCRIMINANT_STRENGTH, TABLE_STRENGTH)
         )
         initial = start[own]
         if rest:
             evidence.append(sum(self.evidence[i] for i in rest))
-            centre, strength = np.append(centre, self.temperature), np.append(strength, pull * (len(rest) if stiff else 1))
+            centre, strength = np.append(centre, self.temperature), np.append(strength, penalty * (len(rest) if stiff else 1))
             initial = np.append(initial, start[rest[0]])
         found, self.bias = self._problem(evidence, centre, strength).solve(initial, self.bias, ROUGH if rough else None)
         self.weights = np.zeros(len(self.evidence))
@@ -211,7 +212,7 @@ class CalibrationFit:
             score = self.base[a:b].astype(np.float64) + self.bias
             for weight, each in weighted:
                 score += np.multiply(each[a:b], weight, dtype=np.float64)
-            return np.ascontiguousarray(share_out(score, self.bias))
+            return np.ascontiguousarray(softmax(score, self.bias))
 
         # Chunks of a few thousand rows stay in the cache while the terms are added.
         return np.concatenate(in_parallel(work, slabs(len(self.base), 128 * self.base.shape[1])))
@@ -312,21 +313,14 @@ class CalibrationFit:
         self.singles += len(texts)
 
     def shrink(self, tested: int) -> None:
-        """Multiply all weights and biases by the posterior probability that there is any signal at all.
-
-        One model has the fitted terms, the other the class frequencies only; the leave-one-out gain of the first over the
-        second stands for the log of their Bayes factor. Where single columns have no signal, the weights of interactions are
-        also multiplied by the probability that these, the best of so many sets that were tested, do not gain by chance.
-        """
+        """Multiply all weights and biases by the posterior probability that there is any signal, and in interactions."""
         even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0) + WIDE_ODDS * bool(self.rest), (self.weights, self.bias)
         if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
             self.solve(self.weights, rough=True, stiff=True)
         complete, alone = self._gain(), np.arange(len(self.weights)) < self._first_table
         self.weights = self.weights * alone
-        single, chance = self._gain(), 2.0 * np.log(max(tested, 1))
-        probability = _probability(max(single, complete - chance) - even)
-        by_chance = (1.0 - _probability(single - even)) * (1.0 - _probability(complete - single - chance)) if tested else 0.0
-        self.weights, self.bias = fitted[0] * np.where(alone, probability, probability * (1.0 - by_chance)), fitted[1] * probability
+        probability, interacting = signal_probabilities(complete, self._gain(), even, tested)
+        self.weights, self.bias = fitted[0] * np.where(alone, probability, interacting), fitted[1] * probability
         self.temperature *= probability
 
     def rescale(self) -> None:
@@ -403,7 +397,3 @@ class CalibrationFit:
             directions={name: direction[0] * table for name, table in joined.items()},
             joint=None if self.joint is None else replace(self.joint, weight=float(direction[-1])),
         )
-
-
-def _probability(log_odds: float) -> float:
-    return float(1.0 / (1.0 + np.exp(min(-log_odds, 700.0))))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration.calibration import Calibration
-from likely.calibration.terms import CalibrationData, base_scores, log_loss, make_term
+from likely.calibration.terms import CalibrationData, base_scores, log_loss, make_terms
 from likely.errors import LikelyWarning
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
@@ -41,9 +41,8 @@ def one_weight(data: CalibrationData, parameters: Sequence[Parameters], strength
     names: list[str] = []
 
     def evidence() -> Iterator[Single]:
-        for i, each in enumerate(parameters):
-            term = make_term(data, i, each)
-            if term is not None:
+        for block in enumerate(parameters):  # one by one: the evidence of all together would take too much memory
+            for term in make_terms(data, [block]):
                 names.append(term.name)
                 yield term.evidence
 

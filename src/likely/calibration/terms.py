@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -100,26 +100,16 @@ class CalibrationData:
         return np.arange(len(self.sample)) % max(self.folds, 1)
 
 
-def make_terms(data: CalibrationData, parameters: Sequence[Parameters]) -> list[Term]:
-    """Terms of all blocks but texts, whose documents are kept for fewer rows."""
-    begun = side_by_side(lambda one: _begin_term(data, *one), list(enumerate(parameters)), len(data.sample))
-    return _finished(data, [each for each in begun if each is not None])
-
-
-def make_term(data: CalibrationData, i: int, fitted: Parameters) -> Term | None:
-    """Term of one block; None for a text."""
-    begun = _begin_term(data, i, fitted)
-    return None if begun is None else _finished(data, [begun])[0]
-
-
-def _finished(data: CalibrationData, begun: Sequence[tuple[Term, CodedTable | None]]) -> list[Term]:
-    """Terms with the evidence of their tables."""
+def make_terms(data: CalibrationData, blocks: Sequence[tuple[int, Parameters]]) -> list[Term]:
+    """Terms of blocks, each given by its position and parameters; none of a text, whose documents are kept for fewer rows."""
+    found = side_by_side(lambda block: _begin_term(data, *block), blocks, len(data.sample))
+    begun = [each for each in found if each is not None]
     left_out = iter(_left_out_tables(data, [table for _, table in begun if table is not None]))
-    return [term if table is None else _with_evidence(term, *next(left_out)) for term, table in begun]
-
-
-def _with_evidence(term: Term, evidence: Single, gains: Array | None) -> Term:
-    return Term(term.name, evidence, term.column, gains, term.centres)
+    terms = []
+    for term, table in begun:
+        evidence, gains = (term.evidence, term.gains) if table is None else next(left_out)
+        terms.append(replace(term, evidence=evidence, gains=gains))
+    return terms
 
 
 def base_scores(data: CalibrationData) -> Single:

@@ -1,9 +1,9 @@
 """Weights by penalised conditional likelihood: projected Newton's method with weights >= 0.
 
-The loss of row r is -log softmax(base + bias + Σ weight · evidence)[label], with leave-one-out evidence. A ridge penalty pulls
-the weights to a centre, and they are never negative: evidence may be discounted, but not reversed. A solver of its own because
-of the bounds, and because with a few dozen to a few hundred weights each Newton step is one small linear system, many times
-faster than a general optimiser.
+The loss of row r is -log softmax(base + bias + Σ weight · evidence)[label], with leave-one-out evidence. A ridge penalty
+shrinks the weights to a centre, and they are never negative: evidence may be discounted, but not reversed. A solver of its
+own because of the bounds, and because with a few dozen to a few hundred weights each Newton step is one small linear system,
+many times faster than a general optimiser.
 
 Threads of the package take chunks of rows that stay in the cache; the linear algebra beneath uses one thread
 (`one_blas_thread`), so that the sums are made in the same order whatever the number of cores.
@@ -118,10 +118,10 @@ class Problem:
         add_up = _two if self.base.shape[1] == 2 else _compiled if self.compiled else _many
         parts = in_parallel(lambda part: add_up(rows, part, at[:terms], at[terms:]), chunks)
         loss, gradient, hessian = (sum(each) for each in zip(*parts, strict=True))
-        pull = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
+        penalty = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
         deviation = at - np.concatenate([self.centre, np.zeros(len(at) - terms)])
-        loss += 0.5 * float((pull * deviation * deviation).sum())
-        return Evaluated(loss, gradient + pull * deviation, _mirrored(hessian) + np.diag(pull + 1e-9))
+        loss += 0.5 * float((penalty * deviation * deviation).sum())
+        return Evaluated(loss, gradient + penalty * deviation, _mirrored(hessian) + np.diag(penalty + 1e-9))
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def _drawn(
     """The requested picture and page: path and content of each."""
     made = {}
     if path := wanted["picture"]:
-        from likely.report.components import picture
+        from likely.latent.component_picture import picture
 
         made["picture"] = (path, picture(found, source, columns))
     if path := wanted["steps"]:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, or .json with the metrics; - is standard output, as SVG.",
+    help="Where the picture goes: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
 )
 @click.option("--title", metavar="TEXT", help="Title of the picture.")
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column in Likely, as for learn.")
@@ -75,7 +75,7 @@ def compare(
     loss from Likely, with the 95 % interval of a paired test over the folds. Needs scikit-learn: pip install 'likely[sklearn]'.
     """
     if output is not None:
-        from likely.evaluation.comparison_table import check_ending
+        from likely.evaluation.drawable import check_ending
 
         outputs.check_picture(output, data, terminal, check_ending)
     with inputs.as_file(data, terminal) as path:

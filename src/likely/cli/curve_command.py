@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     "--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Number of random splits."
 )
 @click.option(
-    "--holdout", default="1/3", show_default=True, metavar="SHARE", help="Share of rows held out for testing."
+    "--holdout", default="1/3", show_default=True, metavar="FRACTION", help="Fraction of rows held out for testing."
 )
 @click.option(
     "-o",
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, .png (needs matplotlib), or .json with the metrics; - is standard output, as SVG.",
+    help="Where the picture goes: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
 )
 @click.option(
     "--metric",
@@ -71,7 +71,7 @@ def curve(terminal: Terminal, /, data: str, output: str | None, metric: str, tit
     other rows; its training sets are nested. -o draws the curve over a logarithmic axis.
     """
     if output is not None:
-        from likely.evaluation.learning_curve import check_ending
+        from likely.evaluation.drawable import check_ending
 
         outputs.check_picture(output, data, terminal, check_ending)
     with inputs.as_file(data, terminal) as path:

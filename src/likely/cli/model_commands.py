@@ -82,7 +82,13 @@ def sample(
               help="How many tables are drawn from the model.")  # fmt: skip
 @click.option("--prior", is_flag=True, help="Draw the parameters from the prior instead of the posterior.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Makes the draws repeatable.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Where the picture goes: .svg; - is standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="Where the picture goes: .svg, .png, .pdf, or .json with the statistics; - is standard output, as SVG.",
+)
 @missing_option
 @reading_options
 @json_option

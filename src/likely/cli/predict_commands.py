@@ -236,7 +236,9 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str, top: int | None = N
 @options.folds_by_option
 @cost_option
 @threshold_option
-@click.option("--curves", type=FILE, metavar="FILE", help="Where ROC, precision-recall and cost curve go: .svg or .json.")
+@click.option(
+    "--curves", type=FILE, metavar="FILE", help="Where ROC, precision-recall and cost curve go: .svg, .png, .pdf or .json."
+)
 @click.option("--class", "label", metavar="LABEL", help="The class of the curves; of two classes the second by default.")
 @missing_option
 @reading_options

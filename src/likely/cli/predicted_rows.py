@@ -75,7 +75,7 @@ def predictions(
     """Each batch with its columns, the posterior of its rows and the decisions; for folders of texts, only the file column.
 
     With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
-    numbers. With `few_columns`, batches may have only those of the model. `probabilities` tells that they are wanted, so
+    numbers. With `few_columns`, batches may have only those of the model. `probabilities` is whether they are requested, so
     that several batches of them are computed at a time.
     """
     from likely.bayes.rule import labels_array

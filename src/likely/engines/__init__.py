@@ -1,4 +1,4 @@
-"""Rows to tally and rows to scores, in memory: planning, counting, scoring, E-step, forward–backward.
+"""Rows to tally and rows to scores, in memory, in a database and on Spark; E-step and forward–backward.
 
 Never: calibration.
 """

@@ -22,9 +22,9 @@ from likely.kernels import em_loops
 from likely.kernels.parallel import in_parallel
 from likely.schema import CATEGORY, TEXT, Schema
 from likely.sources.batch import Batch, Coded
-from likely.sources.documents import Documents, Strings
 from likely.tally import Tally
 from likely.tokenizer import Bags
+from likely.tokenizer.documents import Documents, Strings
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

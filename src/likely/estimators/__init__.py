@@ -1,4 +1,4 @@
-"""scikit-learn estimators: tables, text, mixtures and sequences.
+"""scikit-learn estimators: tables, text, mixtures, sequences and networks.
 
 Never: learning loops of their own.
 """

@@ -167,7 +167,7 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         _, labels = _classes(y, batch.rows, batch.rows)
         if self.start is not None or (labels >= 0).any():
             raise UsageError(
-                "n_components='auto' finds components by itself: leave out start= and labels, or say how many there are"
+                "n_components='auto' finds components by itself: leave out start= and labels, or pass their number"
             )
         mixing = self._mixing(batch, labels, weights)
         best, tried = lowest_cost(lambda k: mixing.fit(range(k)), lambda fit: fit.bic)

@@ -41,7 +41,7 @@ from likely.latent.semi_supervised import TOL
 from likely.learning.learn import declare
 from likely.model.ledger import Ledger
 from likely.model.model import Model
-from likely.model.relearning import with_room
+from likely.model.relearning import with_named_values
 from likely.priors import priors, textbook
 from likely.sources import Batch, Coded, InMemory
 from likely.tally import Tally
@@ -164,7 +164,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             tally, labels, dtype = self._count(X, y, sample_weight, None)
             if len(tally.schema.classes) < 2:
                 raise DataError(
-                    f"y has only one class, {tally.schema.classes[0]!r}, among the rows that weigh something: a classifier "
+                    f"y has only one class, {tally.schema.classes[0]!r}, among the rows of positive weight: a classifier "
                     "needs two classes; partial_fit takes them one by one"
                 )
             prior = self._priors(tally)
@@ -215,7 +215,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
                 dtype = common_dtype(self.classes_.dtype, dtype)
             tally = declare(tally, declared)
             prior = self._priors(tally, before)
-            tally = with_room(tally, prior)
+            tally = with_named_values(tally, prior)
             if before is None:
                 model = self._model(tally, prior, declared)
             else:
@@ -342,7 +342,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
     def _model(self, tally: Tally, prior: Any, declared: tuple[Any, ...] = ()) -> Model:
         made = Model(
-            with_room(tally, prior), prior, declared=declared, average=self.average, dependence=self.dependence
+            with_named_values(tally, prior), prior, declared=declared, average=self.average, dependence=self.dependence
         )
         return made.recalibrate()
 

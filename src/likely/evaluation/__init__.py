@@ -1,4 +1,4 @@
 """Cross-validation, metrics, learning curves, comparison with baselines, feature importance.
 
-Never: files, HTML.
+Never: files, pages.
 """

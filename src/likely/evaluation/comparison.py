@@ -16,7 +16,7 @@ from likely.bayes import Posterior
 from likely.engines import Plan
 from likely.engines.memory import tally_batch
 from likely.errors import UsageError, import_optional
-from likely.evaluation.comparison_table import OURS, Comparison, Result
+from likely.evaluation.comparison_table import OWN_LEARNERS, Comparison, Result
 from likely.evaluation.cross_validation import Groups, Split, assign_folds, model_of, prepare, require_classes, score
 from likely.evaluation.metrics import Metrics, metrics_of
 from likely.kernels.parallel import cached_property
@@ -78,11 +78,11 @@ def compare(
         raise UsageError("compare counts every row once: leave weights out")
     wanted = _wanted(baselines, quick)
     plain = {"plain": True, "average": False, "select": False}
-    ours = {"likely-plain": settings | plain, "likely": settings | {"plain": False}}
-    prepared = {name: _OwnModel.of(data, target, given) for name, given in ours.items()}
+    own = {"likely-plain": settings | plain, "likely": settings | {"plain": False}}
+    prepared = {name: _OwnModel.of(data, target, given) for name, given in own.items()}
     rows = _ComparedRows.of(prepared["likely-plain"], Split.of(folds, None, seed))
     require_classes(len(rows.classes), rows.plan.target, rows.source.label)
-    learners: list[tuple[str, str, Fold]] = [(name, title, prepared[name].fold) for name, title in OURS.items()]
+    learners: list[tuple[str, str, Fold]] = [(name, title, prepared[name].fold) for name, title in OWN_LEARNERS.items()]
     learners += [(baseline.name, baseline.title, _baseline_fold(baseline)) for baseline in wanted]
     results = []
     for i, (name, title, fold) in enumerate(learners):
@@ -130,12 +130,12 @@ def _cross_validate(
                 warnings.simplefilter("ignore")  # warnings of baselines about their own settings
                 done.append(fold(rows, i))
         except Exception as error:
-            if name in OURS:
+            if name in OWN_LEARNERS:
                 raise
             message = " ".join(f"{type(error).__name__}: {error}".split())
             return replace(empty, note=f"failed: {message[:160]}")
         spent = sum(fit + predict for _, fit, predict, _ in done)
-        if limit is not None and spent > limit and i + 1 < rows.folds and name not in OURS:
+        if limit is not None and spent > limit and i + 1 < rows.folds and name not in OWN_LEARNERS:
             return replace(empty, note=f"too slow: {spent:.0f} s for {i + 1} of {rows.folds} folds")
     metrics, fits, predicts, notes = zip(*done, strict=True)
     return Result(name, title, metrics, fits, predicts, notes[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import reduce
@@ -13,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.evaluation.drawable import Drawable
 from likely.evaluation.metrics import Metrics, finite
 from likely.kernels.parallel import cached_property
 from likely.plots import charts
 from likely.plots.shown import Shown, ShownTable
-from likely.plots.svg import Svg
 
 Array = NDArray[np.float64]
 METRICS = ("accuracy", "log_loss", "brier", "calibration_error")
-OURS = {"likely": "Likely", "likely-plain": "Likely, plain"}
-ENDINGS = (".svg", ".json")
+OWN_LEARNERS = {"likely": "Likely", "likely-plain": "Likely, plain"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Shown):
+class Comparison(Drawable, Shown):
     """Results of all classifiers on the same folds, from `compare`; prints as a table, and draws itself as SVG.
 
     Attributes
@@ -215,7 +213,7 @@ class Comparison(Shown):
         for metric, label in (("accuracy", "accuracy"), ("log_loss", "log loss (nats)")):
             spread = [paired(result.of(metric), self.folds) for result in done]
             points = [
-                charts.Dot(result.title, getattr(result.total, metric), each.error, result.name in OURS)
+                charts.Dot(result.title, getattr(result.total, metric), each.error, result.name in OWN_LEARNERS)
                 for result, each in zip(done, spread, strict=True)
             ]
             panels.append(charts.Dots(label, points, percent=metric == "accuracy"))
@@ -230,35 +228,8 @@ class Comparison(Shown):
         rows = [dict(zip(head, line, strict=True)) for line in lines]
         return [ShownTable(f"Comparison on {self.target!r}: {self.how}", rows)]
 
-    def plot(self) -> Svg:
-        """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
-        return Svg(self.svg())
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
     def _repr_html_(self) -> str:
         return self.svg() + super()._repr_html_()
-
-    def drawn(self, ending: str, title: str | None = None) -> bytes:
-        """Content of a file with this ending.
-
-        Parameters
-        ----------
-        ending : str
-            .svg or .json.
-        title : str or None, default=None
-            Title of the picture.
-
-        Returns
-        -------
-        bytes
-            The content.
-        """
-        check_ending(ending)
-        if ending == ".json":
-            return (json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n").encode()
-        return self.svg(title).encode()
 
     def save(self, path: str | Path, *, title: str | None = None) -> None:
         """Write the comparison to a file.
@@ -266,7 +237,7 @@ class Comparison(Shown):
         Parameters
         ----------
         path : str or Path
-            A name that ends in .svg or .json.
+            A name that ends in .svg, .png, .pdf or .json; .png and .pdf need the extra `images`.
         title : str or None, default=None
             Title of the picture.
         """
@@ -277,12 +248,6 @@ LEGEND = (
     "Differences are means over the folds ± the half width of their 95 % interval (corrected resampled t); "
     "* marks those that exclude 0.\nSeconds are a mean fold's. Support vector machines are calibrated (Platt, 3 folds)."
 )
-
-
-def check_ending(ending: str) -> None:
-    """Refuse an unknown file ending; called before the work."""
-    if ending not in ENDINGS:
-        raise UsageError(f"a comparison cannot be written as {ending or 'a file without ending'}: use .svg or .json")
 
 
 def paired(apart: Array, folds: int) -> Difference:

@@ -31,7 +31,7 @@ from likely.kernels.progress import announce
 from likely.latent.em import weights_of
 from likely.latent.missing_cells import filled, has_gaps
 from likely.model.model import Model
-from likely.model.relearning import with_room
+from likely.model.relearning import with_named_values
 from likely.model.selection import select, without_idle_parts
 from likely.priors import priors, textbook
 from likely.schema import TEXT, Schema
@@ -119,7 +119,7 @@ def evaluate(
     target : str, int, array or None, default=None
         The column to predict, or one label a row; with a model, its own target by default.
     model : Model or None, default=None
-        A finished model to evaluate as it is; the result tells whether it has learned from these rows. With `folds`,
+        A finished model to evaluate as it is; the result reports whether it has learned from these rows. With `folds`,
         `holdout` or `groups` its settings are evaluated instead, by learning anew.
     folds : int or None, default=None
         Number of stratified folds; 5 by default.
@@ -316,7 +316,7 @@ def _filled(model: Model, rows: FoldedRows, fold: int) -> Model:
         return found
 
     tally = filled(model.tally, model.prior, parts, lambda: rows.source.batches(plan.kinds()))
-    return replace(model, tally=with_room(tally, model.prior)).recalibrate()
+    return replace(model, tally=with_named_values(tally, model.prior)).recalibrate()
 
 
 def _selected(model: Model, rows: FoldedRows, fold: int, how: Any) -> Model:
@@ -329,7 +329,7 @@ def model_of(tally: Tally, given: Mapping[str, Any], classes: Sequence[Any]) -> 
     """The model of a tally under the given settings."""
     plain = tally.sample is None
     prior = priors(given.get("smoothing", "auto"), given.get("class_prior"), classes, plain, tally.blocks)
-    tally = with_room(without_idle_parts(in_order(tally.pruned())), prior)
+    tally = with_named_values(without_idle_parts(in_order(tally.pruned())), prior)
     average, dependence = given.get("average", False), given.get("dependence", "auto")
     return Model(tally, prior, average=average, dependence=dependence).recalibrate()
 

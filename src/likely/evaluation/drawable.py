@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from likely.errors import UsageError
+from likely.plots import svg
 from likely.plots.heat_map import HeatMap, heat_map_svg
 from likely.plots.svg import Svg
 
 
 class Drawable:
-    """A result with a picture: shown in notebooks, written as .svg, or as .json with its figures."""
+    """A result with a picture: shown in notebooks, written as .svg, .png or .pdf, or as .json with its figures."""
 
-    def svg(self) -> str:
+    def svg(self, *how: Any, **named: Any) -> str:
         """The picture."""
         raise NotImplementedError
 
@@ -30,13 +30,15 @@ class Drawable:
         """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
         return Svg(self.svg())
 
-    def drawn(self, ending: str) -> bytes:
-        """The bytes of a file.
+    def drawn(self, ending: str, *how: Any) -> bytes:
+        """Content of a file with this ending.
 
         Parameters
         ----------
-        ending : ".svg" or ".json"
-            The ending of its name.
+        ending : str
+            .svg, .png, .pdf or .json; .png and .pdf need the extra `images`.
+        *how
+            Arguments of `svg`.
 
         Returns
         -------
@@ -46,23 +48,22 @@ class Drawable:
         check_ending(ending)
         if ending == ".json":
             return (json.dumps(self.to_dict(), indent=2, allow_nan=False, default=str) + "\n").encode()
-        return self.svg().encode()
+        return Svg(self.svg(*how)).content(ending)
 
     def save(self, path: str | Path) -> None:
         """Write the picture or the figures.
 
         Parameters
         ----------
-        path : str or path
-            A file that ends in .svg or .json.
+        path : str or Path
+            A name that ends in .svg, .png, .pdf or .json; .png and .pdf need the extra `images`.
         """
         Path(path).write_bytes(self.drawn(Path(path).suffix.lower()))
 
 
 def check_ending(ending: str) -> None:
-    """It can be written so: checked before the work, not after it."""
-    if ending not in (".svg", ".json"):
-        raise UsageError(f"it cannot be written as {ending or 'a file without ending'}: use .svg or .json")
+    """Refuse a file ending that cannot be written; called before the work."""
+    svg.check_ending(ending, (".json",))
 
 
 def confusion_svg(matrix: Any, names: Sequence[str], subtitle: str) -> Svg:

@@ -72,7 +72,7 @@ class Importance(list[dict[str, Any]]):
 
 
 def importance(model: Model, data: Any = None, *, weights: str | None = None) -> Importance:
-    """Feature importance: how much each column, or block of columns, tells about the class.
+    """Feature importance: how much information each column, or block of columns, has about the class.
 
     Parameters
     ----------

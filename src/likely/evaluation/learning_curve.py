@@ -7,7 +7,6 @@ together cost one pass of counting for each seed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import DataError, UsageError, import_optional
+from likely.errors import DataError, UsageError
 from likely.evaluation.cross_validation import model_of, prepare, require_classes, score, tally_separately
+from likely.evaluation.drawable import Drawable
 from likely.evaluation.folds import Progress, Split
 from likely.evaluation.metrics import Metrics, finite
 from likely.evaluation.training_sets import CurveRows, TrainingOrder
@@ -27,14 +27,12 @@ from likely.kernels.parallel import cached_property
 from likely.kernels.progress import announce
 from likely.plots import charts
 from likely.plots.shown import Shown, ShownTable
-from likely.plots.svg import Svg
 from likely.sources.row_access import take
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
 FIRST_SIZE, ROWS_A_CLASS = 50, 2
 METRICS = {"accuracy": "accuracy on held-out rows", "log_loss": "log loss on held-out rows (nats)"}
-ENDINGS = (".svg", ".png", ".json")
 
 
 def curve(
@@ -92,7 +90,7 @@ def curve(
 
 
 @dataclass(frozen=True, eq=False)
-class LearningCurve(Shown):
+class LearningCurve(Drawable, Shown):
     """Metrics of every seed at every size, from `curve`; prints as a table, and draws itself as SVG.
 
     Attributes
@@ -235,37 +233,8 @@ class LearningCurve(Shown):
             rows.append(point)
         return [ShownTable(f"Learning curve of {self.target!r}: {self._how}", rows)]
 
-    def plot(self) -> Svg:
-        """The picture, which `.save("x.svg")` writes; also .png and .pdf."""
-        return Svg(self.svg())
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
     def _repr_html_(self) -> str:
         return self.svg() + super()._repr_html_()
-
-    def drawn(self, ending: str, metric: str = "accuracy", title: str | None = None) -> bytes:
-        """Content of a file with this ending.
-
-        Parameters
-        ----------
-        ending : str
-            .svg, .png (needs matplotlib) or .json.
-        metric : str, default="accuracy"
-            The metric: "accuracy" or "log_loss".
-        title : str or None, default=None
-            Title of the picture.
-
-        Returns
-        -------
-        bytes
-            The content.
-        """
-        check_ending(ending)
-        if ending == ".json":
-            return (json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n").encode()
-        return self.svg(metric, title).encode() if ending == ".svg" else charts.png(self.line(metric, title))
 
     def save(self, path: str | Path, *, metric: str = "accuracy", title: str | None = None) -> None:
         """Write the curve to a file.
@@ -273,21 +242,13 @@ class LearningCurve(Shown):
         Parameters
         ----------
         path : str or Path
-            A name that ends in .svg, .png (needs matplotlib) or .json.
+            A name that ends in .svg, .png, .pdf or .json; .png and .pdf need the extra `images`.
         metric : str, default="accuracy"
             The metric: "accuracy" or "log_loss".
         title : str or None, default=None
             Title of the picture.
         """
         Path(path).write_bytes(self.drawn(Path(path).suffix.lower(), metric, title))
-
-
-def check_ending(ending: str) -> None:
-    """Refuse a file ending that cannot be written; called before the work."""
-    if ending not in ENDINGS:
-        raise UsageError(f"a curve cannot be written as {ending or 'a file without ending'}: use {', '.join(ENDINGS)}")
-    if ending == ".png":
-        import_optional("matplotlib", "a .png picture", ", or write .svg")
 
 
 def _steps(sizes: Sequence[int] | None, orders: Sequence[TrainingOrder], classes: int) -> tuple[int, ...]:

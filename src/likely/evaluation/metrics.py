@@ -167,7 +167,7 @@ class Overlap:
     def describe(self, how: str, rows: int) -> str:
         """The title of an evaluation on such rows."""
         if not self.checked:
-            return f"{rows:,} rows; the model cannot tell whether it learned from them"
+            return f"{rows:,} rows; whether the model learned from them is not known"
         if self.learned >= self.checked:
             return f"{rows:,} rows: these rows were learned from, so the metrics are optimistic"
         if self.learned:
@@ -210,7 +210,7 @@ class Evaluation(Shown):
 
     @property
     def learned_from(self) -> int | None:
-        """How many of these rows a finished model has learned from; None where it cannot tell, or none was given."""
+        """How many of these rows a finished model has learned from; None where that is not known, or no model was given."""
         return self.overlap.learned if self.overlap and self.overlap.checked else None
 
     @property

@@ -31,11 +31,11 @@ class CurveRows:
         known: dict[Any, int] = {}
         labels: list[Groups] = []
         kept: list[Batch] | None = []
-        room = CACHE_BYTES
+        budget = CACHE_BYTES
         for batch in source.batches(plan.kinds()):
             labels.append(_numbered(batch.coded(plan.target), known))
-            room -= _size(batch)
-            if kept is not None and room >= 0:
+            budget -= _size(batch)
+            if kept is not None and budget >= 0:
                 kept.append(batch)
             else:
                 kept = None

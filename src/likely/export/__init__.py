@@ -1,6 +1,6 @@
 """A fitted model in the language of another system: SQL, ONNX, JSON, from its likelihood forms.
 
-Never: families, rows, learning.
+Never: a family by name, rows, learning.
 """
 
 from __future__ import annotations

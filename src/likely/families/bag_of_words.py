@@ -154,14 +154,14 @@ class WordRows(Sequence[dict[str, Any]]):
         words, seen, table = self.likelihood.words.vocabulary.words(), self.likelihood.words.seen, self.likelihood.table
         alive = np.flatnonzero(seen.any(1)).tolist()
         has = self.likelihood.has_probabilities
-        ours, rest = self.likelihood.alphas(np.arange(len(words))) if has else (seen, seen)
+        alpha, rest = self.likelihood.alphas(np.arange(len(words))) if has else (seen, seen)
         return [
             {
                 "column": self.column,
                 "class": label,
                 "value": words[i],
                 "count": float(seen[i, c]),
-                **({"probability": _share(ours[i, c], rest[i, c])} if has else {}),
+                **({"probability": _share(alpha[i, c], rest[i, c])} if has else {}),
                 "weight": float(table[i, c]),
             }
             for c, label in enumerate(self.classes)

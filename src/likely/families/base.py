@@ -14,8 +14,8 @@ from likely.bayes.conjugate import NormalPrior
 from likely.families.likelihoods import Likelihood
 from likely.families.smoothing_choice import SmoothedEvidence
 from likely.families.statistics import MEAN_DIGITS, Array
-from likely.sources.documents import Documents, Strings
 from likely.tokenizer import Bags
+from likely.tokenizer.documents import Documents, Strings
 
 Labels = NDArray[Any]  # the class of every row (negative: none), or responsibilities, rows × classes
 # Axes of columns × classes that share a variance.

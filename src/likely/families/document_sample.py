@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from likely.families.copy_weights import left_together, mean_of_classes
 from likely.families.statistics import Array
 from likely.kernels.hashing import stirred
-from likely.sources.documents import Documents, Strings, TextChunk
 from likely.tokenizer import Bags, Vocabulary, word_order
+from likely.tokenizer.documents import Documents, Strings, TextChunk
 
 SIZE = 8_000  # documents: more hardly change the hundred or so weights that are fitted on them
 LONGEST = 2_000  # words of a document whose order is kept

@@ -276,8 +276,7 @@ def estimate_gaussian(
         free = np.array([[prior.normal is None] for prior in priors])
         degrees = np.where(free, np.maximum(degrees - 1.0, 0.0), degrees)
     variance, borrowed = back_off(_tied(deviation, degrees, tie), mean, n, spread, tie)
-    estimated = np.where(n + _strength(priors) > 0, posterior_mean, overall_mean(n, mean))
-    return GaussianEstimate(estimated, variance, borrowed)
+    return GaussianEstimate(posterior_mean, variance, borrowed)
 
 
 def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tuple[Array, Labels, Array]]:
@@ -286,9 +285,9 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
         yield rows.numbers, labels, weights
         return
     width = len(rows.columns)
-    room = np.empty((CHUNK, width))
+    table = np.empty((CHUNK, width))
     for a in range(0, len(labels), CHUNK):
-        x, columns = room[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
+        x, columns = table[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
         for j in range(0, width, 4) if width >= 4 else ():
             first = min(j, width - 4)
             counting.weave(x, first, *columns[first : first + 4])
@@ -297,17 +296,17 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
         yield x, labels[a : a + CHUNK], weights[a : a + CHUNK]
 
 
-def _strength(priors: Sequence[BlockPrior]) -> Array:
-    return np.array([[prior.normal.strength if prior.normal else 0.0] for prior in priors])
-
-
 def _with_prior(
     n: Array, mean: Array, spread: Array, priors: Sequence[NormalPrior | None]
 ) -> tuple[Array, Array, Array]:
-    """Posterior mean, and numerator and denominator of the variance: the mode of the normal–inverse-gamma posterior."""
+    """Posterior mean, and numerator and denominator of the variance: the mode of the normal–inverse-gamma posterior.
+
+    Without rows and without a prior, the mean is that of all rows.
+    """
     m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or FLAT for q in priors)]) for part in range(4))
     whole = k0 + n
-    estimated = np.divide(k0 * m0 + n * mean, whole, out=np.zeros_like(mean), where=whole > 0)
+    otherwise = np.broadcast_to(overall_mean(n, mean), mean.shape).copy()
+    estimated = np.divide(k0 * m0 + n * mean, whole, out=otherwise, where=whole > 0)
     drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2
     return estimated, 2 * b0 + spread + drift, 2 * a0 + n + 3.0
 

@@ -23,8 +23,8 @@ from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import weighted_logs
 from likely.families.word_counts import Words, roomy
 from likely.schema import TEXT, Column
-from likely.sources.documents import Documents, Strings, TextChunk
 from likely.tokenizer import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, word_loops
+from likely.tokenizer.documents import Documents, Strings, TextChunk
 
 KINDS = ("auto", "multinomial", "bernoulli", "complement")
 COUNTS = ("raw", "log", "once")
@@ -296,10 +296,10 @@ class Text(Family):
             self.cannot("give a posterior of its words unless it is a multinomial or Bernoulli model of raw counts")
         known = np.flatnonzero(block.statistic.seen.any(1))
         names = block.statistic.vocabulary.keep(known).words()
-        ours, rest = form.alphas(known)
+        alpha, rest = form.alphas(known)
         if self.kind == "multinomial":
-            return [DirichletPosterior(dict(zip(names, part.tolist(), strict=True))) for part in ours.T]
-        pairs = zip(ours.T.tolist(), rest.T.tolist(), strict=True)
+            return [DirichletPosterior(dict(zip(names, part.tolist(), strict=True))) for part in alpha.T]
+        pairs = zip(alpha.T.tolist(), rest.T.tolist(), strict=True)
         return [
             IndependentPosterior({name: beta_of(*both) for name, *both in zip(names, yes, no, strict=True)})
             for yes, no in pairs

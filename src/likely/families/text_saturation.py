@@ -59,7 +59,7 @@ def fit_saturation(scores: Array, bias: Array, labels: NDArray[Any], weights: Ar
     typical = float(np.sqrt(np.average(size * size, weights=weights)))
     if not typical > 0:
         return None
-    loss = _Loss(centred, size, labels, weights, np.concatenate([[0.0, -np.log(typical), 0.0], bias]))
+    loss = SaturationLoss(centred, size, labels, weights, np.concatenate([[0.0, -np.log(typical), 0.0], bias]))
     free = np.full(len(bias), np.inf)
     lower = np.concatenate([[-GAIN, -np.log(typical) - RATE, 0.0], -free])
     upper = np.concatenate([[GAIN, -np.log(typical) + RATE, 1.0], free])
@@ -75,7 +75,7 @@ def fit_saturation(scores: Array, bias: Array, labels: NDArray[Any], weights: Ar
 
 
 @dataclass(frozen=True)
-class _Loss:
+class SaturationLoss:
     """Penalised log loss of the labels as a function of log gain, log rate, power and biases, and its gradient."""
 
     scores: Array  # centred

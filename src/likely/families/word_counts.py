@@ -255,14 +255,14 @@ class Words:
 
 
 def roomy(table: Array, size: int, most: int = 0) -> Array:
-    """The same table with room for more words; it grows by half, so that each word is moved only a few times.
+    """The same table with capacity for more words; it grows by half, so that each word is moved only a few times.
 
-    `most` is the expected number of words, for which room is reserved: memory is not used before it is written.
+    `most` is the expected number of words, for which memory is reserved: memory is not used before it is written.
     """
     if len(table) >= size:
         return table
     reserved = min(most, RESERVE // (8 * max(table.shape[1], 1)))
     shape = max(size, len(table) * 3 // 2, reserved), table.shape[1]
-    room = zeros(shape[0] * shape[1], np.float64, paged=True).reshape(shape)
-    room[: len(table)] = table
-    return room
+    larger = zeros(shape[0] * shape[1], np.float64, paged=True).reshape(shape)
+    larger[: len(table)] = table
+    return larger

@@ -1,6 +1,6 @@
 """L-BFGS minimisation of a smooth function within bounds.
 
-Our own rather than SciPy's, which would be the heaviest run-time dependency, for one call.
+Not SciPy's, which would be the heaviest run-time dependency, for one call.
 """
 
 from __future__ import annotations

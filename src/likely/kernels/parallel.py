@@ -134,8 +134,8 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
 class _BlasThreads(ContextDecorator):
     """Context with one BLAS thread, counted: the first to enter sets it, the last to leave restores the setting.
 
-    BLAS threads spin while they wait for each other: beside threads of our own, or another busy process, they cost many times
-    the work itself.
+    BLAS threads spin while they wait for each other: beside threads of this package, or another busy process, they cost many
+    times the work itself.
     """
 
     def __init__(self) -> None:

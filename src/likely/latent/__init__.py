@@ -1,4 +1,4 @@
 """Hidden labels, states and cells, fitted by EM: mixtures, hidden Markov models, semi-supervised learning.
 
-Never: SQL, HTML.
+Never: SQL, pages.
 """

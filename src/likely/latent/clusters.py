@@ -35,6 +35,11 @@ UNKNOWN = (
     "the log-likelihood is not known, because the counts changed since EM ended (merged, updated, forgotten or relearned): "
     "compute it with clusters.with_log_likelihood(data)"
 )
+# Names that other modules use; `dir` shows what users need.
+INTERNAL = {
+    "as_of", "average", "batches", "block_parameters", "blocks", "frozen", "missing", "of", "posterior_of", "reading",
+    "weights",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,9 @@ class Clusters(Shown):
     def of(fit: em.EMResult, tried: Mapping[int, float] | None = None) -> Clusters:
         """The clustering at the end of a run of EM."""
         return Clusters(fit.model, fit.summary, dict(tried or {}), fit.steps)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self)} - INTERNAL)
 
     def _recounted(self, model: Model) -> Clusters:
         """Another model of the same components, of which no run of EM has reported anything."""

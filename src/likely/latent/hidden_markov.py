@@ -33,7 +33,7 @@ from likely.latent.mixtures import (
     with_missing_tokens,
 )
 from likely.model.model import Model
-from likely.model.relearning import with_room
+from likely.model.relearning import with_named_values
 from likely.schema import TEXT
 from likely.sources import ReadOptions, open_source
 from likely.tally import Tally
@@ -104,7 +104,7 @@ class HiddenMarkovFitter:
         own = bool(self.given) or self.rows.known is not None
         zero = em.empty_tally(self.pooled, tuple(states))
         prior = em.mixture_priors(self.smoothing, zero, self.spread, None)
-        starts = list(self._starts(Model(with_room(zero, prior), prior)))
+        starts = list(self._starts(Model(with_named_values(zero, prior), prior)))
         short = short_run(self.rows.rows, self.max_iter, self.tol) if len(starts) > 1 else {}
         best = max((self._run(s, **short) for s in starts), key=lambda chain: chain.trace[-1])
         done = len(best.trace) - 1
@@ -237,7 +237,7 @@ def sequences(
     k : int or "auto", default=2
         Number of states; "auto" tries 1, 2, 3, … and keeps the number with the lowest BIC.
     by : str or None, default=None
-        The column that tells sequences apart.
+        Column that identifies the sequence of each row.
     lengths : sequence of int or None, default=None
         Number of rows of each sequence, in order. Without `by` and `lengths` all rows are one sequence.
     families : "auto", name, family, or dict of them, default="auto"
@@ -276,7 +276,7 @@ def sequences(
     n_init = starts_of(n_init, how)
     source = open_source(data, reading or ReadOptions.of(missing, how))
     if by and lengths is not None:
-        raise UsageError("by= and lengths= both say where sequences end: pass one of them")
+        raise UsageError("by= and lengths= both define where sequences end: pass one of them")
     table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else []))))
     rows = in_sequences(table.parts, lengths, None if by is None else named_by(source, by))
     fitter = HiddenMarkovFitter(

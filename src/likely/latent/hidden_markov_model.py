@@ -129,7 +129,7 @@ class HiddenMarkovModel(Shown):
         data : path, frame, dict of columns or any other source
             The rows in their order, with the columns of the model.
         by : str or None, default=None
-            The column that tells sequences apart.
+            Column that identifies the sequence of each row.
         lengths : sequence of int or None, default=None
             Number of rows of each sequence, in order. Without `by` and `lengths` all rows are one sequence.
         reading : ReadOptions or None, default=None

@@ -84,7 +84,7 @@ def _without_dust(cloud: Any) -> Scatter:
 
 @dataclass(frozen=True)
 class _LabelledRows:
-    """The rows of some classes; those of others have no label and, as unlabelled rows weigh zero here, no weight."""
+    """The rows of some classes; those of others have no label and, as unlabelled rows have weight zero, no weight."""
 
     parts: Iterable[LabelledRows]
     wanted: NDArray[np.bool_]

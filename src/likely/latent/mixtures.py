@@ -23,7 +23,7 @@ from likely.latent import em, initialization
 from likely.latent.clusters import Clusters
 from likely.model.model import Model
 from likely.model.parameters import with_taken
-from likely.model.relearning import with_room
+from likely.model.relearning import with_named_values
 from likely.schema import TEXT
 from likely.sources import Coded, InMemory, ReadOptions, Source, missing_of, open_source, require_rows
 from likely.sources.missing_tokens import token_warnings
@@ -65,7 +65,7 @@ class MixtureFitter:
         settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "after": after}
         zero = em.empty_tally(self.pooled, tuple(classes))
         prior = em.mixture_priors(self.smoothing, zero, self.spread, self._fixed_weights(classes))
-        blank = Model(with_room(zero, prior), prior)
+        blank = Model(with_named_values(zero, prior), prior)
         if start is not None:
             return em.fit_em(
                 replace(blank, tally=tally_at_means(blank.tally, start, self.spread)), self.parts, **settings, watch=watch

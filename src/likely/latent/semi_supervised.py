@@ -2,13 +2,14 @@
 
 Plain learning from the labelled rows comes first. EM then starts from its posteriors, with every unlabelled row weighing λ
 of a labelled one (Nigam et al. 2000). λ is chosen on held-out labelled rows. Labelled rows are often drawn evenly from the
-classes while the others are not, so the class shares of the unlabelled rows are estimated from the plain model (EM over the
-class prior alone, Saerens et al. 2002): every λ is compared with these shares as class prior, and a held-out row of a class
-weighs as much as the class has unlabelled rows. λ = 0, plain learning, is kept unless another is better by more than its
-standard error; then the smallest λ is taken that is clearly better too, and keeps most of the gain of the best. Few held-out
-labels may all be right by luck: with one more label, drawn at random from the class shares, λ must still be better than plain
-learning, which responsibilities near 0 and 1 are only after many labels. The model is fitted by as many iterations as were
-tried: far beyond them, EM may leave the classes for other structure in the rows, which no held-out label has judged.
+classes while the others are not, so the class proportions of the unlabelled rows are estimated from the plain model (EM over
+the class prior alone, Saerens et al. 2002): every λ is compared with these proportions as class prior, and a held-out row of
+a class weighs as much as the class has unlabelled rows. λ = 0, plain learning, is kept unless another is better by more than
+its standard error; then the smallest λ is taken that is clearly better too, and keeps most of the gain of the best. Few
+held-out labels may all be right by luck: with one more label, drawn at random from the class proportions, λ must still be
+better than plain learning, which responsibilities near 0 and 1 are only after many labels. The model is fitted by as many
+iterations as were tried: far beyond them, EM may leave the classes for other structure in the rows, which no held-out label
+has judged.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from likely.engines.memory import tally_batch
 from likely.families import Block
 from likely.latent import em
 from likely.model.model import Model
-from likely.model.relearning import with_room
+from likely.model.relearning import with_named_values
 from likely.priors import MEstimate, Priors, Pseudocount
 from likely.schema import TEXT
 from likely.sources import Coded
@@ -43,7 +44,7 @@ MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a l
 BACKGROUND = 300.0  # pseudo-words of a text, with the overall word frequencies
 KEPT = 0.8  # of the best gain: the smallest λ that keeps so much is taken
 FLOOR = -30.0  # lower bound of the log probability of a held-out label: one row must not decide
-MOST_ROWS = 20_000  # unlabelled rows from which the class shares are estimated
+MOST_ROWS = 20_000  # unlabelled rows from which the class proportions are estimated
 SHARE_ROUNDS = 200
 
 
@@ -80,7 +81,7 @@ class PartlyLabelled:
         total = total.with_schema(replace(total.schema, target=column))
         order = [total.schema.classes.index(label) for label in self.classes]
         total = total.of_classes(order, self.classes)
-        return Model(with_room(total, self.prior), self.prior).recalibrate()
+        return Model(with_named_values(total, self.prior), self.prior).recalibrate()
 
     def fit_em(
         self, parts: Iterable[LabelledRows], unlabelled: float, first: list[Array], **until: Any
@@ -88,7 +89,7 @@ class PartlyLabelled:
         """EM over all rows, unlabelled ones weighing `unlabelled`, from the log posteriors `first`."""
         zero = em.empty_tally(self.pooled, self.classes)
         prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
-        blank = Model(with_room(zero, prior), prior)
+        blank = Model(with_named_values(zero, prior), prior)
         start = blank.tally
         for (batch, labels, weights), logs in zip(parts, first, strict=True):
             known = labels >= 0
@@ -133,12 +134,12 @@ class PartlyLabelled:
         return _Judged.together(found).choice()
 
     def _shares(self, log_posteriors: list[Array], log_prior: Array) -> Array:
-        """Class shares of the unlabelled rows; those that the caller has given, if so."""
+        """Class proportions of the unlabelled rows; those that the caller has given, if so."""
         if isinstance(self.prior.classes, Mapping):
             return np.asarray(np.maximum(np.exp(log_prior), 1e-300))
         hidden = [logs[labels < 0] for logs, (_, labels, _) in zip(log_posteriors, self.parts, strict=True)]
         weights = [each[labels < 0] for _, labels, each in self.parts]
-        return class_shares(np.concatenate(hidden), np.concatenate(weights), log_prior)
+        return class_proportions(np.concatenate(hidden), np.concatenate(weights), log_prior)
 
 
 @dataclass(frozen=True)
@@ -170,10 +171,10 @@ class _Judged:
         return smallest_good(safe, weights), means
 
 
-def class_shares(log_posteriors: Array, weights: Array, log_prior: Array) -> Array:
-    """Class shares of rows of which the posterior under another class prior is known: EM over the shares alone.
+def class_proportions(log_posteriors: Array, weights: Array, log_prior: Array) -> Array:
+    """Class proportions of rows whose posterior under another class prior is known: EM over the proportions alone.
 
-    One pseudo-row a class keeps every share above zero.
+    One pseudo-row a class keeps every proportion above zero.
     """
     stride = -(-len(log_posteriors) // MOST_ROWS) or 1
     rows, weights = log_posteriors[::stride], weights[::stride]

@@ -27,7 +27,7 @@ from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, p
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
-from likely.model.relearning import recalibrated, with_room
+from likely.model.relearning import recalibrated, with_named_values
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
 from likely.priors import Priors, priors, textbook
@@ -235,7 +235,8 @@ def _fitted(
         again = _RowsForEM(counted, tally)
         before, tally = tally, filled(tally, prior, again.parts, again.batches)
         warn_of_filled(before, tally)
-    finished = _calibrated(Model(with_room(tally, prior), prior, **fields), counted.source, counted.plan, settings.select)
+    model = Model(with_named_values(tally, prior), prior, **fields)
+    finished = _calibrated(model, counted.source, counted.plan, settings.select)
     reading.check_memory()
     return finished
 

@@ -146,7 +146,7 @@ class Model(ModelVerbs):
     @cached_property
     def class_prior(self) -> Array:
         """Prior probability of each class."""
-        return self.prior.class_shares(self.classes, self.tally.classes, self.blocks)
+        return self.prior.class_probabilities(self.classes, self.tally.classes, self.blocks)
 
     @cached_property
     def plain_parameters(self) -> tuple[Parameters, ...]:

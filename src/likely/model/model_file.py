@@ -3,7 +3,7 @@
 Layout: magic (8 bytes), version (u32), header length (u64), SHA-256 of all the rest (32 bytes), header (JSON), arrays.
 All numbers are little-endian; arrays are in C order, one after the other as the header lists them with type and shape.
 
-A file is replaced as `likely.atomic` does it: whoever reads, and whenever a process dies, finds the old file or the new one.
+A file is replaced atomically (`likely.sources.atomic_write`): readers find the old file or the new one, even if a process dies.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def _verify(check: Check | None, temporary: str) -> None:
     except ValueError as error:
         refused = SaveError(
             f"the model was not saved: read back, its file would be refused ({error})",
-            remedy="what stood there before still does; please report it with the data that led to it",
+            remedy="the file that was there before is unchanged; please report this with the data that led to it",
         )
-        refused.exit_code = 1  # a fault of Likely: more room or another place would not help
+        refused.exit_code = 1  # a fault of Likely: more space or another place would not help
         raise refused from None
 
 
@@ -199,7 +199,7 @@ def _header_length(start: bytes, size: int, path: str | Path) -> int:
         raise ModelFileError(f"{str(path)!r} is not a Likely model file")
     _, version, length, _ = _FIXED.unpack(start)
     if version < 1:
-        raise ModelFileError(f"{str(path)!r} is of version {version}, which never was: it is damaged, or no model")
+        raise ModelFileError(f"{str(path)!r} is of version {version}, which does not exist: it is damaged, or no model")
     if version > VERSION:
         raise ModelFileError(
             f"{str(path)!r} is of version {version}, this library reads up to {VERSION}: install a newer Likely"

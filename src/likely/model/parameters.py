@@ -66,7 +66,7 @@ def calibrated_parameters(
         plain = plain_parameters(tally, prior, calibration.edges, calibration.copies)
     found = dict(zip(tally.blocks, plain, strict=True))
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
-    log_prior = log(prior.class_shares(tally.schema.classes, tally.classes, tally.blocks))
+    log_prior = log(prior.class_probabilities(tally.schema.classes, tally.classes, tally.blocks))
     for block in tally.blocks:
         if block.name in stages:
             form = stages[block.name].likelihood(block.family, statistics[block], log_prior)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.rule import labels_array, share_out
+from likely.bayes.rule import labels_array, softmax
 from likely.engines.row_scorer import UnusualCellError
 from likely.errors import DataError, UsageError
 from likely.schema import is_missing
@@ -109,7 +109,7 @@ class Predictor:
         peak = joint[best]
         if not math.isfinite(peak):  # impossible in every class: the prior decides
             log_prior = self._model.scorer.log_prior
-            shares = share_out(joint[None], log_prior).reshape(-1)
+            shares = softmax(joint[None], log_prior).reshape(-1)
             return (int(log_prior.argmax()) if np.isneginf(peak) else best), shares
         shares = np.exp(joint - peak)
         shares /= np.add.reduce(shares)

@@ -32,7 +32,7 @@ def relearned(model: Model, smoothing: Any, class_prior: Any, families: Any, ave
     if class_prior is not None:
         prior = replace(prior, classes=priors(1.0, class_prior, model.classes).classes)
     average = model.average if average is None else bool(average)
-    tally = with_room(tally.pruned(model.declared), prior)
+    tally = with_named_values(tally.pruned(model.declared), prior)
     other = replace(model, tally=tally, prior=prior, average=average)
     if model.frozen and not (smoothing is None and class_prior is None and families is None):
         if prior.default.chosen or model.stages:
@@ -60,7 +60,7 @@ def _with_family(block: Block, families: Any) -> Block:
     return replace(block, family=other)
 
 
-def with_room(tally: Tally, prior: Priors) -> Tally:
+def with_named_values(tally: Tally, prior: Priors) -> Tally:
     """The tally with entries for the values that a prior names, even if no row has them yet."""
     prior.check(tally.blocks)
     return tally.with_values(prior.named(tally.schema, tally.blocks))

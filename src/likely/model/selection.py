@@ -133,7 +133,7 @@ def without_idle_parts(tally: Tally) -> Tally:
     for part in (part for parts in idle.values() for part in parts):
         tally = tally.without(part.name, "")
     remarks = {
-        name: f"; its {' and '.join(p.part for p in parts)} {'do' if len(parts) > 1 else 'does'} not tell the class"
+        name: f"; its {' and '.join(p.part for p in parts)} {'are' if len(parts) > 1 else 'is'} not informative about the class"
         for name, parts in idle.items()
     }
     columns = tuple(replace(c, reason=kept.get(c.name, c.reason + remarks.get(c.name, ""))) for c in tally.schema.columns)
@@ -167,7 +167,7 @@ def _refuse(model: Model) -> None:
 def _sampled(
     model: Model, batches: Iterable[Batch], weights: str | None, share: float
 ) -> Iterator[tuple[Batch, Array]]:
-    """Labelled rows that weigh something, thinned out evenly to a share of them, with their weights."""
+    """Labelled rows of positive weight, thinned out evenly to a fraction of them, with their weights."""
     target = model.schema.target.name
     for batch in batches:
         w = batch.numbers([weights], 0, batch.rows)[:, 0] if weights is not None else np.ones(batch.rows)

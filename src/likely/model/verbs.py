@@ -212,11 +212,11 @@ class ModelVerbs:
         Model
             The new model; this one is unchanged.
         """
-        from likely.model.relearning import with_room
+        from likely.model.relearning import with_named_values
 
         model = cast("Model", self)
         left = (model.tally - model.count(rows, **options)).pruned(model.declared)
-        return model.recounted(with_room(left, model.prior))
+        return model.recounted(with_named_values(left, model.prior))
 
     def prepare(self, *, refresh_every: int | None = None) -> Predictor:
         """The model prepared for single rows: `predict_one`, `predict_proba_one` and `learn_one` take a dict.

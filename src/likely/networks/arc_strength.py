@@ -1,4 +1,4 @@
-"""Strength of the arcs of a network: what a parent tells about its child beyond the other parents, in nats a row."""
+"""Strength of the arcs of a network: the information a parent adds about its child beyond the other parents, in nats a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVG charts from plain numbers.
+"""SVG charts and HTML tables from plain numbers.
 
 Never: models, files.
 """

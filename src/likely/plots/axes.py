@@ -8,7 +8,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from likely.plots.charts import FONTS, STYLE, ticks
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 WIDTH = 720
 LEFT, RIGHT, BOTTOM = 76, 28, 56
@@ -58,16 +58,16 @@ class Axes:
         for tick in within(self.y):
             mark = f"{100 * tick:g} %" if percent else f"{tick:g}"
             parts.append(f'<path class="lk-grid" d="M{self.left:.1f} {self.py(tick):.1f}H{self.right:.1f}"/>')
-            parts.append(text(self.left - 10, self.py(tick) + 4.5, mark, "faint", 'font-size="13" text-anchor="end"'))
+            parts.append(svg_text(self.left - 10, self.py(tick) + 4.5, mark, "faint", 'font-size="13" text-anchor="end"'))
         parts.append(f'<path class="lk-axis" d="M{self.left:.1f} {self.bottom:.1f}H{self.right:.1f}"/>')
         for tick in (t for t in within(self.x) if not whole or t == round(t)):
             parts.append(f'<path class="lk-axis" d="M{self.px(tick):.1f} {self.bottom:.1f}v5"/>')
             place = 'font-size="13" text-anchor="middle"'
-            parts.append(text(self.px(tick), self.bottom + 21, f"{tick:g}", "faint", place))
+            parts.append(svg_text(self.px(tick), self.bottom + 21, f"{tick:g}", "faint", place))
         middle, beside = (self.left + self.right) / 2, (self.top + self.bottom) / 2
         turned = f'font-size="13" text-anchor="middle" transform="rotate(-90 18 {beside:.1f})"'
-        parts.append(text(middle, self.bottom + 44, x_label, "ink", 'font-size="13" text-anchor="middle"'))
-        return [*parts, text(18, beside, y_label, "ink", turned)]
+        parts.append(svg_text(middle, self.bottom + 44, x_label, "ink", 'font-size="13" text-anchor="middle"'))
+        return [*parts, svg_text(18, beside, y_label, "ink", turned)]
 
 
 def within(ends: tuple[float, float]) -> list[float]:
@@ -77,11 +77,11 @@ def within(ends: tuple[float, float]) -> list[float]:
     return [tick for tick in ticks(low, high) if low - slack <= tick <= high + slack]
 
 
-def spread(low: float, high: float, room: float = 0.0) -> tuple[float, float]:
-    """A range with some room at both ends; a range of one number is made wider."""
+def spread(low: float, high: float, margin: float = 0.0) -> tuple[float, float]:
+    """A range with a margin at both ends; a range of one number is made wider."""
     if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
         low, high = low - (abs(low) / 2 or 0.5), high + (abs(high) / 2 or 0.5)
-    return low - room * (high - low), high + room * (high - low)
+    return low - margin * (high - low), high + margin * (high - low)
 
 
 def legend_rows(
@@ -162,17 +162,7 @@ def document(
     ]) + "\n")  # fmt: skip
 
 
-def text(x: float, y: float, content: str, kind: str, more: str) -> str:
-    """A piece of text."""
-    return f'<text class="lk-{kind}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(content))}</text>'
-
-
 def text_width(content: str, size: float = 12.5) -> float:
     """Pixels that a text takes, about: no font is looked at, so letters are as wide as a wide font has them."""
     return size * sum(0.38 if c in NARROW else 0.95 if c in BROAD else 0.84 if c in SIGNS else 0.72 if c.isupper() else 0.62
                       for c in content)  # fmt: skip
-
-
-def printable(content: str) -> str:
-    """The text without characters that XML forbids."""
-    return "".join(sign if sign.isprintable() else " " for sign in content)

@@ -7,20 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import (
-    LEGEND_LINE,
-    Axes,
-    document,
-    legend_rows,
-    palette,
-    printable,
-    spread,
-    text,
-    text_width,
-    within,
-)
+from likely.plots.axes import LEGEND_LINE, Axes, document, legend_rows, palette, spread, text_width, within
 from likely.plots.figure import LONGEST, RIGHT, STYLE, WIDE, short
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 LINE, THIN = 22, 11  # pixels of a row with one bar, and of each further one
 LONGEST_LABEL = 26
@@ -79,19 +68,19 @@ def bars_svg(chart: BarChart) -> Svg:
     bottom = head + 6 + sum(heights)
     axes = Axes(_range(chart), (0.0, 1.0), head + 6, bottom, left, WIDE - RIGHT - _room(chart))
     parts = [
-        text(12, 24, short(chart.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
-        text(12, 42, short(chart.subtitle, 72), "faint", 'font-size="12.5"'),
+        svg_text(12, 24, short(chart.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
+        svg_text(12, 42, short(chart.subtitle, 72), "faint", 'font-size="12.5"'),
     ]
     for r, row in enumerate(legend):
         for i, x in row:
             y = 52 + LEGEND_LINE * r + 10
             parts.append(f'<rect class="lk-f{i}" x="{x:.1f}" y="{y - 10:.1f}" width="14" height="10" rx="2"/>')
-            parts.append(text(x + 20, y, chart.legend[i], "ink", 'font-size="12.5"'))
+            parts.append(svg_text(x + 20, y, chart.legend[i], "ink", 'font-size="12.5"'))
     parts += _grid(chart, axes)
     top, before = head + 6.0, None
     for (label, bars), tall in zip(chart.rows, heights, strict=True):
         parts.append(
-            text(
+            svg_text(
                 left - 8, top + tall / 2 + 4.5, short(label, chart.longest), "ink", 'font-size="12.5" text-anchor="end"'
             )
         )
@@ -125,11 +114,11 @@ def _grid(chart: BarChart, axes: Axes) -> list[str]:
         kind = "zero" if tick == 0 else "grid"
         parts.append(f'<path class="lk-{kind}" d="M{x:.1f} {axes.top:.1f}V{axes.bottom:.1f}"/>')
         if x - last > 7.5 * len(mark) + 6:
-            parts.append(text(x, axes.bottom + 16, mark, "faint", 'font-size="12" text-anchor="middle"'))
+            parts.append(svg_text(x, axes.bottom + 16, mark, "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     middle = (axes.left + axes.right) / 2
     place = 'font-size="12.5" text-anchor="middle"'
-    return [*parts, text(middle, axes.bottom + 36, short(chart.x_label, 56), "ink", place)]
+    return [*parts, svg_text(middle, axes.bottom + 36, short(chart.x_label, 56), "ink", place)]
 
 
 def _bar(bar: Bar, axes: Axes, top: float, tall: float) -> list[str]:
@@ -151,7 +140,7 @@ def _bar(bar: Bar, axes: Axes, top: float, tall: float) -> list[str]:
         )
         rightmost = max(rightmost, b)
     if bar.value:
-        parts.append(text(rightmost + 6, top + tall / 2 + 4.3, bar.value, "ink", 'font-size="12"'))
+        parts.append(svg_text(rightmost + 6, top + tall / 2 + 4.3, bar.value, "ink", 'font-size="12"'))
     return parts
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
+from likely.plots.svg import printable, svg_text
+
 WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 76, 74, 78, 62
 EDGE = 12  # pixels between the axis and the first point
@@ -60,9 +62,9 @@ def ticks(low: float, high: float, ceiling: float = math.inf) -> list[float]:
     """About five round tick values around the data, which are not negative."""
     if high - low < 1e-9:
         low, high = max(low * 0.95, 0.0), min(high * 1.05 or 0.1, ceiling)
-    room = high - low
-    scale = 10.0 ** math.floor(math.log10(room / 4))
-    step = next(scale * times for times in (1, 2, 2.5, 5, 10) if scale * times * 4 >= room * (1 - 1e-9))
+    extent = high - low
+    scale = 10.0 ** math.floor(math.log10(extent / 4))
+    step = next(scale * times for times in (1, 2, 2.5, 5, 10) if scale * times * 4 >= extent * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [tick for i in range(first, last + 1) if (tick := round(i * step, 12)) <= ceiling]
 
@@ -166,11 +168,6 @@ def _described(line: Line) -> str:
     return f"{line.y_label} over {line.x_label}. {line.subtitle}. {'; '.join(points)}."
 
 
-def svg_text(x: float, y: float, text: str, style: str, more: str) -> str:
-    """Text at a place, in a style of the sheet."""
-    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(text))}</text>'
-
-
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "…"
 
@@ -178,45 +175,6 @@ def _short(text: str) -> str:
 def quoted(text: str) -> str:
     """Text as the value of an attribute."""
     return escape(printable(text), {'"': "&quot;"})
-
-
-def printable(text: str) -> str:
-    """The text without characters that XML forbids."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
-
-
-def png(line: Line) -> bytes:
-    """The same chart as PNG, drawn by matplotlib."""
-    import io
-
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    line = line.drawable()
-    frame = _Frame(line)
-    words = [text.replace("$", r"\$") for text in (line.title, line.subtitle, line.x_label, line.y_label)]
-    figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=200, layout="constrained")
-    axes = figure.subplots()
-    axes.set_xscale("log")
-    axes.fill_between(line.x, line.low, line.high, color="#2166c4", alpha=0.16, linewidth=0)
-    axes.plot(line.x, line.middle, color="#2166c4", linewidth=2.2, marker="o", markersize=6, markeredgecolor="white")
-    axes.set_xlim(frame.left * 0.95, frame.right * 1.05)
-    axes.set_ylim(frame.bottom, frame.top)
-    axes.xaxis.set_major_locator(FixedLocator(log_ticks(frame.left, frame.right)))
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(FixedLocator(frame.ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: line.mark(value)))
-    axes.set(xlabel=words[2], ylabel=words[3])
-    axes.grid(axis="y", color="#e3e7eb")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.suptitle(words[0], fontweight="bold", x=0.01, horizontalalignment="left")
-    axes.set_title(words[1], fontsize="small", color="#56626e", loc="left", pad=12)
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
-    return out.getvalue()
 
 
 @dataclass(frozen=True)
@@ -258,7 +216,7 @@ DOTS_STYLE = """
 .lk-other{fill:#8a96a3;stroke:#fff}.lk-bar{stroke:#8a96a3}
 @media (prefers-color-scheme:dark){.lk-other{fill:#66727e;stroke:#14191f}.lk-bar{stroke:#66727e}}
 """
-LINE, NAMES, ROOM = 26, 216, 66  # points: between lines, for names, for a value beside its dot
+LINE, NAMES, VALUE = 26, 216, 66  # points: between lines, for names, for a value beside its dot
 
 
 def dots_svg(title: str, subtitle: str, panels: Sequence[Dots]) -> str:
@@ -282,7 +240,7 @@ def dots_svg(title: str, subtitle: str, panels: Sequence[Dots]) -> str:
         y = TOP + LINE * (i + 0.5) + 4.5
         parts.append(svg_text(NAMES - 14, y, dot.name, "ink", f'font-size="13" text-anchor="end"{bold}'))
     for i, panel in enumerate(panels):
-        parts += _panel(panel, NAMES + i * wide, NAMES + (i + 1) * wide - ROOM)
+        parts += _panel(panel, NAMES + i * wide, NAMES + (i + 1) * wide - VALUE)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

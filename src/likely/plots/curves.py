@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.charts import FONTS, STYLE, printable, quoted, svg_text, ticks
+from likely.plots.charts import FONTS, STYLE, quoted, ticks
+from likely.plots.svg import printable, svg_text
 
 SIZE, GAP, LEFT, TOP, BOTTOM = 220, 62, 58, 100, 60
 

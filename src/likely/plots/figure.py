@@ -14,15 +14,13 @@ from likely.plots.axes import (
     document,
     legend_rows,
     palette,
-    printable,
     runs,
     simplified,
     spread,
-    text,
     text_width,
     within,
 )
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 WIDE, HIGH = 480, 300  # of the whole picture, and of the plot area
 LEFT, RIGHT, BOTTOM = 62, 18, 48
@@ -101,8 +99,8 @@ def figure_svg(figure: Figure) -> Svg:
     legend = legend_rows(named, WIDE - RIGHT, LEFT) if len(named) > 1 else [[]]
     head = 52 + (LEGEND_LINE * len(legend) if len(named) > 1 else 0)
     parts = [
-        text(12, 24, short(figure.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
-        text(12, 42, short(figure.subtitle, 72), "faint", 'font-size="12.5"'),
+        svg_text(12, 24, short(figure.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
+        svg_text(12, 42, short(figure.subtitle, 72), "faint", 'font-size="12.5"'),
     ]
     for r, row in enumerate(legend):
         for i, x in row:
@@ -110,11 +108,11 @@ def figure_svg(figure: Figure) -> Svg:
             parts.append(
                 f'<path class="{_stroke(figure.traces[i], i)}" stroke-width="2.4"{_dash(i)} d="M{x:.1f} {y - 4.5:.1f}h26"/>'
             )
-            parts.append(text(x + 32, y, named[i], "ink", 'font-size="12.5"'))
+            parts.append(svg_text(x + 32, y, named[i], "ink", 'font-size="12.5"'))
     total = head + figure.height + BOTTOM
     axes = _axes(figure, head)
     if axes is None:
-        parts.append(text(LEFT, head + 40, "nothing finite to draw", "faint", 'font-size="13"'))
+        parts.append(svg_text(LEFT, head + 40, "nothing finite to draw", "faint", 'font-size="13"'))
     else:
         parts += _drawn(figure, axes)
     count = max(1, len(figure.traces))
@@ -179,7 +177,7 @@ def _aside(figure: Figure, axes: Axes) -> list[str]:
         box = f'x="{left + i * wide:.1f}" y="{min(zero, end):.1f}" width="{wide - 2:.1f}" height="{tall:.1f}"'
         parts.append(f'<rect class="lk-f{i}" {box}><title>{escape(printable(tip))}</title></rect>')
     middle = left + (ASIDE - 18) / 2
-    return [*parts, text(middle, axes.bottom + 18, figure.aside_label, "faint", 'font-size="11.5" text-anchor="middle"')]
+    return [*parts, svg_text(middle, axes.bottom + 18, figure.aside_label, "faint", 'font-size="11.5" text-anchor="middle"')]
 
 
 def _frame(figure: Figure, axes: Axes) -> list[str]:
@@ -187,7 +185,7 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
     for tick in within(axes.y):
         mark = f"{100 * tick:g} %" if figure.percent else f"{tick:g}"
         parts.append(f'<path class="lk-grid" d="M{axes.left:.1f} {axes.py(tick):.1f}H{axes.right:.1f}"/>')
-        parts.append(text(axes.left - 7, axes.py(tick) + 4.5, mark, "faint", 'font-size="12" text-anchor="end"'))
+        parts.append(svg_text(axes.left - 7, axes.py(tick) + 4.5, mark, "faint", 'font-size="12" text-anchor="end"'))
     parts.append(f'<path class="lk-axis" d="M{axes.left:.1f} {axes.bottom:.1f}H{axes.right:.1f}"/>')
     last = -math.inf
     for tick, mark in figure.ticks or [(tick, f"{tick:g}") for tick in within(axes.x)]:
@@ -195,12 +193,12 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
         parts.append(f'<path class="lk-axis" d="M{x:.1f} {axes.bottom:.1f}v4"/>')
         if x - last > 7.5 * len(mark) + 6:
             inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may stand at the edge of the picture
-            parts.append(text(inside, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
+            parts.append(svg_text(inside, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     middle, beside = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2
     turned = f'font-size="12.5" text-anchor="middle" transform="rotate(-90 14 {beside:.1f})"'
-    below = text(middle, axes.bottom + 38, short(figure.x_label, 52), "ink", 'font-size="12.5" text-anchor="middle"')
-    return [*parts, below, text(14, beside, short(figure.y_label, 40), "ink", turned)]
+    below = svg_text(middle, axes.bottom + 38, short(figure.x_label, 52), "ink", 'font-size="12.5" text-anchor="middle"')
+    return [*parts, below, svg_text(14, beside, short(figure.y_label, 40), "ink", turned)]
 
 
 def _behind(columns: Columns, axes: Axes) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import document, palette, printable, text
+from likely.plots.axes import document, palette
 from likely.plots.figure import LONGEST, STYLE, WIDE, short
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 LETTER, LONGEST_LABEL, SLOPE = 6.8, 22, 0.58
 
@@ -40,9 +40,9 @@ def heat_map_svg(chart: HeatMap) -> Svg:
     tall = min(max(24.0, wide * 0.5), 40.0)
     most = chart.most or max((abs(v) for row in chart.values for v in row if math.isfinite(v)), default=1.0) or 1.0
     parts = [
-        text(12, 24, short(chart.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
-        text(12, 42, short(chart.subtitle, 72), "faint", 'font-size="12.5"'),
-        text(left, 62, short(chart.column_label, 50) + " →", "faint", 'font-size="12"'),
+        svg_text(12, 24, short(chart.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
+        svg_text(12, 42, short(chart.subtitle, 72), "faint", 'font-size="12.5"'),
+        svg_text(left, 62, short(chart.column_label, 50) + " →", "faint", 'font-size="12"'),
     ]
     for j, label in enumerate(chart.columns):
         x = left + (j + 0.5) * wide
@@ -51,17 +51,17 @@ def heat_map_svg(chart: HeatMap) -> Svg:
             if turned
             else 'font-size="12" text-anchor="middle"'
         )
-        parts.append(text(x, head - 7, short(label, LONGEST_LABEL), "ink", how))
+        parts.append(svg_text(x, head - 7, short(label, LONGEST_LABEL), "ink", how))
     for i, label in enumerate(chart.rows):
         y = head + i * tall
         parts.append(
-            text(left - 8, y + tall / 2 + 4.5, short(label, LONGEST_LABEL), "ink", 'font-size="12" text-anchor="end"')
+            svg_text(left - 8, y + tall / 2 + 4.5, short(label, LONGEST_LABEL), "ink", 'font-size="12" text-anchor="end"')
         )
         parts += [_cell(chart, i, j, (left + j * wide, y, wide, tall), most) for j in range(len(chart.columns))]
     bottom = head + tall * len(chart.rows)
     middle = (head + bottom) / 2
     side = f'font-size="12" text-anchor="middle" transform="rotate(-90 13 {middle:.1f})"'
-    parts.append(text(13, middle, short(chart.row_label, int((bottom - head) / LETTER) + 6), "faint", side))
+    parts.append(svg_text(13, middle, short(chart.row_label, int((bottom - head) / LETTER) + 6), "faint", side))
     return document(chart.title, _described(chart), bottom + 16, palette(2) + STYLE, parts, width=WIDE)
 
 
@@ -74,7 +74,7 @@ def _cell(chart: HeatMap, i: int, j: int, box: tuple[float, float, float, float]
     colour = f'class="lk-f{0 if value >= 0 else 1}" fill-opacity="{strength:.2f}"' if known else 'class="lk-quiet"'
     rect = f'<rect {colour} x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 2:.1f}" height="{tall - 2:.1f}" rx="2">{tip}</rect>'
     fits = len(shown) * LETTER < wide - 4
-    label = text(x + wide / 2, y + tall / 2 + 4.3, shown, "ink", 'font-size="12" text-anchor="middle"') if fits else ""
+    label = svg_text(x + wide / 2, y + tall / 2 + 4.3, shown, "ink", 'font-size="12" text-anchor="middle"') if fits else ""
     return rect + label
 
 

@@ -7,20 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import (
-    BOTTOM,
-    DASHES,
-    LEFT,
-    LEGEND_LINE,
-    Axes,
-    document,
-    legend_rows,
-    palette,
-    printable,
-    runs,
-    spread,
-    text,
-)
+from likely.plots.axes import BOTTOM, DASHES, LEFT, LEGEND_LINE, Axes, document, legend_rows, palette, runs, spread
+from likely.plots.svg import printable, svg_text
 
 HEAD, PLOT, GAP = 64, 270, 26  # pixels: title and subtitle, plot area, below a panel
 MOST_MARKS = 60  # a line with more points is drawn without a mark for each
@@ -52,7 +40,7 @@ class Chart:
     marks: bool = False  # a mark with a tooltip at every point
     from_zero: bool = True  # whether the y axis begins at 0
     percent: bool = False
-    ceiling: float | None = None  # upper end of the y axis; by default the highest point and some room
+    ceiling: float | None = None  # upper end of the y axis; by default the highest point and a margin
     below: float = -math.inf  # the y axis is cut off below this value
 
     @property
@@ -88,17 +76,17 @@ def _panel(chart: Chart, top: float) -> list[str]:
     legend = legend_rows([series.name for series in chart.series])
     head = top + HEAD + LEGEND_LINE * len(legend)
     parts = [
-        text(LEFT, top + 32, chart.title, "ink", 'font-size="18" font-weight="600"'),
-        text(LEFT, top + 53, chart.subtitle, "faint", 'font-size="13"'),
+        svg_text(LEFT, top + 32, chart.title, "ink", 'font-size="18" font-weight="600"'),
+        svg_text(LEFT, top + 53, chart.subtitle, "faint", 'font-size="13"'),
     ]
     for r, row in enumerate(legend):
         y = top + HEAD + LEGEND_LINE * r + 10
         for i, x in row:
             parts.append(f'<path class="lk-s{i}" stroke-width="2.4"{_dash(i)} d="M{x:.1f} {y - 4.5:.1f}h26"/>')
-            parts.append(text(x + 32, y, chart.series[i].name, "ink", 'font-size="13"'))
+            parts.append(svg_text(x + 32, y, chart.series[i].name, "ink", 'font-size="13"'))
     points = [point for series in chart.series for point in series.finite if point[1] >= chart.below]
     if not points:
-        return [*parts, text(LEFT, head + 40, "nothing finite to draw", "faint", 'font-size="13"')]
+        return [*parts, svg_text(LEFT, head + 40, "nothing finite to draw", "faint", 'font-size="13"')]
     axes = _axes(chart, points, head)
     parts += axes.drawn(chart.x_label, chart.y_label, percent=chart.percent, whole=chart.marks)
     for i, series in enumerate(chart.series):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.plots.charts import FONTS, STYLE, ticks
+from likely.plots.svg import svg_text
 
 Array = NDArray[np.float64]
 WIDTH, MARGIN, GAP, HEAD, BAR = 720, 20, 14, 62, 62
@@ -66,7 +67,7 @@ def svg(mosaic: Mosaic) -> str:
     parts = [_head(mosaic, bottom + BAR)]
     for i, panel in enumerate(mosaic.panels):
         x, y = MARGIN + (i % columns) * (width + GAP), HEAD + (i // columns) * (height + 24 + GAP)
-        parts.append(_text(x, y + 14, panel.title, "ink", 'font-size="13" font-weight="600"'))
+        parts.append(svg_text(x, y + 14, panel.title, "ink", 'font-size="13" font-weight="600"'))
         parts.append(_picture(_png(_raster(panel.volume, mosaic, box)), x, y + 22, width, height))
         if panel.marked is not None and panel.marked.any():
             path = _outline(box.tiles(panel.marked.astype(float), mosaic.flip) == 1.0)
@@ -189,8 +190,8 @@ def _head(mosaic: Mosaic, height: float) -> str:
         f"<title>{escape(mosaic.title)}</title><desc>{escape(mosaic.subtitle)}</desc>",
         f"<style>{style}</style>",
         f'<rect class="lk-paper" width="{WIDTH}" height="{height:.0f}"/>',
-        _text(MARGIN, 28, mosaic.title, "ink", 'font-size="17" font-weight="600"'),
-        _text(MARGIN, 48, mosaic.subtitle, "faint lk-sub", 'font-size="12"'),
+        svg_text(MARGIN, 28, mosaic.title, "ink", 'font-size="17" font-weight="600"'),
+        svg_text(MARGIN, 48, mosaic.subtitle, "faint lk-sub", 'font-size="12"'),
     ])  # fmt: skip
 
 
@@ -206,9 +207,9 @@ def _bar(mosaic: Mosaic, y: float) -> list[str]:
         share = (tick - mosaic.low) / span
         anchor = "start" if share < 0.02 else "end" if share > 0.98 else "middle"
         place = f'font-size="11" text-anchor="{anchor}"'
-        parts.append(_text(MARGIN + share * width, y + 25, f"{tick:.3g}", "faint", place))
-    parts.append(_text(MARGIN, y + 42, mosaic.label, "faint lk-sub", 'font-size="12"'))
-    return [*parts, _text(MARGIN + width, y + 42, mosaic.note, "faint lk-sub", 'font-size="12" text-anchor="end"')]
+        parts.append(svg_text(MARGIN + share * width, y + 25, f"{tick:.3g}", "faint", place))
+    parts.append(svg_text(MARGIN, y + 42, mosaic.label, "faint lk-sub", 'font-size="12"'))
+    return [*parts, svg_text(MARGIN + width, y + 42, mosaic.note, "faint lk-sub", 'font-size="12" text-anchor="end"')]
 
 
 def _picture(png: bytes, x: float, y: float, width: float, height: float) -> str:
@@ -217,8 +218,3 @@ def _picture(png: bytes, x: float, y: float, width: float, height: float) -> str
         f'<image x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" preserveAspectRatio="none" '
         f'image-rendering="pixelated" href="data:image/png;base64,{data}"/>'
     )
-
-
-def _text(x: float, y: float, text: str, kind: str, more: str) -> str:
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="lk-{kind}" {more}>{escape(printable)}</text>'

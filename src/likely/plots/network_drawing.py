@@ -8,8 +8,8 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 FONTS = "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif"
-LETTER, PAD, HEIGHT = 7.4, 14.0, 34.0  # of a node: width of a letter, room beside the name, height
-BESIDE, BETWEEN, EDGE, HEAD = 22.0, 58.0, 20.0, 46.0  # room between nodes, between layers, around all, for the title
+LETTER, PAD, HEIGHT = 7.4, 14.0, 34.0  # of a node: width of a letter, space beside the name, height
+BESIDE, BETWEEN, EDGE, HEAD = 22.0, 58.0, 20.0, 46.0  # space between nodes, between layers, around all, for the title
 LONGEST_NAME = 28
 SWEEPS = 12
 STYLE = """
@@ -95,11 +95,11 @@ class _Layout:
             names, offsets, start = [name], [0.0], wish[name]
             while blocks:
                 before, shifts, at = blocks[-1]
-                room = (self.widths[before[-1]] + self.widths[names[0]]) / 2 + BESIDE
-                if at + shifts[-1] + room <= start:
+                gap = (self.widths[before[-1]] + self.widths[names[0]]) / 2 + BESIDE
+                if at + shifts[-1] + gap <= start:
                     break
                 blocks.pop()
-                offsets = [*shifts, *(shifts[-1] + room + o for o in offsets)]
+                offsets = [*shifts, *(shifts[-1] + gap + o for o in offsets)]
                 names = [*before, *names]
                 start = sum(wish[n] - o for n, o in zip(names, offsets, strict=True)) / len(names)
             blocks.append((names, offsets, start))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from likely.plots.axes import Axes, document, palette, printable, spread, text, text_width, within
+from likely.plots.axes import Axes, document, palette, spread, text_width, within
 from likely.plots.figure import RIGHT, STYLE, short
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 WIDE, LINE, HEAD = 720, 40, 62
 LONGEST_LABEL = 22
@@ -49,14 +49,14 @@ def nomogram_svg(chart: Nomogram) -> Svg:
     bottom = HEAD + 30 + LINE * len(chart.scales)
     axes = Axes((low, high), (0.0, 1.0), HEAD + 24, bottom, left, WIDE - RIGHT - 20)
     parts = [
-        text(12, 26, short(chart.title, 66), "ink", 'font-size="17" font-weight="600"'),
-        text(12, 46, short(chart.subtitle, 104), "faint", 'font-size="12.5"'),
+        svg_text(12, 26, short(chart.title, 66), "ink", 'font-size="17" font-weight="600"'),
+        svg_text(12, 46, short(chart.subtitle, 104), "faint", 'font-size="12.5"'),
     ]
     for tick in within(axes.x):
         kind = "zero" if tick == 0 else "grid"
         parts.append(f'<path class="lk-{kind}" d="M{axes.px(tick):.1f} {HEAD + 24}V{bottom}"/>')
-        parts.append(text(axes.px(tick), HEAD + 18, f"{tick:g}", "faint", 'font-size="12" text-anchor="middle"'))
-    parts.append(text(left - 10, HEAD + 18, "log-odds", "faint", 'font-size="12" text-anchor="end"'))
+        parts.append(svg_text(axes.px(tick), HEAD + 18, f"{tick:g}", "faint", 'font-size="12" text-anchor="middle"'))
+    parts.append(svg_text(left - 10, HEAD + 18, "log-odds", "faint", 'font-size="12" text-anchor="end"'))
     for i, scale in enumerate(chart.scales):
         parts += _scale(scale, axes, HEAD + 30 + LINE * i + LINE / 2)
     height = bottom + 16
@@ -68,7 +68,7 @@ def nomogram_svg(chart: Nomogram) -> Svg:
 
 def _scale(scale: Scale, axes: Axes, y: float) -> list[str]:
     points = sorted((w, label) for w, label in zip(scale.weights, scale.labels, strict=True) if math.isfinite(w))
-    parts = [text(axes.left - 10, y + 4.5, short(scale.name, LONGEST_LABEL), "ink", 'font-size="13" text-anchor="end"')]
+    parts = [svg_text(axes.left - 10, y + 4.5, short(scale.name, LONGEST_LABEL), "ink", 'font-size="13" text-anchor="end"')]
     if not points:
         return parts
     parts.append(
@@ -100,7 +100,7 @@ def _labels(points: Sequence[tuple[float, str]], axes: Axes, y: float) -> list[s
         for place in (-9, 17) if n % 2 == 0 else (17, -9):
             if all(x + half < a or x - half > b for a, b in taken[place]):
                 taken[place].append((x - half, x + half))
-                parts.append(text(x, y + place, shown, "faint", 'font-size="11.5" text-anchor="middle"'))
+                parts.append(svg_text(x, y + place, shown, "faint", 'font-size="11.5" text-anchor="middle"'))
                 break
     return parts
 
@@ -111,7 +111,7 @@ def _sum(chart: Nomogram, axes: Axes, y: float) -> list[str]:
     reach = max([abs(v) for v in (*ends, chart.total or 0.0)] + [2.0])
     whole = Axes((-min(reach, 9.0), min(reach, 9.0)), (0.0, 1.0), y, y, axes.left, axes.right)
     parts = [
-        text(axes.left - 10, y + 4.5, "probability", "ink", 'font-size="13" font-weight="600" text-anchor="end"'),
+        svg_text(axes.left - 10, y + 4.5, "probability", "ink", 'font-size="13" font-weight="600" text-anchor="end"'),
         f'<path class="lk-axis" stroke-width="1.5" d="M{whole.left:.1f} {y:.1f}H{whole.right:.1f}"/>',
     ]
     last = -math.inf
@@ -120,7 +120,7 @@ def _sum(chart: Nomogram, axes: Axes, y: float) -> list[str]:
         x = whole.px(odds)
         if whole.x[0] <= odds <= whole.x[1] and x - last > 40:
             parts.append(f'<path class="lk-axis" d="M{x:.1f} {y - 4:.1f}v8"/>')
-            parts.append(text(x, y + 20, f"{100 * p:g} %", "faint", 'font-size="12" text-anchor="middle"'))
+            parts.append(svg_text(x, y + 20, f"{100 * p:g} %", "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     for value, look, tip in ((chart.prior, "p0", "before any column"), (chart.total, "p1", "this row")):
         if value is not None and math.isfinite(value):
@@ -129,7 +129,7 @@ def _sum(chart: Nomogram, axes: Axes, y: float) -> list[str]:
             parts.append(
                 f'<path class="lk-{look}" stroke-width="1" d="M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7Z">{title}</path>'
             )
-    return [*parts, text(axes.left, y + 40, "sum of the weights and the prior log-odds", "faint", 'font-size="12"')]
+    return [*parts, svg_text(axes.left, y + 40, "sum of the weights and the prior log-odds", "faint", 'font-size="12"')]
 
 
 def _described(chart: Nomogram) -> str:

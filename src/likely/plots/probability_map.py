@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.plots.axes import BOTTOM, LEFT, RIGHT, WIDTH, Axes, document, palette, printable, text
+from likely.plots.axes import BOTTOM, LEFT, RIGHT, WIDTH, Axes, document, palette
 from likely.plots.figure import STYLE, short
-from likely.plots.svg import Svg
+from likely.plots.svg import Svg, printable, svg_text
 
 Array = NDArray[np.float64]
 LEVELS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0001)
@@ -39,8 +39,8 @@ def probability_map_svg(chart: ProbabilityMap) -> Svg:
     """The map as SVG."""
     axes = Axes((chart.x[0], chart.x[-1]), (chart.y[0], chart.y[-1]), HEAD + 8, HEAD + PLOT)
     parts = [
-        text(LEFT, 32, short(chart.title, 66), "ink", 'font-size="18" font-weight="600"'),
-        text(LEFT, 53, short(chart.subtitle, 100), "faint", 'font-size="13"'),
+        svg_text(LEFT, 32, short(chart.title, 66), "ink", 'font-size="18" font-weight="600"'),
+        svg_text(LEFT, 53, short(chart.subtitle, 100), "faint", 'font-size="13"'),
         *_key(chart.label),
     ]
     place = np.searchsorted(LEVELS, chart.probability, side="right") - 1
@@ -68,10 +68,10 @@ def _key(label: str) -> list[str]:
         box = f'x="{x:.1f}" y="65" width="15" height="11" rx="2"'
         parts.append(f'<rect class="lk-grid" fill="none" {box}/>')
         parts.append(f'<rect class="lk-f0" fill-opacity="{_opacity(level):.2f}" {box}/>')
-        parts.append(text(x + 19, 75, name, "faint", 'font-size="11.5"'))
+        parts.append(svg_text(x + 19, 75, name, "faint", 'font-size="11.5"'))
         x += 30 + 6.6 * len(name)
     marks = short(f"▲ {label}  ● others", int((WIDTH - RIGHT - LEFT) / 7))
-    return [*parts, text(LEFT, 93, marks, "faint", 'font-size="12"')]
+    return [*parts, svg_text(LEFT, 93, marks, "faint", 'font-size="12"')]
 
 
 def _level(inside: NDArray[np.bool_], level: int, axes: Axes) -> str:

@@ -10,17 +10,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.plots.axes import (
-    BOTTOM,
-    LEFT,
-    LEGEND_LINE,
-    Axes,
-    document,
-    legend_rows,
-    palette,
-    printable,
-    text,
-)
+from likely.plots.axes import BOTTOM, LEFT, LEGEND_LINE, Axes, document, legend_rows, palette
+from likely.plots.svg import printable, svg_text
 
 Array = NDArray[np.float64]
 HEAD, PLOT, GAP = 64, 380, 26
@@ -82,14 +73,14 @@ def _panel(surface: Surface, top: float) -> list[str]:
     head = top + HEAD + LEGEND_LINE * len(legend)
     axes = Axes((surface.x[0], surface.x[-1]), (surface.y[0], surface.y[-1]), head + 8, head + PLOT)
     parts = [
-        text(LEFT, top + 32, surface.title, "ink", 'font-size="18" font-weight="600"'),
-        text(LEFT, top + 53, surface.subtitle, "faint", 'font-size="13"'),
+        svg_text(LEFT, top + 32, surface.title, "ink", 'font-size="18" font-weight="600"'),
+        svg_text(LEFT, top + 53, surface.subtitle, "faint", 'font-size="13"'),
     ]
     for r, row in enumerate(legend):
         for i, x in row:
             y = top + HEAD + LEGEND_LINE * r + 10
             parts.append(_mark(i, x + 12, y - 4.5, ""))
-            parts.append(text(x + 26, y, surface.classes[i], "ink", 'font-size="13"'))
+            parts.append(svg_text(x + 26, y, surface.classes[i], "ink", 'font-size="13"'))
     parts += axes.drawn(surface.x_label, surface.y_label)
     parts += [_area(surface, k, axes) for k in range(len(surface.classes))]
     parts += [_border(surface, k, axes) for k in range(len(surface.classes))]

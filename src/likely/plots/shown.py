@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from likely.errors import import_optional
+from likely.plots.svg import printable
 
 MOST_ROWS = 40
 MOST_COLUMNS = 14
@@ -72,5 +73,5 @@ def shown_cell(value: Any) -> str:
         return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.5g}"
     if isinstance(value, int):
         return f"{value:,}"
-    text = "".join(sign if sign.isprintable() else " " for sign in str(value))
+    text = printable(str(value))
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"

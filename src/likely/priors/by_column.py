@@ -154,7 +154,7 @@ class Priors:
         if odd:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
 
-    def class_shares(self, classes: Sequence[Any], seen: Array, blocks: Sequence[Block] = ()) -> Array:
+    def class_probabilities(self, classes: Sequence[Any], seen: Array, blocks: Sequence[Block] = ()) -> Array:
         """Class prior: as given, or counted with the pseudocounts; uniform for complement naive Bayes."""
         if isinstance(self.classes, Mapping):
             return np.array([self.classes.get(label, 0.0) for label in classes])

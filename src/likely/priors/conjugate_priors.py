@@ -103,7 +103,7 @@ class MEstimate(CountPrior):
     m : float
         Sum of the pseudocounts.
     p : dict, "background" or None, default=None
-        Share of each value; as often as each occurs in all classes together ("background"); or equal shares (None).
+        Prior probability of each value; its frequency in all classes together ("background"); or equal probabilities (None).
     """
 
     m: float
@@ -113,7 +113,7 @@ class MEstimate(CountPrior):
         object.__setattr__(self, "m", non_negative(self.m, "m"))
         if isinstance(self.p, str):
             if self.p != "background":
-                raise UsageError(f"MEstimate: p={self.p!r} is not known: pass shares, 'background' or nothing")
+                raise UsageError(f"MEstimate: p={self.p!r} is not known: pass a dict of probabilities, 'background' or nothing")
         elif self.p is not None:
             shares = {plainly(value): non_negative(share, f"p[{value!r}]") for value, share in self.p.items()}
             if not math.isclose(math.fsum(shares.values()), 1.0, rel_tol=1e-9):

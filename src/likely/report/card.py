@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
 def warnings_of(
     model: Model, effects: Mapping[str, Effect], scored: JudgedRows | None, evaluation: Evaluation | None
 ) -> list[str]:
-    """What a reader should know before believing the figures."""
+    """What a reader should know before using the figures."""
     found = []
     if evaluation is not None:
         if evaluation.learned_from:

@@ -115,7 +115,7 @@ def _grouped(values: Sequence[float], most: int) -> list[float]:
     return [sum(values[i : i + size]) for i in range(0, len(values), size)]
 
 
-def effects_section(document: Document, room: int) -> str:
+def effects_section(document: Document, budget: int) -> str:
     """For each column: its distribution in each class, and its weight of evidence with uncertainty.
 
     Pictures are drawn as long as they fit into so many bytes; of all other columns the strongest values are listed.
@@ -126,11 +126,11 @@ def effects_section(document: Document, room: int) -> str:
     if not columns:
         return ""
     first = "".join(_column_view(document, column) for column in columns[:FIRST])
-    room, views, rest = room - size(first), [], columns[FIRST:]
+    budget, views, rest = budget - size(first), [], columns[FIRST:]
     while rest:
         view = details(f"<b>{text(rest[0]['name'])}</b>", _column_view(document, rest[0], heading=False))
-        room -= size(view)
-        if room < LINE * min(len(rest), SUMMARISED):
+        budget -= size(view)
+        if budget < LINE * min(len(rest), SUMMARISED):
             break
         views.append(view)
         rest = rest[1:]
@@ -300,14 +300,14 @@ def _line_effect(
 def _bounded(effect: Mapping[str, Any], classes: Sequence[int]) -> tuple[float, float]:
     """Range of the axis: that of the line, and its band as far as it is not much wider."""
     line = [row[c] for row in effect["weights"] for c in classes]
-    room = 0.35 * max(max(line) - min(line), 0.5)
+    margin = 0.35 * max(max(line) - min(line), 0.5)
     ends = [
         w[c] + s * TWO_ERRORS * e[c]
         for w, e in zip(effect["weights"], effect["errors"], strict=True)
         for c in classes
         for s in (-1, 1)
     ]
-    return max(min([*ends, 0.0]), min([*line, 0.0]) - room), min(max([*ends, 0.0]), max([*line, 0.0]) + room)
+    return max(min([*ends, 0.0]), min([*line, 0.0]) - margin), min(max([*ends, 0.0]), max([*line, 0.0]) + margin)
 
 
 def _effect_bars(

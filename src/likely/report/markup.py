@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from likely.plots.svg import bare
+from likely.plots.svg import bare, printable
 
 
 def text(value: Any) -> str:
     """A value as text of a page: escaped, without control characters."""
-    return html.escape("".join(sign if sign.isprintable() else " " for sign in str(value)), quote=True)
+    return html.escape(printable(str(value)), quote=True)
 
 
 def number(value: Any, digits: int = 4) -> str:

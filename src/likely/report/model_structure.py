@@ -1,4 +1,4 @@
-"""What columns tell together: interactions, dependent pairs given the class, arcs of the network, a decision surface."""
+"""Evidence of columns together: interactions, dependent pairs given the class, arcs of the network, a decision surface."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def _warnings(network: Network) -> list[str]:
         empty = int((seen <= 0).sum())
         if empty:
             found.append(
-                f"Node {name}: {empty:,} of {seen.size:,} configurations of its parents were never seen; only pseudocounts "
-                "tell their distribution."
+                f"Node {name}: {empty:,} of {seen.size:,} configurations of its parents were never seen; their "
+                "distribution comes from pseudocounts alone."
             )
     return found
 

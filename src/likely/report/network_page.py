@@ -118,8 +118,8 @@ def _arcs(document: Document) -> str:
     left = len(document["arcs"]) - len(rows) - len(rest)
     note = left_out(f"{left:,} more arcs are not listed; {IN_DOCUMENT} has all.") if left else ""
     lead = (
-        "What a parent tells about its child beyond the other parents: the log-likelihood that a row would lose without the "
-        "arc, in nats. The direction of an arc is not told by it."
+        "The information a parent adds about its child beyond the other parents: the log-likelihood that a row would lose "
+        "without the arc, in nats. It is no evidence of the direction of an arc."
     )
     return section("arcs", "Strongest arcs", grid([chart]) + more + note, lead)
 
@@ -152,11 +152,11 @@ def _rows(document: Document) -> str:
 def _parameters(document: Document) -> str:
     """The table of each node, open for the first ones; as long as they fit."""
     parts: list[str] = []
-    room, left = MOST_BYTES, 0
+    budget, left = MOST_BYTES, 0
     for i, node in enumerate(document["nodes"]):
         view = _node_view(node)
-        room -= size(view)
-        if room < 0 and parts:
+        budget -= size(view)
+        if budget < 0 and parts:
             left += 1
             continue
         given = f" given {', '.join(map(text, node['parents']))}" if node["parents"] else ""

@@ -138,11 +138,11 @@ def offered_columns(document: Document) -> list[tuple[Mapping[str, Any], list[di
     """Columns of the nomogram with their levels: those with the most evidence, as long as the page stays small."""
     classes = len(offered_classes(document))
     found: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
-    rows, room = 1 + len(document.get("predictions", [])), MOST_BYTES
+    rows, budget = 1 + len(document.get("predictions", [])), MOST_BYTES
     for column in (each for each in document["columns"] if each.get("effect")):
         levels = nomogram_levels(column)
-        room -= sum(24 + len(level["label"]) + 7 * classes for level in levels) + rows * (len(column["name"]) + 7 * classes)
-        if room < 0 and len(found) >= FEWEST:
+        budget -= sum(24 + len(level["label"]) + 7 * classes for level in levels) + rows * (len(column["name"]) + 7 * classes)
+        if budget < 0 and len(found) >= FEWEST:
             break
         found.append((column, levels))
     return found

@@ -12,12 +12,12 @@ from likely.bayes.continuous import Normal
 from likely.bayes.grid import GridHypotheses
 from likely.errors import UsageError, did_you_mean
 from likely.families.likelihoods import GaussianTerm
+from likely.latent.component_picture import gaussian_columns, gaussians
 from likely.model.estimate import Estimate
 from likely.model.model import Model
 from likely.plots.axes import spread
 from likely.plots.lines import Chart, Series, lines_svg
 from likely.plots.regions import ACROSS, DOWN, Surface, regions_svg
-from likely.report.components import gaussian_columns, gaussians
 from likely.schema import NUMBER
 from likely.sources import open_source
 

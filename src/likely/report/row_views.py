@@ -1,4 +1,4 @@
-"""Views of single rows and of what columns tell together: waterfalls, interactions, surface, network, texts, EM."""
+"""Views of single rows and of evidence of columns together: waterfalls, interactions, surface, network, texts, EM."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def interactions_section(document: Document) -> str:
                 table([title, "weight"], rows, f"Evidence for {names[c]}", (1,)),
             )
         )
-    lead = f"What columns tell together beyond each alone, in nats. Blue is for {text(names[c])}, orange against it."
+    lead = f"Evidence of columns together beyond that of each alone, in nats. Blue is for {text(names[c])}, orange against it."
     return section("interactions", "Interactions", f'<div class="grid">{maps}</div>{"".join(lists)}', lead)
 
 

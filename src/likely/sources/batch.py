@@ -17,11 +17,12 @@ from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, pl
 from likely.sources.arrow_arrays import DAMAGED, arrow_array, dictionary_indices, is_text_dictionary
 from likely.sources.cell_values import EMPTY, half_characters, is_missing_token, missing_numbers, tokens
 from likely.sources.date_parts import DatePart
-from likely.sources.documents import Documents, Strings, arrow_documents
+from likely.sources.document_columns import arrow_documents, string_documents
 from likely.sources.missing_tokens import MissingTokens
 from likely.sources.number_columns import arrow_numbers, list_numbers
 from likely.sources.number_formats import PLAIN, TYPED_TIMES, FormatResolver, NumberFormat
 from likely.sources.text_dictionaries import text_values
+from likely.tokenizer.documents import Documents, Strings
 
 Array = NDArray[np.float64]
 SHORT = 1 << 18  # rows: codes of larger batches are not cached
@@ -243,7 +244,7 @@ class Frame:
             raise DataError(f"is the {self.parts[name].description}, not text", column=name, remedy="choose another family")
         column = self.columns[name]
         missing = self.missing.of(name)
-        return Strings.of(column, missing) if isinstance(column, list) else arrow_documents(column, missing)
+        return string_documents(column, missing) if isinstance(column, list) else arrow_documents(column, missing)
 
     def with_column(self, name: str, column: Any) -> Frame:
         """The same rows with a column added or replaced."""

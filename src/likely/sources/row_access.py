@@ -68,7 +68,7 @@ def _warn_of_slips(lacking: list[str], extra: list[str]) -> None:
     for name in extra:
         close = difflib.get_close_matches(name.casefold(), known, 1, 0.8)
         if close:
-            warnings.warn(f"column {name!r} is not known: {known[close[0]]!r} is meant?", LikelyWarning, stacklevel=4)
+            warnings.warn(f"column {name!r} is not known: did you mean {known[close[0]]!r}?", LikelyWarning, stacklevel=4)
 
 
 def _nothing(column: Column, rows: int) -> Any:

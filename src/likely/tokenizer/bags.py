@@ -86,7 +86,7 @@ class _BagBuilder:
     def append(self, part: Bags) -> None:
         """Append the bags of a part."""
         start, more = self.size, part.ids.size
-        self._make_room(more)
+        self._reserve(more)
         self.size += more
         self.ids[start : self.size], self.counts[start : self.size] = part.ids, part.counts
         self.bounds.append(part.indptr[1:] + start)
@@ -97,11 +97,11 @@ class _BagBuilder:
         ids, counts = self.ids[: self.size], self.counts[: self.size]
         return Bags(np.concatenate(self.bounds), ids, counts, np.concatenate(self.unknown), vocabulary)
 
-    def _make_room(self, more: int) -> None:
+    def _reserve(self, more: int) -> None:
         """Reserve memory for this part, and for the others if they are like it; it is not touched before it is written."""
         if self.size + more > self.ids.size:
-            room = max(2 * self.ids.size, self.size + more + (self.parts - 1) * more * 9 // 8)
-            self.ids, self.counts = longer(self.ids, room), longer(self.counts, room)
+            capacity = max(2 * self.ids.size, self.size + more + (self.parts - 1) * more * 9 // 8)
+            self.ids, self.counts = longer(self.ids, capacity), longer(self.counts, capacity)
 
 
 def encode(

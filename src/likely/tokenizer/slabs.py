@@ -31,9 +31,9 @@ class ThreadVocabulary:
     its thread found before it have their common numbers.
     """
 
-    def __init__(self, room: int) -> None:
-        self.table = WordTable(room)
-        self._common = np.zeros(self.table.room, dtype=np.int32)
+    def __init__(self, capacity: int) -> None:
+        self.table = WordTable(capacity)
+        self._common = np.zeros(self.table.capacity, dtype=np.int32)
         self._renumbered = 0
         self._counted = self._finished = 0  # slabs counted by this thread, and slabs renumbered by the consumer
 
@@ -118,7 +118,7 @@ class SlabCounter:
         return self._slab_bags(bags, own)
 
     def _bag_arrays(self, documents: int, ids: Ids) -> Bagged:
-        """Arrays for the bags, with room for as many words as `ids`."""
+        """Arrays for the bags, with capacity for as many words as `ids`."""
         counts = self._scratch.array("counts", ids.size, np.int32)
         return np.zeros(documents + 1, dtype=np.int64), ids, counts, np.zeros(documents, dtype=np.int64)
 

@@ -155,9 +155,9 @@ def texts_of(buffer: Bytes, offsets: Ints, lowercase: bool, scratch: ScratchBuff
     """The documents of a buffer; `offsets` begin at zero. ASCII is not copied where `BLOCK` more bytes follow."""
     end, other = int(offsets[-1]), EMPTY
     if buffer.size < end + BLOCK:
-        room = scratch.array("source", end + BLOCK, np.uint8)
-        room[:end] = buffer[:end]
-        buffer = _read_only(room)
+        padded = scratch.array("source", end + BLOCK, np.uint8)
+        padded[:end] = buffer[:end]
+        buffer = _read_only(padded)
     starts, stops = offsets[:-1], offsets[1:]
     if buffer[:end].max(initial=0) >= 0x80:
         non_ascii = np.diff(np.searchsorted(np.flatnonzero(buffer[:end] >= 0x80), offsets)) > 0
@@ -247,8 +247,8 @@ def _characters(text: Bytes, starts: Ints, stops: Ints) -> _Units:
 
 def _joined(units: Spans | _Units) -> _Units:
     """The same words joined by single spaces."""
-    room = int(units.size.sum()) + units.size.size
-    joined = np.empty(room + PADDING, dtype=np.uint8)
+    size = int(units.size.sum()) + units.size.size
+    joined = np.empty(size + PADDING, dtype=np.uint8)
     places = np.empty(units.begin.size, dtype=np.int64)
     _shaping.join(units.text, units.begin, units.size, joined, places)
     return _Units(joined, places, units.size, units.documents)

@@ -40,8 +40,8 @@ class WordTable:
     Words are only added, and a slot is never freed, so a view of the first n words stays valid while the table grows.
     """
 
-    def __init__(self, room: int = 16) -> None:
-        slots = 1 << max(room, 16).bit_length()
+    def __init__(self, capacity: int = 16) -> None:
+        slots = 1 << max(capacity, 16).bit_length()
         self.size = 0
         self.lock = threading.Lock()
         # One tuple, replaced at once, so that a reader never mixes old and new arrays.
@@ -90,7 +90,7 @@ class WordTable:
         )
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many words fit before the table must grow."""
         return self.arrays[1].size
 
@@ -118,8 +118,8 @@ class WordTable:
             slots = zeros(2 * slots.size, whole=True)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
         if self.size >= known.size:
-            room = _more(known.size)
-            known, ends = longer(known, room), longer(ends, room + 1)
+            capacity = _more(known.size)
+            known, ends = longer(known, capacity), longer(ends, capacity + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
             arena = longer(arena, max(_more(arena.size), used + size + PADDING))
@@ -131,9 +131,9 @@ def room_for(spans: Spans) -> Ids:
     return np.empty(spans.keys.size, dtype=np.int32)
 
 
-def _more(room: int) -> int:
+def _more(capacity: int) -> int:
     """The next capacity: a small table grows eightfold, to be copied seldom, a large one twofold."""
-    return room * (8 if room < FAST_GROWTH else 2)
+    return capacity * (8 if capacity < FAST_GROWTH else 2)
 
 
 def _shift(slots: npt.NDArray[np.int64]) -> int:

@@ -1,4 +1,4 @@
-"""The application: who may ask, which route answers, and where the work is done."""
+"""The application: access control, routing, and where the work is done."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 LINES = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
 USUAL = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" + LINES + b"\r\n%b"
-ROOM = 1 << 18  # bytes that are received at once; asyncio's other protocol asks the system for as many at every call
+RECEIVED = 1 << 18  # bytes that are received at once; asyncio's other protocol asks the system for as many at every call
 LONGEST_KEPT = 2_048  # bytes of a head that is kept parsed: clients repeat theirs
 Handler = Callable[[Request], "Response | Awaitable[Response]"]
 
@@ -64,7 +64,7 @@ class Shared:
     open: set[Connection] = field(default_factory=set)
     buffered: int = 0
     draining: bool = False
-    room: memoryview = field(default_factory=lambda: memoryview(bytearray(ROOM)))
+    received: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVED)))
 
     def sweep(self) -> None:
         """Cut off connections that are past their deadline, and the idlest where there are too many."""
@@ -139,11 +139,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's own signature
         """Where the next bytes go: one place for all connections, because a selector reads and hands over in one step."""
-        return self.shared.room
+        return self.shared.received
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have arrived."""
-        data = self.shared.room[:nbytes]
+        data = self.shared.received[:nbytes]
         if self.transport.is_closing() or (not (self.busy or self.buffer or self.request) and self._at_once(bytes(data))):
             return
         self.buffer += data

@@ -1,7 +1,7 @@
 """Tables in JSON bodies: rows as objects or one list a column, read as columns.
 
 A large body is scanned by a kernel, which makes columns of it without an object for each cell. What the kernel does not read
-is decoded by msgspec, which is also what refuses a body, so that both ways accept the same and say the same.
+is decoded by msgspec, which is also what refuses a body, so that both ways accept the same and give the same messages.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def import_spark() -> Any:
 
 @contextlib.contextmanager
 def as_likely_errors() -> Iterator[None]:
-    """Context for running Spark: its errors become errors that say what to do."""
+    """Context for running Spark: its errors become errors that name the remedy."""
     from pyspark.errors import PySparkException
 
     kinds: tuple[type[Exception], ...] = (PySparkException,)

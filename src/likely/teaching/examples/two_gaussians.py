@@ -95,7 +95,7 @@ def em_page() -> str:
 
 def em_picture() -> str:
     """The two Gaussians over the numbers, and the log-likelihood by iteration."""
-    from likely.report.components import picture
+    from likely.latent.component_picture import picture
 
     return picture(_mixture(LAST), {"x": list(NUMBERS)})
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.report.components import HUES, Panel, room
+from likely.plots.panel import HUES, Panel, axis_range
 from likely.teaching.lesson.em_frames import EMFrame, Lesson
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ def drawing(lesson: Lesson) -> Drawing:
 
 def _axis(lesson: Lesson, j: int, tails: float = 0.0) -> tuple[float, float]:
     """Range of an axis: all rows and means of a column, and so many standard deviations of the components, limited."""
-    low, high = room(np.concatenate([lesson.points[:, j], *(frame.means[:, j] for frame in lesson.frames)]))
+    low, high = axis_range(np.concatenate([lesson.points[:, j], *(frame.means[:, j] for frame in lesson.frames)]))
     most = 0.25 * (high - low)
     wide = [tails * np.sqrt(frame.covariances[:, j, j]) for frame in lesson.frames]
     first = min(float((frame.means[:, j] - w).min()) for frame, w in zip(lesson.frames, wide, strict=True))
@@ -184,7 +184,7 @@ def trace_plot(lesson: Lesson) -> tuple[str, list[str], list[int]]:
     if len(steps) > MOST_TRACE_POINTS:
         steps = [frame.step for frame in lesson.frames]
     y = np.array([lesson.trace[i] for i in steps])
-    panel = Panel((0.0, float(max(steps[-1], 1))), room(y[np.isfinite(y)]), 0, TRACE_WIDTH, TRACE_HEIGHT, HEAD)
+    panel = Panel((0.0, float(max(steps[-1], 1))), axis_range(y[np.isfinite(y)]), 0, TRACE_WIDTH, TRACE_HEIGHT, HEAD)
     points = [
         "{:.1f} {:.1f}".format(*panel.at(i, v if math.isfinite(v) else panel.y[0]))
         for i, v in zip(steps, y, strict=True)

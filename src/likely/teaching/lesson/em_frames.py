@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.latent.clusters import Clusters
+from likely.latent.component_picture import drawn_columns, gaussian_columns, gaussians
 from likely.latent.em import objective_name
 from likely.model.model import Model
-from likely.report.components import drawn_columns, gaussian_columns, gaussians
 from likely.sources import Batch, open_source
 from likely.sources.row_access import take
 

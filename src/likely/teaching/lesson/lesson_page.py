@@ -14,7 +14,7 @@ from likely.errors import UsageError
 from likely.latent.clusters import Clusters
 from likely.model.ledger_page import by_digest, page_head
 from likely.plots.charts import STYLE
-from likely.report.components import printable
+from likely.plots.svg import printable
 from likely.teaching.lesson import captions, drawing
 from likely.teaching.lesson.em_frames import Lesson, lesson
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -16,62 +15,15 @@ from likely.families.likelihoods import GaussianTerm, JointGaussianTerm
 from likely.latent.clusters import Clusters
 from likely.latent.em import objective_name
 from likely.model.model import Model
-from likely.plots.charts import FONTS, STYLE, ticks
+from likely.plots.charts import FONTS, STYLE
+from likely.plots.panel import HUES, PANEL, RIGHT, WIDTH, Panel, axis_range, svg_path
+from likely.plots.svg import printable, svg_text
 from likely.schema import CATEGORY, NUMBER
 from likely.sources import open_source
 
 Array = NDArray[np.float64]
-WIDTH, PANEL, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 76, 28, 64, 52
 MOST_POINTS = 2_000
 BINS = 40
-# Colours that are distinguishable with colour-vision deficiency (after Okabe and Ito).
-HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a7f00", "#7f7f7f")
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A plot area with linear axes: data coordinates to pixels."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    top: float
-    width: float = WIDTH
-    height: float = PANEL
-    head: float = TOP
-
-    @property
-    def right(self) -> float:
-        """Right end of the x axis."""
-        return self.width - RIGHT
-
-    @property
-    def ground(self) -> float:
-        """Height of the x axis."""
-        return self.top + self.height - BOTTOM
-
-    def at(self, x: float, y: float) -> tuple[float, float]:
-        """Pixel position of a point."""
-        across = (x - self.x[0]) / (self.x[1] - self.x[0])
-        up = (y - self.y[0]) / (self.y[1] - self.y[0])
-        return LEFT + across * (self.right - LEFT), self.ground - up * (self.height - self.head - BOTTOM)
-
-    def frame(self, title: str, x_label: str, y_label: str) -> list[str]:
-        """Title, grid and axes."""
-        ground = self.ground
-        parts = [_text(LEFT, self.top + 30, title, "ink", 'font-size="17" font-weight="600"')] if title else []
-        for tick in ticks(*self.y):
-            if self.y[0] <= tick <= self.y[1]:
-                height = self.at(self.x[0], tick)[1]
-                parts.append(f'<path class="lk-grid" d="M{LEFT} {height:.1f}H{self.right}"/>')
-                parts.append(_text(LEFT - 8, height + 4, f"{tick:g}", "faint", 'font-size="12" text-anchor="end"'))
-        parts.append(f'<path class="lk-axis" d="M{LEFT} {ground}H{self.right}"/>')
-        for tick in ticks(*self.x):
-            if self.x[0] <= tick <= self.x[1]:
-                place = self.at(tick, self.y[0])[0]
-                parts.append(_text(place, ground + 18, f"{tick:g}", "faint", 'font-size="12" text-anchor="middle"'))
-        middle = (LEFT + self.right) / 2
-        parts.append(_text(middle, ground + 38, x_label, "ink", 'font-size="13" text-anchor="middle"'))
-        return [*parts, _text(LEFT, self.top + self.head - 14, y_label, "faint", 'font-size="12"')]
 
 
 def picture(clusters: Clusters | Model, data: Any, columns: Sequence[str] = ()) -> str:
@@ -156,18 +108,11 @@ def _rows(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, NDArray
     return x[::step], c[::step]
 
 
-def room(x: Array) -> tuple[float, float]:
-    """Range of an axis: that of the numbers with a margin of 5 % on both sides."""
-    low, high = (float(x.min()), float(x.max())) if len(x) else (0.0, 1.0)
-    wide = max(high - low, 1e-6 * max(abs(high), abs(low), 1.0))
-    return low - 0.05 * wide, high + 0.05 * wide
-
-
 def _one(model: Model, data: Any, name: str) -> list[str]:
     """Histogram of the rows, weighted Gaussian density of each component, and their sum."""
     x, _ = _rows(model, data, [name])
     mean, covariance = gaussians(model, [name])
-    low, high = room(x)
+    low, high = axis_range(x)
     edges = np.linspace(low, high, BINS + 1)
     heights = np.histogram(x[:, 0], edges)[0] / max(len(x), 1) / (edges[1] - edges[0])
     line = np.linspace(low, high, 241)
@@ -182,15 +127,15 @@ def _one(model: Model, data: Any, name: str) -> list[str]:
             f'<rect class="lk-band" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"/>'
         )
     for c, curve in enumerate(curves):
-        parts.append(_path(panel, line, np.minimum(curve, highest), HUES[c % len(HUES)], 2.2))
-    return [*parts, _path(panel, line, np.minimum(curves.sum(0), highest), "#8a96a3", 1.2), *_legend(model)]
+        parts.append(svg_path(panel, line, np.minimum(curve, highest), HUES[c % len(HUES)], 2.2))
+    return [*parts, svg_path(panel, line, np.minimum(curves.sum(0), highest), "#8a96a3", 1.2), *_legend(model)]
 
 
 def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
     """Scatter plot of the rows coloured by component, with ellipses at one and two standard deviations."""
     x, classes = _rows(model, data, names)
     mean, covariance = gaussians(model, names)
-    panel = Panel(room(x[:, 0]), room(x[:, 1]), 0)
+    panel = Panel(axis_range(x[:, 0]), axis_range(x[:, 1]), 0)
     parts = panel.frame(f"{len(model.classes)} clusters", names[0], names[1])
     for (a, b), c in zip(x.tolist(), classes.tolist(), strict=True):
         across, up = panel.at(a, b)
@@ -203,17 +148,17 @@ def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
         root = np.linalg.cholesky(covariance[c])
         for deviations in (1, 2):
             ring = mean[c] + deviations * circle @ root.T
-            parts.append(_path(panel, ring[:, 0], ring[:, 1], HUES[c % len(HUES)], 2.2 if deviations == 1 else 1.2))
+            parts.append(svg_path(panel, ring[:, 0], ring[:, 1], HUES[c % len(HUES)], 2.2 if deviations == 1 else 1.2))
     return [*parts, *_legend(model)]
 
 
 def _trace(trace: Sequence[float], name: str, top: float) -> list[str]:
     """The maximised value of EM by iteration."""
     y = np.array([v for v in trace if math.isfinite(v)])
-    panel = Panel((1.0, float(max(len(y), 2))), room(y), top)
+    panel = Panel((1.0, float(max(len(y), 2))), axis_range(y), top)
     rounds = np.arange(1.0, len(y) + 1)
     parts = panel.frame("Progress of EM", "iteration", name)
-    parts.append(_path(panel, rounds, y, HUES[0], 2.2))
+    parts.append(svg_path(panel, rounds, y, HUES[0], 2.2))
     at: Callable[[float, float], tuple[float, float]] = panel.at
     for i, value in zip(rounds.tolist(), y.tolist(), strict=True):
         across, up = at(i, value)
@@ -222,18 +167,12 @@ def _trace(trace: Sequence[float], name: str, top: float) -> list[str]:
     return parts
 
 
-def _path(panel: Panel, x: Array, y: Array, hue: str, width: float) -> str:
-    points = (panel.at(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True))
-    line = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-    return f'<path fill="none" stroke="{hue}" stroke-width="{width}" d="M{line}"/>'
-
-
 def _legend(model: Model) -> list[str]:
     parts = []
     for c, label in enumerate(model.classes[: len(HUES)]):
         place = WIDTH - RIGHT - 74 * (min(len(model.classes), len(HUES)) - c)
         parts.append(f'<circle cx="{place}" cy="44" r="5" fill="{HUES[c % len(HUES)]}"/>')
-        parts.append(_text(place + 9, 48, f"{label}: {100 * model.class_prior[c]:.0f} %", "faint", 'font-size="12"'))
+        parts.append(svg_text(place + 9, 48, f"{label}: {100 * model.class_prior[c]:.0f} %", "faint", 'font-size="12"'))
     return parts
 
 
@@ -242,12 +181,3 @@ def _described(model: Model, names: Sequence[str], trace: Sequence[float]) -> st
     shares = "; ".join(f"{label}: {100 * p:.1f} %" for label, p in zip(model.classes, model.class_prior, strict=True))
     progress = f" EM rose from {trace[0]:.6g} to {trace[-1]:.6g} in {len(trace)} iterations." if len(trace) > 1 else ""
     return f"Clusters {shares}, drawn along {' and '.join(names) or 'no column'}.{progress}"
-
-
-def _text(x: float, y: float, text: str, style: str, more: str) -> str:
-    return f'<text class="lk-{style}" x="{x:.1f}" y="{y:.1f}" {more}>{escape(printable(text))}</text>'
-
-
-def printable(text: str) -> str:
-    """The text without characters that XML forbids."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
