@@ -144,16 +144,17 @@ class Inference:
         `matter` are the nodes asked for or observed. Where a table is rounded, nodes that none of them descends from would
         not sum to one as they should: they have been made to, and all others get the sums of their rows back.
         """
+        if matter is None and self._rounded:
+            if root not in self._whole:
+                tables = {i: self.parameters.tables[name] for i, name in enumerate(self.names)}
+                self._whole[root] = self.tree.potentials(tables, root)
+            return self._whole[root]
         if root not in self._potentials:
             self._potentials[root] = self.tree.arranged(self._products, root)
             self._sums[root] = {name: self._row_sums(name, root) for name in self._rounded}
         phi, sums = self._potentials[root], self._sums[root]
-        if not sums:
+        if matter is None or not sums:
             return phi
-        if matter is None:
-            if root not in self._whole:
-                self._whole[root] = _scaled(phi, list(sums.values()))
-            return self._whole[root]
         return _scaled(phi, [sums[name] for name, below in self._rounded.items() if not below.isdisjoint(matter)])
 
     @cached_property

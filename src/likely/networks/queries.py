@@ -363,7 +363,7 @@ class NetworkQueries:
         n : int
             How many rows.
         evidence : mapping, optional
-            Node to value, for samples from the posterior.
+            For samples from the posterior: node to value; a dict of likelihoods is soft evidence, a list the possible values.
         seed : int, default=0
             The seed of the draws.
 
