@@ -57,7 +57,7 @@ class Evidence:
             elif is_missing(value):
                 continue
             elif column.kind == NUMBER:
-                numbers[name] = _number(name, value)
+                numbers[name] = finite_number(name, value)
             else:
                 values[name] = code_of(column, value)
         return Evidence(values, numbers, likelihoods)
@@ -72,7 +72,8 @@ def code_of(column: Column, value: Any) -> int:
     return code
 
 
-def _number(name: str, value: Any) -> float:
+def finite_number(name: str, value: Any) -> float:
+    """A number that is given for a node, finite or refused."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -87,7 +88,7 @@ def _likelihoods(column: Column, given: Any) -> Array:
     found = np.zeros(len(column.values))
     pairs = given.items() if isinstance(given, Mapping) else ((value, 1.0) for value in given)
     for value, likelihood in pairs:
-        found[code_of(column, value)] = _number(column.name, likelihood)
+        found[code_of(column, value)] = finite_number(column.name, likelihood)
     if (found < 0).any() or not found.any():
         raise DataError(f"soft evidence {given!r} needs likelihoods of at least 0, not all of them 0", column=column.name)
     return found
