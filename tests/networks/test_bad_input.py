@@ -177,7 +177,7 @@ def test_the_arcs_of_another_structure_cannot_be_added():
 @pytest.mark.parametrize("value", ["abc", None, float("nan"), float("inf")])
 def test_an_intervention_on_a_number_needs_a_finite_number(value):
     net = likely.Network("A -> x").fit({"A": ["u", "v", "u", "v"], "x": [1.5, 2.5, 1.25, 2.75]})
-    with pytest.raises(DataError, match="'x'.*no finite number"):
+    with pytest.raises(DataError, match=r"'x'.*no finite number"):
         net.do({"x": value})
 
 
@@ -212,12 +212,12 @@ def test_rows_that_allow_many_cells_are_told_of_before_em_begins(monkeypatch):
     with pytest.warns(LikelyWarning, match=r"goes through \d+ cells.*rows lack.*largest table, over 3 nodes.*8 cells"):
         likely.Network("C -> S, C -> R, S -> W, R -> W").fit(data)
     monkeypatch.setattr(limits, "MOST_OF_TREE", 4)
-    with pytest.raises(ResourceError, match="16 cells .* in all"):
+    with pytest.raises(ResourceError, match=r"16 cells .* in all"):
         likely.Network("C -> S, C -> R, S -> W, R -> W", smoothing=1).fit(data)
 
 
 def test_a_junction_tree_whose_tables_do_not_fit_together_is_refused(monkeypatch):
     monkeypatch.setattr(limits, "MOST_OF_TREE", 15)
-    with pytest.raises(ResourceError, match="16 cells .* in all"):
+    with pytest.raises(ResourceError, match=r"16 cells .* in all"):
         sprinkler().log_likelihoods({"C": ["t"], "S": [None], "R": [None], "W": ["t"]})
     assert sprinkler().query("C", {"W": "t"})

@@ -278,7 +278,7 @@ def test_work_on_many_cells_is_done_in_parts_with_the_same_result(monkeypatch):
     monkeypatch.setattr(junction_tree, "HELD_CELLS", 0)
     codes = BatchInference(net.inference, rows).codes
     parts = net.inference.tree._slabs(codes)
-    assert [(part.start, part.stop) for part in parts][0][0] == 0 and parts[-1].stop == 200
+    assert (parts[0].start, parts[-1].stop) == (0, 200)
     assert all(a.stop == b.start for a, b in itertools.pairwise(parts))
     assert len(parts) > 20
     again, evidence = BatchInference(net.inference, rows).expected()

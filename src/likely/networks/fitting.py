@@ -43,7 +43,8 @@ def hidden_columns(hidden: Mapping[str, Any]) -> dict[str, Column]:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise UsageError(f"hidden={{{name!r}: {given!r}}} is not understood: give the number of its values, or a list")
         if len(values) < 2:
-            raise UsageError(f"hidden node {name!r} has {len(values)} values: with fewer than 2 it can explain nothing; name 2 or more")
+            listed = f"{len(values)} values: with fewer than 2 it can explain nothing; name 2 or more"
+            raise UsageError(f"hidden node {name!r} has {listed}")
         found |= declared_columns({name: values})
     return found
 

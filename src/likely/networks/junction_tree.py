@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ class JunctionTree:
         by_cells = (self.allowed(rows).cumsum() / most).astype(np.int64)
         cut = (np.diff(by_cells) > 0) | (np.diff(np.arange(len(rows)) // SLAB) > 0)
         ends = [0, *(np.flatnonzero(cut) + 1).tolist(), len(rows)]
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
     def rooted(self, root: int | None = None) -> _Rooted:
         """The tree as flat arrays, with a given clique as its root."""
