@@ -144,8 +144,8 @@ def _warn_of_many_cells(problem: _Problem) -> None:
         members = ", ".join(repr(names[v]) for v in tree.cliques[largest][:6])
         warnings.warn(
             f"each iteration of EM goes through {cells:,.0f} cells of tables, which takes several seconds: {rest.n:,} rows "
-            f"lack many values of nodes that depend on each other, and the largest table, over {len(tree.cliques[largest])} nodes "
-            f"({members} …), has {in_words(tree.cells[largest])}; merge values, leave out such rows, or limit max_iter",
+            f"lack many values of nodes that depend on each other, and the largest table, over {len(tree.cliques[largest])} "
+            f"nodes ({members} …), has {in_words(tree.cells[largest])}; merge values, leave out such rows, or limit max_iter",
             LikelyWarning, stacklevel=4,
         )  # fmt: skip
 
