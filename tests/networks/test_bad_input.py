@@ -221,3 +221,19 @@ def test_a_junction_tree_whose_tables_do_not_fit_together_is_refused(monkeypatch
     with pytest.raises(ResourceError, match=r"16 cells .* in all"):
         sprinkler().log_likelihoods({"C": ["t"], "S": [None], "R": [None], "W": ["t"]})
     assert sprinkler().query("C", {"W": "t"})
+
+
+def test_a_node_asked_for_twice_is_named():
+    with pytest.raises(UsageError, match="'C' is asked for twice"):
+        sprinkler().query(["C", "S", "C"])
+
+
+@pytest.mark.parametrize("table", [[[0.5, 0.5], [0.9]], [["a", "b"], ["c", "d"]], None])
+def test_tables_that_are_no_arrays_of_numbers_are_refused_with_their_node(table):
+    with pytest.raises(UsageError, match=r"table of node 'B' must hold probabilities in the shape \(2, 2\)"):
+        likely.Network.from_tables("A -> B", {"A": "xy", "B": "uv"}, {"A": [0.5, 0.5], "B": table})
+
+
+def test_a_fraction_is_no_number_of_rows():
+    with pytest.raises(UsageError, match=r"n=1\.5 is no number of rows"):
+        sprinkler().sample(1.5)

@@ -286,3 +286,9 @@ def test_rows_under_rounded_tables_need_no_sums_of_every_cell(monkeypatch):
     assert np.exp(net.log_likelihoods({"A": ["y", None], "B": [None, "u"]})) == pytest.approx(
         [0.666 * 0.999, 0.333 * 0.4 + 0.666 * 0.299], rel=1e-12
     )
+
+
+def test_an_answer_by_elimination_sums_to_one_to_the_last_digit():
+    data = {"A": ["x", "y"] * 20, "B": ["u", "v", "u", "v"] * 10, "C": ["p", "q", "q", "p"] * 10, "D": [1, 2, 3, 4] * 10}
+    net = likely.Network("A -> B, B -> C, A -> C, C -> D").fit(data)
+    assert net.query("A", {"D": 3}) == {"x": 0.5, "y": 0.5}

@@ -207,8 +207,11 @@ def checked_tables(graph: Graph, columns: Mapping[str, Column], tables: Mapping[
         if len(one_of_alike(columns[node].values)) < sizes[node]:
             raise UsageError(f"the values of node {node!r} must all differ, not {list(columns[node].values)!r}")
         check_family(node, graph.parents[node], sizes)
-        table = np.array(tables[node], dtype=np.float64)
         shape = tuple(sizes[name] for name in (*graph.parents[node], node))
+        try:
+            table = np.array(tables[node], dtype=np.float64)
+        except (TypeError, ValueError):  # rows of different lengths, or no numbers
+            table = np.full((), np.nan)
         if table.shape != shape or not (table >= 0).all() or (np.abs(table.sum(-1) - 1) > 0.01).any():
             raise UsageError(f"the table of node {node!r} must hold probabilities in the shape {shape}, an axis for each "
                              "parent and the last for the node")  # fmt: skip

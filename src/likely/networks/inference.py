@@ -204,6 +204,7 @@ class Inference:
         if log_evidence == -np.inf:
             raise impossible(self, evidence)
         posterior = np.exp(table.logs - log_evidence)
+        posterior /= posterior.sum()  # the rounding of the logs aside
         whole = np.zeros([self.sizes[self.place[name]] for name in targets])
         whole[tuple(evidence.values.get(name, slice(None)) for name in targets)] = posterior
         return whole, log_evidence

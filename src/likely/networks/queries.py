@@ -126,6 +126,9 @@ class NetworkQueries:
         """
         several = not isinstance(target, str)
         targets = self.graph.check(target)
+        twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
+        if twice is not None:
+            raise UsageError(f"node {twice!r} is asked for twice: name each node once")
         given = Evidence.of(evidence, self.graph, self.columns)
         numeric = [name for name in targets if self.columns[name].kind == NUMBER]
         if numeric and several:

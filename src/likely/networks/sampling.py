@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 def sample_rows(network: NetworkQueries, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> Rows:
     """Rows drawn from a network, or from its posterior given evidence, as codes and numbers."""
     given = Evidence.of(evidence, network.graph, network.columns)
-    if n < 0:
+    if not isinstance(n, (int, np.integer)) or n < 0:
         raise UsageError(f"n={n} is no number of rows")
     rng = np.random.default_rng(seed)
     if not (given.nodes or given.likelihoods):
