@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import DataError, ResourceError, UsageError
-from likely.networks import elimination
+from likely.errors import DataError, LikelyWarning, ResourceError, UsageError
+from likely.networks import elimination, em_fit, limits, table_em
 from networks_help import sprinkler
 
 DATA = {"A": ["x", "y", "x"], "B": ["u", "v", "v"]}
@@ -172,3 +172,68 @@ def test_the_arcs_of_another_structure_cannot_be_added():
     one = likely.Network("A -> B").fit(DATA)
     with pytest.raises(DataError, match="different arcs"):
         one + likely.Network("B -> A").fit(DATA)
+
+
+@pytest.mark.parametrize("value", ["abc", None, float("nan"), float("inf")])
+def test_an_intervention_on_a_number_needs_a_finite_number(value):
+    net = likely.Network("A -> x").fit({"A": ["u", "v", "u", "v"], "x": [1.5, 2.5, 1.25, 2.75]})
+    with pytest.raises(DataError, match=r"'x'.*no finite number"):
+        net.do({"x": value})
+
+
+def test_an_intervention_at_random_needs_probabilities():
+    for shares in ({"t": float("nan"), "f": 1.0}, {"t": "half", "f": 0.5}):
+        with pytest.raises(DataError, match="no finite number"):
+            sprinkler().do(S=shares)
+
+
+@pytest.mark.parametrize("number", [-3, 0, 10**9])
+def test_a_hidden_node_of_too_few_or_too_many_values_is_refused_with_their_number(number):
+    with pytest.raises(UsageError, match=f"'H' has {number:,} values"):
+        likely.Network("H -> A", hidden={"H": number})
+
+
+@pytest.mark.parametrize("settings", [{"max_iter": 0}, {"n_init": 0}, {"tol": float("nan")}])
+def test_settings_of_em_without_meaning_are_refused(settings):
+    with pytest.raises(UsageError, match=next(iter(settings))):
+        likely.Network("A -> B").fit({"A": ["x", None, "y"], "B": ["u", "v", "v"]}, **settings)
+
+
+def test_a_picture_with_an_unknown_target_is_refused():
+    with pytest.raises(UsageError, match="'Wet' is not in the network"):
+        sprinkler().svg(target="Wet")
+
+
+def test_rows_that_allow_many_cells_are_told_of_before_em_begins(monkeypatch):
+    monkeypatch.setattr(table_em, "MOST_OF_GROUP", 1)
+    monkeypatch.setattr(em_fit, "MANY_CELLS", 10)
+    data = {name: [None if i % 3 == k else v for i, v in enumerate(column)]
+            for k, (name, column) in enumerate(sprinkler().sample(60, seed=1).items())}  # fmt: skip
+    with pytest.warns(LikelyWarning, match=r"goes through \d+ cells.*rows lack.*largest table, over 3 nodes.*8 cells"):
+        likely.Network("C -> S, C -> R, S -> W, R -> W").fit(data)
+    monkeypatch.setattr(limits, "MOST_OF_TREE", 4)
+    with pytest.raises(ResourceError, match=r"16 cells .* in all"):
+        likely.Network("C -> S, C -> R, S -> W, R -> W", smoothing=1).fit(data)
+
+
+def test_a_junction_tree_whose_tables_do_not_fit_together_is_refused(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_OF_TREE", 15)
+    with pytest.raises(ResourceError, match=r"16 cells .* in all"):
+        sprinkler().log_likelihoods({"C": ["t"], "S": [None], "R": [None], "W": ["t"]})
+    assert sprinkler().query("C", {"W": "t"})
+
+
+def test_a_node_asked_for_twice_is_named():
+    with pytest.raises(UsageError, match="'C' is asked for twice"):
+        sprinkler().query(["C", "S", "C"])
+
+
+@pytest.mark.parametrize("table", [[[0.5, 0.5], [0.9]], [["a", "b"], ["c", "d"]], None])
+def test_tables_that_are_no_arrays_of_numbers_are_refused_with_their_node(table):
+    with pytest.raises(UsageError, match=r"table of node 'B' must hold probabilities in the shape \(2, 2\)"):
+        likely.Network.from_tables("A -> B", {"A": "xy", "B": "uv"}, {"A": [0.5, 0.5], "B": table})
+
+
+def test_a_fraction_is_no_number_of_rows():
+    with pytest.raises(UsageError, match=r"n=1\.5 is no number of rows"):
+        sprinkler().sample(1.5)

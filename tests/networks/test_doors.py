@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import likely
-from commands import TENNIS, document, run
+from commands import TENNIS, document, refused, run
 from likely import NetworkClassifier
 from likely.plots.network_drawing import DrawnNode, _Layout, network_svg
 from networks_help import random_network, sprinkler
@@ -167,3 +167,27 @@ def test_no_two_nodes_overlap_and_parents_stand_above(seed):
             gap = layout.x[right] - layout.x[left] - (layout.widths[left] + layout.widths[right]) / 2
             assert gap > 5
     ET.fromstring(network_svg(nodes, arcs, "t"))
+
+
+def test_em_on_the_command_line_is_bounded_and_shows_each_iteration(table, monkeypatch):
+    given = ("network", "learn", table, "--arcs", "H -> S, H -> R", "--hidden", "H=2", "--max-iter", "12", "--tol", "-1")
+    assert document(*given)["rounds"] == 12
+    monkeypatch.setenv("LIKELY_PROGRESS", "json")
+    assert "EM iteration 52, log-likelihood with prior" in run(*given).stderr  # five starts of 10, and the best goes on
+
+
+@pytest.mark.parametrize("more", [
+    ["--hidden", "H=2.7"], ["--hidden", "H=1e12"], ["--ignore", "W"], ["--required", "S -> R"], ["--forbidden", "S -> R"],
+    ["--max-parents", "1"], ["--method", "tan"], ["--target", "Q"],
+])  # fmt: skip
+def test_options_without_effect_or_meaning_are_refused(table, more):
+    hidden = [] if more[0] == "--hidden" else ["--hidden", "H=2"]
+    found = refused("network", "learn", table, "--arcs", "H -> S, H -> R", *hidden, *more, code=2)
+    assert more[0].removeprefix("--") in found
+
+
+def test_an_intervention_without_a_number_is_bad_data(tmp_path):
+    path = str(tmp_path / "n.likely")
+    likely.Network("A -> x").fit({"A": ["u", "v", "u", "v"], "x": [1.5, 2.5, 1.25, 2.75]}).save(path)
+    assert "'abc'" in refused("network", "query", path, "A", "--do", "x=abc", code=3)
+    assert "'Q'" in refused("network", "draw", path, "--target", "Q", code=2)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import likely
 from likely.networks.batch_inference import BatchInference
 from likely.networks.fitting import reading_of, rows_for
-from likely.networks.inference import Evidence
+from likely.networks.inference import Evidence, Inference
+from likely.networks.junction_tree import JunctionTree
 from likely.networks.table_em import FlatTables, MissingGroups
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
 
@@ -257,3 +258,37 @@ def test_many_queries_answer_as_single_ones_do_also_where_tables_are_rounded(dec
         alone, _ = net.inference.joint([target], Evidence.of(evidence, net.graph, net.columns))
         assert list(net.query(target, evidence).values()) == pytest.approx(alone.tolist(), rel=1e-9), i
     assert net.inference._asked.total() > 60
+
+
+def test_samples_given_evidence_come_from_one_elimination_whatever_the_size_of_the_junction_tree(monkeypatch):
+    monkeypatch.setattr(JunctionTree, "rooted", lambda *_: pytest.fail("no junction tree is needed"))
+    net, n = sprinkler(), 40_000
+    drawn = net.sample(n, {"W": "t"}, seed=2)
+    keys = list(zip(drawn["C"], drawn["S"], drawn["R"], strict=True))
+    for key, p in net.query(["C", "S", "R"], {"W": "t"}).items():
+        assert keys.count(key) / n == pytest.approx(p, abs=0.01)
+    assert set(drawn["W"]) == {"t"}
+
+
+def test_samples_follow_the_posterior_given_likelihoods_too():
+    net, n, soft = sprinkler(), 40_000, {"W": {"t": 0.9, "f": 0.2}, "C": ["t"]}
+    drawn = net.sample(n, soft, seed=2)
+    assert drawn["S"].count("t") / n == pytest.approx(net.query("S", soft)["t"], abs=0.01)
+    assert drawn["W"].count("t") / n == pytest.approx(net.query("W", soft)["t"], abs=0.01)
+    assert set(drawn["C"]) == {"t"}
+
+
+def test_rows_under_rounded_tables_need_no_sums_of_every_cell(monkeypatch):
+    net = likely.Network.from_tables(
+        "A -> B", {"A": "xy", "B": "uv"}, {"A": [0.333, 0.666], "B": [[0.4, 0.6], [0.299, 0.7]]}
+    )
+    monkeypatch.setattr(Inference, "_row_sums", lambda *_: pytest.fail("the tables as given are enough"))
+    assert np.exp(net.log_likelihoods({"A": ["y", None], "B": [None, "u"]})) == pytest.approx(
+        [0.666 * 0.999, 0.333 * 0.4 + 0.666 * 0.299], rel=1e-12
+    )
+
+
+def test_an_answer_by_elimination_sums_to_one_to_the_last_digit():
+    data = {"A": ["x", "y"] * 20, "B": ["u", "v", "u", "v"] * 10, "C": ["p", "q", "q", "p"] * 10, "D": [1, 2, 3, 4] * 10}
+    net = likely.Network("A -> B, B -> C, A -> C, C -> D").fit(data)
+    assert net.query("A", {"D": 3}) == {"x": 0.5, "y": 0.5}

@@ -1,5 +1,6 @@
 """Counting, merging, forgetting, saving and EM."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 
 import likely
 from likely.errors import DataError, ForgetError, LikelyWarning, ModelFileError, UsageError
+from likely.kernels.progress import listening
 from likely.learning.load import load_model
-from likely.networks import network_file, table_em
+from likely.networks import junction_tree, network_file, table_em
+from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import count_rows
+from likely.networks.fitting import reading_of, rows_for
 from likely.networks.rows import Wanted, read_rows
 from likely.networks.sampling import sample_rows
 from networks_help import SPRINKLER, random_network, sprinkler
@@ -243,3 +247,41 @@ def test_expected_counts_are_added_up_with_a_warning():
     assert both.tally.rows == 400
     with pytest.raises(ForgetError):
         net.forget({name: column[:1] for name, column in sprinkler().sample(5, seed=1).items()})
+
+
+def test_each_iteration_of_em_is_told_with_the_log_likelihood():
+    data = gaps(sprinkler().sample(300, seed=5), 0.3, 6)
+    told = []
+    net = likely.Network(SPRINKLER).fit(data, progress=lambda number, value: told.append((number, value)))
+    assert told == list(enumerate(net.trace, 1))
+    steps = []
+    with listening(steps.append):
+        likely.Network("H -> S, H -> R", hidden={"H": 2}).fit(data, n_init=2, max_iter=12, tol=-1.0)
+    assert steps[0].what.startswith("start 1 of 2, EM iteration 1, log-likelihood with prior -")
+    assert steps[10].what.startswith("start 2 of 2, EM iteration 11, ")
+    assert steps[-1].what.startswith("EM iteration 22, ")
+
+
+def test_the_arcs_are_told_climb_by_climb():
+    steps = []
+    with listening(steps.append):
+        likely.Network.learn_structure(sprinkler().sample(300, seed=5))
+    assert [s.what.split(",")[1] for s in steps][:2] == [" climb 1", " climb 2"]
+
+
+def test_work_on_many_cells_is_done_in_parts_with_the_same_result(monkeypatch):
+    data = gaps(sprinkler().sample(200, seed=5), 0.5, 6)
+    net = sprinkler()
+    rows = rows_for(net, data, None, reading_of(None, {}))
+    tally, whole = BatchInference(net.inference, rows).expected()
+    monkeypatch.setattr(junction_tree, "SLAB_CELLS", 20)
+    monkeypatch.setattr(junction_tree, "HELD_CELLS", 0)
+    codes = BatchInference(net.inference, rows).codes
+    parts = net.inference.tree._slabs(codes)
+    assert (parts[0].start, parts[-1].stop) == (0, 200)
+    assert all(a.stop == b.start for a, b in itertools.pairwise(parts))
+    assert len(parts) > 20
+    again, evidence = BatchInference(net.inference, rows).expected()
+    assert np.array_equal(evidence, whole)
+    for name, table in tally.tables.items():
+        assert again.tables[name] == pytest.approx(table, rel=1e-12)

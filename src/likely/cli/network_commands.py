@@ -46,7 +46,7 @@ def network() -> None:
 @ignore_option()
 @weights_option
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A missing-value token, as for learn.")
-@options.convergence_option
+@options.iteration_options(0.01, " of EM", most=500)
 @reading_options
 @json_option
 @click.pass_obj
@@ -58,7 +58,8 @@ def learn(terminal: Terminal, /, data: str, arcs: str | None, output: str | None
     _check(data, output, picture)
     with inputs.as_file(data, terminal) as path:
         source, reading = inputs.opened_with(path, given)
-        found = _learned(source, arcs, given)
+        with terminal.progress("network"):
+            found = _learned(source, arcs, given)
         terminal.list_rejects(reading.rejects)
     report = _report(found) | {"data": data}
     if output:
@@ -86,16 +87,37 @@ def _check(data: str, output: str | None, picture: str | None) -> None:
 def _learned(source: Any, arcs: str | None, given: dict[str, Any]) -> Network:
     from likely.networks.network import Network
 
-    hidden = dict(options.pair(text, "--hidden", "NODE=2") for text in given["hidden"])
-    numbers = {name: int(options.number(text, "--hidden")) for name, text in hidden.items()}
+    numbers = dict(_hidden_node(text) for text in given["hidden"])
+    shared = {"weights": given["weights"], "seed": given["seed"], "max_iter": given["max_iter"], "tol": given["tol"]}
     smoothing = options.smoothing(given["smoothing"])
     if arcs is not None:
-        return Network(arcs, hidden=numbers, smoothing=smoothing).fit(source, weights=given["weights"], seed=given["seed"])
-    if hidden:
+        _refuse_beside_arcs(given)
+        made = Network(arcs, hidden=numbers, smoothing=smoothing)
+        made.graph.check([] if given["target"] is None else [given["target"]], "--target: node")
+        return made.fit(source, **shared)
+    if numbers:
         raise UsageError("--hidden needs --arcs: arcs of hidden nodes cannot be learned")
     settings = {name: given[name] for name in ("method", "target", "k", "score", "required", "forbidden", "max_parents",
-                                               "ignore", "weights", "seed")}  # fmt: skip
-    return Network.learn_structure(source, smoothing=smoothing, **settings)
+                                               "ignore")}  # fmt: skip
+    return Network.learn_structure(source, smoothing=smoothing, **settings, **shared)
+
+
+def _hidden_node(text: str) -> tuple[str, int]:
+    """A latent node and its number of values."""
+    name, given = options.pair(text, "--hidden", "NODE=2")
+    number = options.number(given, "--hidden")
+    if number != int(number):
+        raise UsageError(f"--hidden {text!r} is not understood: a node has a whole number of values, such as {name}=2")
+    return name, int(number)
+
+
+def _refuse_beside_arcs(given: dict[str, Any]) -> None:
+    """Refuse options of structure learning where the arcs are given: they would have no effect."""
+    meant = {"--required": given["required"], "--forbidden": given["forbidden"], "--ignore": given["ignore"],
+             "--max-parents": given["max_parents"] is not None, "--method": given["method"] != METHODS[0]}  # fmt: skip
+    useless = next((name for name, there in meant.items() if there), None)
+    if useless is not None:
+        raise UsageError(f"{useless} has no effect with --arcs, which name all nodes and arcs: leave one of the two out")
 
 
 def _report(found: Network) -> dict[str, Any]:

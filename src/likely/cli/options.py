@@ -60,13 +60,13 @@ convergence_option = click.option(
 )
 
 
-def iteration_options(tol: float, of: str = "") -> Callable[[Command], Command]:
+def iteration_options(tol: float, of: str = "", most: int = 1000) -> Callable[[Command], Command]:
     """Stopping rules of EM: --tol, --max-iter and --require-convergence."""
     near = "Tolerance: distance to the maximum of the log-likelihood, in nats; below 0: always --max-iter iterations."
 
     def add(command: Command) -> Command:
         least, text = click.IntRange(min=1), f"Maximum number of iterations{of}."
-        iterations = click.option("--max-iter", type=least, default=1000, show_default=True, help=text)
+        iterations = click.option("--max-iter", type=least, default=most, show_default=True, help=text)
         command = iterations(convergence_option(command))
         return click.option("--tol", type=float, default=tol, show_default=True, help=near)(command)
 

@@ -156,3 +156,29 @@ class MaxOut:
         for v, rest, best in reversed(self.steps):
             chosen[v] = int(best[tuple(chosen[u] for u in rest)])
         return chosen
+
+
+class DrawOut:
+    """Sum over a variable, keeping the table, so that assignments can be drawn from the product of the factors."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, tuple[int, ...], Array]] = []
+
+    def __call__(self, factor: Factor, v: int) -> Factor:
+        """The factor summed over a variable."""
+        axis = factor.scope.index(v)
+        rest = factor.scope[:axis] + factor.scope[axis + 1 :]
+        peak = factor.logs.max(axis, keepdims=True)
+        safe = np.where(np.isfinite(peak), peak, 0.0)
+        ends = np.moveaxis(np.exp(factor.logs - safe), axis, -1).cumsum(-1)
+        self.steps.append((v, rest, ends))
+        with np.errstate(divide="ignore"):
+            return Factor(rest, np.squeeze(safe, axis) + np.log(ends[..., -1]))
+
+    def draw(self, n: int, rng: np.random.Generator) -> dict[int, NDArray[np.int64]]:
+        """So many independent draws of the variables that were summed out, as codes."""
+        drawn: dict[int, NDArray[np.int64]] = {}
+        for v, rest, ends in reversed(self.steps):
+            own = np.broadcast_to(ends[tuple(drawn[u] for u in rest)], (n, ends.shape[-1]))
+            drawn[v] = (own[:, :-1] <= rng.random((n, 1)) * own[:, -1:]).sum(1)
+        return drawn

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.errors import ConvergenceWarning, DataError
+from likely.errors import ConvergenceWarning, DataError, LikelyWarning, UsageError
 from likely.kernels.parallel import cached_property
+from likely.kernels.progress import announce
 from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import NetworkTally, count_rows
 from likely.networks.graph import Graph
 from likely.networks.inference import Inference
+from likely.networks.junction_tree import JunctionTree
+from likely.networks.limits import in_words
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
 from likely.networks.rows import Rows
 from likely.networks.table_em import FlatTables, MissingGroups
@@ -23,6 +26,7 @@ from likely.schema import Column
 
 Array = NDArray[np.float64]
 LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
+MANY_CELLS = 5e7  # that an iteration goes through: from here on, several seconds each
 FIRST_ROUNDS = 10  # of each start, before the best of them goes on
 
 
@@ -40,6 +44,8 @@ class EMSettings:
         Starts that are tried where nodes are hidden (None: 5).
     seed : int
         Where the starts come from.
+    progress : callable or None
+        Called after each iteration with its number, counted over all starts, and the log-likelihood with prior.
 
     """
 
@@ -47,6 +53,15 @@ class EMSettings:
     tol: float = 0.01
     n_init: int | None = None
     seed: int = 0
+    progress: Callable[[int, float], object] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.max_iter >= 1:
+            raise UsageError(f"max_iter={self.max_iter} is no number of iterations: give at least 1")
+        if self.n_init is not None and not self.n_init >= 1:
+            raise UsageError(f"n_init={self.n_init} is no number of starts: give at least 1")
+        if np.isnan(self.tol):
+            raise UsageError("tol=nan is no tolerance: give nats, such as 0.01; below 0 EM always goes on to max_iter")
 
 
 @dataclass(frozen=True)
@@ -64,21 +79,25 @@ def fit_em(
     """Expected counts at a maximum of the (penalised) likelihood."""
     rows = rows.distinct()
     problem = _Problem(rows, graph, smoothing)
+    if not rows.numeric:
+        _warn_of_many_cells(problem)
     counted, shares = _complete(problem, hidden), _shares(rows)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or 5) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
-    runs = []
+    runs, monitor = [], _Monitor(settings.progress, starts)
     for _ in range(starts):
-        run = make(problem, _start(counted, graph, shares, rng))
+        run = make(problem, _start(counted, graph, shares, rng), monitor)
+        monitor.start += 1
         if starts > 1:
             run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
         runs.append(run)
+    monitor.start = 0
     best = max(runs, key=lambda each: each.trace[-1] if each.trace else 0.0)
     best.go(settings.max_iter - len(best.trace), settings.tol)
     if not best.converged:
         warnings.warn(
-            f"EM was stopped after {len(best.trace)} rounds before it converged: raise max_iter, or tol",
+            f"EM was stopped after {len(best.trace)} iterations before it converged: raise max_iter, or tol",
             ConvergenceWarning, stacklevel=3,
         )  # fmt: skip
     return NetworkEMResult(best.tally, tuple(best.trace), best.converged)
@@ -109,10 +128,49 @@ class _Problem:
         return self.layout.pseudocounts(self.smoothing)
 
 
+def _warn_of_many_cells(problem: _Problem) -> None:
+    """Tell before the first iteration that each will take long; tables that would not fit into memory are refused."""
+    rest, names = problem.groups.rest, problem.layout.names
+    if not rest.n:
+        return
+    place = {name: i for i, name in enumerate(names)}
+    scopes = [tuple(place[v] for v in (*problem.graph.parents[name], name)) for name in names]
+    tree = JunctionTree(scopes, [len(problem.columns[name].values) for name in names], names)
+    tree.check()
+    order = {c.name: i for i, c in enumerate(rest.columns)}
+    cells = float(tree.allowed(rest.codes[[order[name] for name in names]].T).sum())
+    if cells > MANY_CELLS:
+        largest = max(range(len(tree.cells)), key=lambda c: tree.cells[c])
+        members = ", ".join(repr(names[v]) for v in tree.cliques[largest][:6])
+        warnings.warn(
+            f"each iteration of EM goes through {cells:,.0f} cells of tables, which takes several seconds: {rest.n:,} rows "
+            f"lack many values of nodes that depend on each other, and the largest table, over {len(tree.cliques[largest])} "
+            f"nodes ({members} …), has {in_words(tree.cells[largest])}; merge values, leave out such rows, or limit max_iter",
+            LikelyWarning, stacklevel=4,
+        )  # fmt: skip
+
+
+class _Monitor:
+    """Tells how EM goes on: to the caller, and to whoever listens for progress."""
+
+    def __init__(self, progress: Callable[[int, float], object] | None, starts: int) -> None:
+        self.progress, self.starts = progress, starts
+        self.start = self.iterations = 0  # start 0: the best of them goes on
+
+    def __call__(self, objective: float) -> None:
+        """One more iteration has ended."""
+        self.iterations += 1
+        which = f"start {self.start} of {self.starts}, " if self.start and self.starts > 1 else ""
+        announce(f"{which}EM iteration {self.iterations:,}, log-likelihood with prior {objective:,.2f}")
+        if self.progress is not None:
+            self.progress(self.iterations, objective)
+
+
 class _EMRun:
     """EM from one start."""
 
-    def __init__(self, problem: _Problem, start: NetworkParameters) -> None:
+    def __init__(self, problem: _Problem, start: NetworkParameters, monitor: Callable[[float], None]) -> None:
+        self.monitor = monitor
         self.problem, self.graph, self.smoothing = problem, problem.graph, problem.smoothing
         self.parameters = start
         self.trace: list[float] = []
@@ -132,6 +190,7 @@ class _EMRun:
             self.trace.append(self._round())
             if not np.isfinite(self.trace[-1]):
                 raise DataError("a row has probability zero under the network", remedy="fit with smoothing above 0")
+            self.monitor(self.trace[-1])
             if tol >= 0 and self._left() <= tol:
                 self.converged = True
                 return
@@ -178,8 +237,8 @@ class _EMRun:
 class _TablesRun(_EMRun):
     """EM from one start where all nodes are categorical: over distinct groups of missing cells, not over rows."""
 
-    def __init__(self, problem: _Problem, start: NetworkParameters) -> None:
-        super().__init__(problem, start)
+    def __init__(self, problem: _Problem, start: NetworkParameters, monitor: Callable[[float], None]) -> None:
+        super().__init__(problem, start, monitor)
         self.theta, self.counts = problem.layout.flat(start.tables), np.zeros(0)
 
     @property

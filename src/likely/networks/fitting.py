@@ -15,7 +15,7 @@ from likely.networks.batch_inference import BatchInference
 from likely.networks.em_fit import EMSettings, fit_em
 from likely.networks.family_counts import NetworkTally, check_graph, count_rows, strides
 from likely.networks.graph import Graph
-from likely.networks.inference import Inference, code_of
+from likely.networks.inference import Inference, code_of, finite_number
 from likely.networks.limits import check_family
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 __all__ = ["EMSettings"]
 
 Array = NDArray[np.float64]
+MOST_HIDDEN_VALUES = 100_000
 
 
 def hidden_columns(hidden: Mapping[str, Any]) -> dict[str, Column]:
     """Hidden nodes with their values; one that can take a single value hides nothing."""
     found: dict[str, Column] = {}
     for name, given in hidden.items():
-        values = tuple(range(given)) if isinstance(given, (int, np.integer)) and not isinstance(given, bool) else given
+        number = given if isinstance(given, (int, np.integer)) and not isinstance(given, bool) else None
+        if number is not None and not 2 <= number <= MOST_HIDDEN_VALUES:
+            why = "with fewer than 2 it can explain nothing" if number < 2 else "no data can tell so many apart"
+            raise UsageError(f"hidden node {name!r} has {number:,} value{'s' * (number != 1)}: {why}; give it 2 or a few more")
+        values = given if number is None else range(number)
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise UsageError(f"hidden={{{name!r}: {given!r}}} is not understood: give the number of its values, or a list")
         if len(values) < 2:
-            raise UsageError(
-                f"hidden node {name!r} has {len(values)} value: with fewer than 2 it can explain nothing; give it 2 or more"
-            )
+            listed = f"{len(values)} values: with fewer than 2 it can explain nothing; name 2 or more"
+            raise UsageError(f"hidden node {name!r} has {listed}")
         found |= declared_columns({name: values})
     return found
 
@@ -203,8 +207,11 @@ def checked_tables(graph: Graph, columns: Mapping[str, Column], tables: Mapping[
         if len(one_of_alike(columns[node].values)) < sizes[node]:
             raise UsageError(f"the values of node {node!r} must all differ, not {list(columns[node].values)!r}")
         check_family(node, graph.parents[node], sizes)
-        table = np.array(tables[node], dtype=np.float64)
         shape = tuple(sizes[name] for name in (*graph.parents[node], node))
+        try:
+            table = np.array(tables[node], dtype=np.float64)
+        except (TypeError, ValueError):  # rows of different lengths, or no numbers
+            table = np.full((), np.nan)
         if table.shape != shape or not (table >= 0).all() or (np.abs(table.sum(-1) - 1) > 0.01).any():
             raise UsageError(f"the table of node {node!r} must hold probabilities in the shape {shape}, an axis for each "
                              "parent and the last for the node")  # fmt: skip
@@ -220,12 +227,12 @@ def intervened(network: NetworkQueries, interventions: Mapping[str, Any]) -> tup
     for name, value in interventions.items():
         column = network.columns[name]
         if column.kind == NUMBER:
-            number = float(value)
+            number = finite_number(name, value)
             gaussians[name] = LinearGaussian(np.array(number), np.zeros(0), np.array(1e-12 * max(1.0, number * number)))
         elif isinstance(value, Mapping):
             shares = np.zeros(len(column.values))
             for each, share in value.items():
-                shares[code_of(column, each)] = share
+                shares[code_of(column, each)] = finite_number(name, share)
             if (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
                 raise UsageError(f"do() sets {name!r} to {dict(value)!r}: the probabilities must sum to one")
             tables[name] = shares

@@ -57,7 +57,7 @@ class Evidence:
             elif is_missing(value):
                 continue
             elif column.kind == NUMBER:
-                numbers[name] = _number(name, value)
+                numbers[name] = finite_number(name, value)
             else:
                 values[name] = code_of(column, value)
         return Evidence(values, numbers, likelihoods)
@@ -72,7 +72,8 @@ def code_of(column: Column, value: Any) -> int:
     return code
 
 
-def _number(name: str, value: Any) -> float:
+def finite_number(name: str, value: Any) -> float:
+    """A number that is given for a node, finite or refused."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -87,7 +88,7 @@ def _likelihoods(column: Column, given: Any) -> Array:
     found = np.zeros(len(column.values))
     pairs = given.items() if isinstance(given, Mapping) else ((value, 1.0) for value in given)
     for value, likelihood in pairs:
-        found[code_of(column, value)] = _number(column.name, likelihood)
+        found[code_of(column, value)] = finite_number(column.name, likelihood)
     if (found < 0).any() or not found.any():
         raise DataError(f"soft evidence {given!r} needs likelihoods of at least 0, not all of them 0", column=column.name)
     return found
@@ -144,16 +145,17 @@ class Inference:
         `matter` are the nodes asked for or observed. Where a table is rounded, nodes that none of them descends from would
         not sum to one as they should: they have been made to, and all others get the sums of their rows back.
         """
+        if matter is None and self._rounded:
+            if root not in self._whole:
+                tables = {i: self.parameters.tables[name] for i, name in enumerate(self.names)}
+                self._whole[root] = self.tree.potentials(tables, root)
+            return self._whole[root]
         if root not in self._potentials:
             self._potentials[root] = self.tree.arranged(self._products, root)
             self._sums[root] = {name: self._row_sums(name, root) for name in self._rounded}
         phi, sums = self._potentials[root], self._sums[root]
-        if not sums:
+        if matter is None or not sums:
             return phi
-        if matter is None:
-            if root not in self._whole:
-                self._whole[root] = _scaled(phi, list(sums.values()))
-            return self._whole[root]
         return _scaled(phi, [sums[name] for name, below in self._rounded.items() if not below.isdisjoint(matter)])
 
     @cached_property
@@ -202,6 +204,7 @@ class Inference:
         if log_evidence == -np.inf:
             raise impossible(self, evidence)
         posterior = np.exp(table.logs - log_evidence)
+        posterior /= posterior.sum()  # the rounding of the logs aside
         whole = np.zeros([self.sizes[self.place[name]] for name in targets])
         whole[tuple(evidence.values.get(name, slice(None)) for name in targets)] = posterior
         return whole, log_evidence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,14 @@ from likely.kernels import propagation
 from likely.kernels.parallel import in_parallel
 from likely.networks.elimination import aligned, best_order
 from likely.networks.family_counts import strides
-from likely.networks.limits import check_clique
+from likely.networks.limits import check_clique, check_tree
 
 Array = NDArray[np.float64]
 _NO_SOFT = np.zeros((1, 0))
 _ONE = np.ones(1)
-SLAB = 2_000  # rows whose evidence is propagated by one thread
+SLAB = 2_000  # rows whose evidence is propagated by one thread, at most
+SLAB_CELLS = 1 << 22  # of the cells that these rows allow: a fraction of a second, between which Ctrl-C is noticed
+HELD_CELLS = 1 << 26  # of expected counts that are held before they are added up: 512 MB
 
 
 def cliques_of(scopes: Sequence[Sequence[int]], sizes: Sequence[int]) -> tuple[list[tuple[int, ...]], list[int]]:
@@ -109,6 +111,28 @@ class JunctionTree:
         """Refuse a tree whose largest table would not fit into memory."""
         largest = max(range(len(self.cells)), key=lambda c: self.cells[c])
         check_clique([self.names[v] for v in self.cliques[largest]], self.cells[largest])
+        check_tree(self.total_cells)
+
+    def allowed(self, rows: NDArray[Any]) -> Array:
+        """The number of cells of all cliques that agree with what is observed in each row."""
+        total = np.zeros(len(rows))
+        missing = rows < 0
+        for clique in self.cliques:
+            cells = np.ones(len(rows))
+            for v in clique:
+                cells *= np.where(missing[:, v], float(self.sizes[v]), 1.0)
+            total += cells
+        return total
+
+    def _slabs(self, rows: NDArray[Any]) -> list[slice]:
+        """The rows in parts that take a fraction of a second each, whatever the number of threads."""
+        most = max(float(SLAB_CELLS), self.total_cells / 4)  # each part has room for all cells, which must be worth its while
+        if len(rows) <= 1 or self.total_cells * len(rows) <= most:
+            return [slice(a, min(a + SLAB, len(rows))) for a in range(0, max(len(rows), 1), SLAB)]
+        by_cells = (self.allowed(rows).cumsum() / most).astype(np.int64)
+        cut = (np.diff(by_cells) > 0) | (np.diff(np.arange(len(rows)) // SLAB) > 0)
+        ends = [0, *(np.flatnonzero(cut) + 1).tolist(), len(rows)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
     def rooted(self, root: int | None = None) -> _Rooted:
         """The tree as flat arrays, with a given clique as its root."""
@@ -203,7 +227,7 @@ class JunctionTree:
         def work(part: slice) -> None:
             propagation.collect.fast(rows[part], _soft(soft, rows, part), rooted.arrays, phi, target, out[part], evidence[part])
 
-        in_parallel(work, _slabs(len(rows)))
+        in_parallel(work, self._slabs(rows))
         return evidence, out
 
     def collect_one(self, row: NDArray[Any], phi: Array, target: int) -> tuple[float, Array]:
@@ -236,7 +260,7 @@ class JunctionTree:
         def work(part: slice) -> None:
             propagation.collect.fast(rows[part], _soft(soft, rows, part), rooted.arrays, phi, -2, out[part], evidence[part])
 
-        in_parallel(work, _slabs(len(rows)))
+        in_parallel(work, self._slabs(rows))
         found = np.zeros((len(rows), math.prod(self.sizes[v] for v in self.scopes[s])))
         np.add.at(found.T, which, out.T)
         return found
@@ -252,7 +276,12 @@ class JunctionTree:
             propagation.expect.fast(rows[part], weights[part], soft_part, rooted.arrays, phi, counts, evidence[part])
             return counts
 
-        return evidence, reduce(np.add, in_parallel(work, _slabs(len(rows))))
+        total, parts = np.zeros(rooted.cells), self._slabs(rows)
+        held = int(np.clip(HELD_CELLS // max(rooted.cells, 1), 2, 64))
+        for i in range(0, len(parts), held):
+            for counts in in_parallel(work, parts[i : i + held]):
+                total += counts
+        return evidence, total
 
     def assign(self, rows: NDArray[Any], phi: Array, draws: Array | None = None, soft: Array | None = None) -> Array:
         """Fill in missing cells in place, most probably or as drawn; log evidence of every row."""
@@ -264,7 +293,7 @@ class JunctionTree:
             soft_part = _soft(soft, rows, part)
             propagation.assign.fast(rows[part], soft_part, rooted.arrays, phi, draws[part], evidence[part])
 
-        in_parallel(work, _slabs(len(rows)))
+        in_parallel(work, self._slabs(rows))
         return evidence
 
 
@@ -274,10 +303,6 @@ def _ends(sizes: Sequence[int]) -> NDArray[np.int64]:
 
 def _flat(parts: Sequence[Sequence[int] | NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.array([x for part in parts for x in part], np.int64)
-
-
-def _slabs(rows: int) -> list[slice]:
-    return [slice(a, min(a + SLAB, rows)) for a in range(0, max(rows, 1), SLAB)]
 
 
 def _soft(soft: Array | None, rows: NDArray[Any], part: slice) -> Array:

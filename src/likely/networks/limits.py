@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from likely.errors import ResourceError
 
 MOST_CELLS = 1 << 27  # of one table: one gigabyte of probabilities
+MOST_OF_TREE = 1 << 28  # of all tables of a junction tree, of which some copies are needed
 
 
 def in_words(cells: float) -> str:
@@ -40,4 +41,13 @@ def check_clique(names: Sequence[str], cells: float) -> None:
         raise ResourceError(
             f"exact inference would need a table over {len(names)} nodes ({listed}) of {in_words(cells)}",
             remedy="observe more nodes, ask for fewer at once, or estimate from samples: query(..., samples=100_000)",
+        )
+
+
+def check_tree(cells: float) -> None:
+    """Refuse a junction tree whose tables would not fit into memory together."""
+    if cells > MOST_OF_TREE:
+        raise ResourceError(
+            f"exact inference in many rows would need tables of {in_words(cells)} in all",
+            remedy="query() single rows, which needs what matters to each, or merge values of nodes with many",
         )

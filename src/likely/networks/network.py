@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from likely.errors import DataError, UsageError
@@ -72,7 +72,8 @@ class Network(NetworkQueries):
     # ------------------------------------------------------------------ learning
 
     def fit(self, data: Any, *, weights: Any = None, smoothing: Any = None, missing: Any = None, max_iter: int = 500,
-            tol: float = 0.01, n_init: int | None = None, seed: int = 0, **reading: Any) -> Self:  # fmt: skip
+            tol: float = 0.01, n_init: int | None = None, seed: int = 0,
+            progress: Callable[[int, float], object] | None = None, **reading: Any) -> Self:  # fmt: skip
         """Count the rows of any table; by EM where cells are missing or nodes are hidden.
 
         Parameters
@@ -86,13 +87,15 @@ class Network(NetworkQueries):
         missing : list, optional
             Values that stand for a missing cell, as for `likely.learn`.
         max_iter : int, default=500
-            The most rounds of EM.
+            The most iterations of EM.
         tol : float, default=0.01
             EM ends when the maximum is estimated to be at most so many nats of log-likelihood away.
         n_init : int, optional
             Starts of EM where nodes are hidden; 5 unless given.
         seed : int, default=0
             The seed of these starts.
+        progress : callable, optional
+            Called after each iteration of EM with its number, counted over all starts, and the log-likelihood with prior.
         **reading
             How the source is read, as for `likely.learn`.
 
@@ -102,7 +105,7 @@ class Network(NetworkQueries):
             A new network with parameters.
 
         """
-        settings = fitting.EMSettings(max_iter, tol, n_init, seed)
+        settings = fitting.EMSettings(max_iter, tol, n_init, seed, progress)
         chosen = self.smoothing if smoothing is None else smoothing
         rows = fitting.rows_for(self, data, weights, fitting.reading_of(missing, reading), fresh=True)
         found = fitting.counted(rows, self.graph, tuple(self.hidden), chosen, settings)

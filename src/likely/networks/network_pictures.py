@@ -15,6 +15,8 @@ MOST_LINES = 16  # of a tooltip
 
 def picture(network: Network, title: str = "", target: str | None = None) -> str:
     """The network as SVG; the target, if there is one, stands out."""
+    if target is not None:
+        network.graph.check([target], "target")
     nodes = [DrawnNode(name, tooltip(network, name), _look(network, name, target)) for name in network.nodes]
     rows = f", {network.tally.rows:,.0f} rows" if network.tally is not None else ""
     subtitle = f"{counted(len(network.nodes), 'node')}, {counted(len(network.arcs), 'arc')}{rows}"

@@ -126,6 +126,9 @@ class NetworkQueries:
         """
         several = not isinstance(target, str)
         targets = self.graph.check(target)
+        twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
+        if twice is not None:
+            raise UsageError(f"node {twice!r} is asked for twice: name each node once")
         given = Evidence.of(evidence, self.graph, self.columns)
         numeric = [name for name in targets if self.columns[name].kind == NUMBER]
         if numeric and several:
@@ -363,7 +366,7 @@ class NetworkQueries:
         n : int
             How many rows.
         evidence : mapping, optional
-            Node to value, for samples from the posterior.
+            For samples from the posterior: node to value; a dict of likelihoods is soft evidence, a list the possible values.
         seed : int, default=0
             The seed of the draws.
 

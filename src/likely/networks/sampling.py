@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.networks.answers import NormalMixture
-from likely.networks.batch_inference import BatchInference
+from likely.networks.elimination import DrawOut, eliminate
 from likely.networks.family_counts import categorical_parents, numeric_parents
 from likely.networks.inference import Evidence, Inference, impossible
 from likely.networks.rows import Rows, code_type
@@ -26,15 +26,11 @@ Array = NDArray[np.float64]
 def sample_rows(network: NetworkQueries, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> Rows:
     """Rows drawn from a network, or from its posterior given evidence, as codes and numbers."""
     given = Evidence.of(evidence, network.graph, network.columns)
-    if n < 0:
+    if not isinstance(n, (int, np.integer)) or n < 0:
         raise UsageError(f"n={n} is no number of rows")
     rng = np.random.default_rng(seed)
     if not (given.nodes or given.likelihoods):
         return ancestral(network.inference, n, rng)
-    if given.likelihoods:
-        raise UsageError("samples are drawn given values, not likelihoods: observe the nodes, or leave them out")
-    if network.inference.log_evidence(given) == -np.inf:
-        raise impossible(network.inference, given)
     return conditional(network.inference, given, n, rng)
 
 
@@ -50,11 +46,17 @@ def ancestral(engine: Inference, n: int, rng: np.random.Generator, evidence: Evi
     return _drawn(engine, n, rng, evidence or Evidence())[0]
 
 
-def _drawn(engine: Inference, n: int, rng: np.random.Generator, evidence: Evidence) -> tuple[Rows, Array]:
-    rows = _empty(engine, n)
+def _drawn(
+    engine: Inference, n: int, rng: np.random.Generator, evidence: Evidence, known: Mapping[str, Any] | None = None
+) -> tuple[Rows, Array]:
+    """Rows drawn along the arcs, and their log weights; `known` are codes that were drawn already."""
+    rows, known = _empty(engine, n), known or {}
     place = {c.name: i for i, c in enumerate(rows.columns)}
     numeric, logs = rows.numeric, np.zeros(n)
     for node in engine.graph.order:
+        if node in known:
+            rows.codes[place[node]] = known[node]
+            continue
         where = np.zeros(n, np.int64)
         for parent in categorical_parents(engine.graph, engine.columns, node):
             where = where * len(engine.columns[parent].values) + rows.codes[place[parent]]
@@ -92,18 +94,39 @@ def _normal(engine: Inference, node: str, rows: Rows, where: NDArray[np.int64]) 
 
 
 def conditional(engine: Inference, evidence: Evidence, n: int, rng: np.random.Generator) -> Rows:
-    """Rows drawn exactly from the posterior given the evidence."""
-    rows = _empty(engine, n)
-    rows.codes[:] = -1
-    rows.numbers[:] = np.nan
-    for i, column in enumerate(rows.columns):
-        if column.name in evidence.values:
-            rows.codes[i] = evidence.values[column.name]
-        elif column.name in evidence.numbers:
-            rows.numbers[rows.numeric[column.name]] = evidence.numbers[column.name]
-        if column.kind == NUMBER:
-            rows.codes[i] = 0
-    return BatchInference(engine, rows).complete(rng)
+    """Rows drawn exactly from the posterior given the evidence.
+
+    The ancestors of what is observed are eliminated once and drawn backwards for all rows; other categories follow along the
+    arcs, and numbers given all categories.
+    """
+    draws = DrawOut()
+    top = eliminate(engine.factors([], evidence), [], engine.sizes, engine.names, draws)
+    if float(top.logs) == -np.inf:
+        raise impossible(engine, evidence)
+    known: dict[str, Any] = {engine.names[v]: codes for v, codes in draws.draw(n, rng).items()}
+    rows, _ = _drawn(engine, n, rng, Evidence(), known | dict(evidence.values))
+    for name, numbers in _numbers(engine, evidence, rows, rng).items():
+        rows.numbers[rows.numeric[name]] = numbers
+    return rows
+
+
+def _numbers(engine: Inference, evidence: Evidence, rows: Rows, rng: np.random.Generator) -> dict[str, Any]:
+    """All numbers given the categories of the rows and the numbers that are observed, the same in every row."""
+    found: dict[str, Any] = dict(evidence.numbers)
+    observed = {name: np.array([number]) for name, number in evidence.numbers.items()}
+    place = {c.name: i for i, c in enumerate(rows.columns)}
+    for group in engine.numeric.groups(list(observed), [name for name in engine.numeric.nodes if name not in observed]):
+        if not group.unobserved:
+            continue
+        density = engine.numeric.density(group, observed)
+        number = np.zeros(rows.n, np.int64)
+        for parent in group.scope:
+            number = number * len(engine.columns[parent].values) + rows.codes[place[parent]]
+        lower = np.linalg.cholesky(density.covariance + 1e-300 * np.eye(len(group.unobserved)))
+        noise = rng.standard_normal((rows.n, len(group.unobserved)))
+        drawn = density.mean[0, number] + np.einsum("nuv,nv->nu", lower[number], noise)
+        found |= {name: drawn[:, i] for i, name in enumerate(group.unobserved)}
+    return found
 
 
 def weighted_query(network: NetworkQueries, targets: list[str], evidence: Evidence, samples: int, seed: int) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.kernels import arc_moves
+from likely.kernels.progress import announce
 from likely.networks.scores import FamilyScores
 
 Array = NDArray[np.float64]
@@ -55,8 +56,10 @@ class SearchSettings:
 def hill_climb(scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings) -> list[set[int]]:
     """The best structure found, as the parents of each node."""
     rng = np.random.default_rng(settings.seed)
+    announce("arcs, climb 1")
     best, top = _climb(scores, start, settings, rng)
-    for _ in range(settings.climbs - 1):
+    for climb in range(1, settings.climbs):
+        announce(f"arcs, climb {climb + 1}, best score {top:,.2f}")
         found, value = _climb(scores, start, settings, rng)
         if abs(value - top) <= SAME * abs(top):  # two climbs have ended as high: a third hardly finds more
             break

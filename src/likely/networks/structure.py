@@ -56,8 +56,8 @@ class StructureSettings:
         Columns that are left out.
     kinds, values, smoothing
         As for `Network`.
-    weights
-        As for `Network.fit`.
+    weights, max_iter, tol, progress
+        As for `Network.fit`; EM fits the tables where cells are missing.
 
     """
 
@@ -79,6 +79,9 @@ class StructureSettings:
     smoothing: Any = "auto"
     weights: Any = None
     seed: int = 0
+    max_iter: int = 500
+    tol: float = 0.01
+    progress: Any = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -105,7 +108,8 @@ def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
     parents = _climbed(rows, settings) if settings.method == "hill-climb" else _without_search(rows, settings)
     graph = Graph(tuple(columns), {columns[i]: tuple(columns[p] for p in sorted(some)) for i, some in enumerate(parents)})
     made = Network(graph, values=settings.values, kinds=settings.kinds, smoothing=settings.smoothing)
-    return made.fit(rows, seed=settings.seed)
+    em = {"max_iter": settings.max_iter, "tol": settings.tol, "progress": settings.progress}
+    return made.fit(rows, seed=settings.seed, **em)
 
 
 def _rows(data: Any, settings: StructureSettings, reading: Any) -> Rows:

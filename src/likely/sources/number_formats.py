@@ -227,20 +227,16 @@ class FormatDetector:
 
     def update(self, column: Any, start: int, missing: tuple[str, ...]) -> None:
         """Test the candidates on more cells; those with too many mismatches are dropped."""
-        kept = cleaned(column, missing)
-        there = np.asarray(kept.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+        texts, place = _distinct(cleaned(column, missing))
+        there = place >= 0
         self.cells += int(there.sum())
-        self.unit_sign = self.unit_sign or _unit_sign(kept)
+        self.unit_sign = self.unit_sign or _unit_sign(texts)
+        none = np.ones(len(texts), bool) if _never_numbers(texts) else None
         rest = []
         for candidate in self.candidates:
-            bad = there & np.isnan(read(kept, candidate.code))
+            bad = np.append(np.isnan(read(texts, candidate.code)) if none is None else none, False)[place]
             candidate.failed += int(bad.sum())
-            for i in np.flatnonzero(bad)[: 200 * MAX_NON_NUMERIC_TEXTS].tolist():
-                text = kept[i].as_py()
-                row, n = candidate.non_numeric.get(text, (start + i + 1, 0))
-                candidate.non_numeric[text] = (row, n + 1)
-                if len(candidate.non_numeric) > MAX_NON_NUMERIC_TEXTS:
-                    break
+            _note_texts(candidate.non_numeric, np.flatnonzero(bad), place, texts, start)
             coded = any(CODE.fullmatch(text) for text in candidate.non_numeric)
             few = candidate.failed < 100 or candidate.failed <= self.cells / 10
             if few and not coded and len(candidate.non_numeric) <= MAX_NON_NUMERIC_TEXTS:
@@ -261,6 +257,37 @@ class FormatDetector:
         chosen = next(c for c in codes if c.code == best)
         signs = {NumberFormat(c.code).decimal for c in codes}
         return DetectedFormat(best, self.cells, chosen.non_numeric, alternative, signs.pop() if len(signs) == 1 else "")
+
+
+def _distinct(column: Any) -> tuple[Any, NDArray[np.int64]]:
+    """The distinct texts of a column, and the place of each cell among them, -1 where it is null.
+
+    Every format is tested on the texts: a column of few of them, such as levels, costs as little as its levels.
+    """
+    import pyarrow as pa
+
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    coded = whole.dictionary_encode()
+    place = np.asarray(numpy_array(coded.indices.fill_null(-1)), dtype=np.int64)
+    return coded.dictionary, place
+
+
+def _never_numbers(texts: Any) -> bool:
+    """Whether every text has a sign that no format has: names such as 5_to_10 need no look at each format."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring(texts, "_")).as_py())
+
+
+def _note_texts(
+    noted: dict[str, tuple[int, int]], bad: NDArray[np.int64], place: NDArray[np.int64], texts: Any, start: int
+) -> None:
+    """Note texts that do not match a format, with their first row and how often they occur, until there are too many."""
+    codes, first, often = np.unique(place[bad[: 200 * MAX_NON_NUMERIC_TEXTS]], return_index=True, return_counts=True)
+    for k in np.argsort(first)[: MAX_NON_NUMERIC_TEXTS + 1].tolist():
+        text = texts[int(codes[k])].as_py()
+        row, n = noted.get(text, (start + int(bad[first[k]]) + 1, 0))
+        noted[text] = (row, n + int(often[k]))
 
 
 def _unit_sign(column: Any) -> str:
