@@ -68,6 +68,11 @@ class Column:
         """The code of each known value."""
         return {value: place for place, value in enumerate(self.values)}
 
+    @cached_property
+    def has_few_texts(self) -> bool:
+        """Whether all values are texts, and few."""
+        return len(self.values) <= FEW_VALUES and all(type(value) is str for value in self.values)
+
     def codes(self, values: Sequence[Any]) -> list[int]:
         """The code of each given value; one past the last for an unknown value."""
         unseen = len(self.values)
@@ -198,8 +203,7 @@ class Schema(Shown):
 
 def places_in(larger: Column, column: Column) -> tuple[int, ...]:
     """Code of each value of a column in a larger column; texts of equal numbers share one."""
-    short = len(larger.values) <= FEW_VALUES and all(type(value) is str for value in larger.values)
-    return (_places_of_texts if short else _places)(larger, column)
+    return (_places_of_texts if larger.has_few_texts else _places)(larger, column)
 
 
 def _places(larger: Column, column: Column) -> tuple[int, ...]:

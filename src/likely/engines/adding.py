@@ -6,12 +6,14 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from likely.families.histogram import Histogram, total_histogram
 from likely.families.statistics import Counts, Moments, Statistic
+from likely.kernels.parallel import in_parallel
 from likely.schema import Column, Schema
 from likely.tally import Tally
 from likely.tally.row_sample import Reservoir
@@ -23,7 +25,7 @@ def total(tallies: Sequence[Tally]) -> Tally:
     """The sum of tallies, added in a tree of groups; values and classes of zero weight are left out."""
     level = list(tallies)
     while len(level) > 1:
-        level = [together(level[i : i + GROUP]) for i in range(0, len(level), GROUP)]
+        level = in_parallel(together, [level[i : i + GROUP] for i in range(0, len(level), GROUP)])
     return settled(level[0]).pruned()
 
 
@@ -72,8 +74,8 @@ def _column(same: Sequence[Column]) -> Column:
     if any(column.taken for column in same):
         return reduce(lambda a, b: a.union(b), same)
     distinct = list({column.values: column for column in same}.values())
-    if len(distinct) > 1 and all(type(value) is str for column in distinct for value in column.values):
-        values = dict.fromkeys(value for column in distinct for value in column.values)
+    values = dict.fromkeys(chain.from_iterable(column.values for column in distinct))  # no text equals another type's value
+    if len(distinct) > 1 and all(type(value) is str for value in values):
         return replace(same[0], values=same[0].in_order(values))
     apart = same if any(type(value) is not str for value in same[0].values) else distinct
     return reduce(lambda a, b: a.union(b), apart)

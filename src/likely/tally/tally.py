@@ -151,15 +151,12 @@ class Tally:
         if schema == self.schema:
             return replace(self, schema=schema)
         labels = _places(self.schema.target, schema.target)
-        places = {
-            c.name: np.arange(len(c.values)) if c.values == (new := schema.by_name[c.name]).values else _places(c, new)
-            for c in self.schema.columns
-            if c.kind == CATEGORY
-        }
+        coded = [(c, schema.by_name[c.name]) for c in self.schema.columns if c.kind == CATEGORY]
+        moved = {c.name for c, new in coded if c.values != new.values}
+        places = {c.name: _places(c, new) if c.name in moved else np.arange(len(c.values)) for c, new in coded}
         sizes = {c.name: len(c.values) for c in schema.columns}
         classes = np.zeros(len(schema.classes))
         np.add.at(classes, labels, self.classes)
-        moved = {name for name in places if self.schema.by_name[name].values != schema.by_name[name].values}
         other = self.schema.classes != schema.classes
         statistics = tuple(
             _expanded(
