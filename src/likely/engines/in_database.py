@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class DatabaseEngine:
 
     reason: str = "asked for"
     name: str = "database"
+    hands_out_parts: ClassVar[bool] = False
 
     def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
         """The database, from whose first rows the columns are planned, with target and weights as columns."""

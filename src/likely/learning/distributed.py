@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import CountTask, Part, PartTask, Progress
@@ -32,6 +32,7 @@ class _PartsEngine:
 
     parts: tuple[Part, ...] | None = None
     name: str = "parts"
+    hands_out_parts: ClassVar[bool] = False
 
     @property
     def reason(self) -> str:
