@@ -12,6 +12,7 @@ import pytest
 import likely
 from likely.engines.counted_rows import CountedSource
 from likely.engines.spark.spark_frames import SparkRows
+from likely.errors import UsageError
 from likely.latent import em
 from likely.latent.em_parts import RowsInParts
 from likely.model.parts import plan_of
@@ -54,6 +55,15 @@ class InSlices:
         return likely.learn(table, target, engine=Slices(table), **settings)
 
 
+class Planned(InSlices):
+    """Slices that are counted from copies of a plan made of some rows, and gone through again by copies of functions."""
+
+    def learn(self, table, target="class", **settings):
+        plan = likely.plan(table.slice(0, 150), target, **settings)
+        slices = [table.slice(i, 90) for i in range(0, table.num_rows, 90)]
+        return plan.learn(map(plan.count, slices), each=lambda work: map(pickle.loads(pickle.dumps(work)), slices))
+
+
 class OnSpark:
     """A Spark table of four partitions, one of them empty; nothing may be streamed to the driver."""
 
@@ -67,7 +77,10 @@ class OnSpark:
         return likely.learn(frame.repartition(3).union(empty.coalesce(1)), target, engine="spark", **settings)
 
 
-@pytest.fixture(params=[InSlices, pytest.param(OnSpark, marks=pytest.mark.xdist_group("spark"))], ids=["slices", "spark"])
+SPARK = pytest.param(OnSpark, marks=pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(params=[InSlices, Planned, SPARK], ids=["slices", "planned", "spark"])
 def engine(request):
     return request.param(request)
 
@@ -155,3 +168,16 @@ def test_tasks_read_the_files_of_a_table_in_every_round(spark, table, tmp_path, 
     found = likely.learn(spark.read.parquet(str(tmp_path)), engine="spark", **settings)
     assert found.engine == "spark: asked for; tasks read its Parquet files by themselves"
     same(found, likely.learn(partly, engine="memory", **settings), partly)
+
+
+def test_rows_that_are_not_here_are_never_replaced_by_the_sample_of_the_plan():
+    table = with_gaps()
+
+    def learn(**settings):
+        plan = likely.plan(table.slice(0, 60), "class", plain=True, **settings)
+        return plan.learn([plan.count(table.slice(0, 200)), plan.count(table.slice(200))])
+
+    for settings in ({"joint": [("a", "b", "c")]}, {"unlabelled": 0.5}, {"select": 2}):
+        with pytest.raises(UsageError, match=r"the rows of the parts are not in this process: pass each="):
+            learn(**settings)
+    assert learn().tally.rows == sum(label is not None for label in table["class"].to_pylist())

@@ -35,7 +35,6 @@ from likely.model.parts import columns_read, from_bytes, plan_of, record_batches
 from likely.priors import Priors, priors
 from likely.schema import Schema
 from likely.sources import Batch
-from likely.sources.arrow_rows import ArrowRows
 from likely.tally import Tally
 
 READING = ("missing", "missing_labels", "weights", "target_edges")  # what a model knows of how its rows are read
@@ -200,7 +199,7 @@ def fit_in_parts(
     return SemiSupervisedFit(fit.model, unlabelled, {}, fit.converged or tol <= 0, len(fit.trace))
 
 
-def _labelled(model: Model, rows: ArrowRows) -> em.StreamedRows:
+def _labelled(model: Model, rows: Any) -> em.StreamedRows:
     """The rows of a part as EM reads them: labels as positions in the classes of the model, and weights."""
     source, kinds = rows_of_part(model, rows), plan_of(model).kinds()
     weights = em.column_weights(plan_of(model).weights)
@@ -233,7 +232,8 @@ def pool_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
     for rows in record_batches(model, batches):
         found = em.pooled_part(measured(rows_of_part(model, rows)), plan, weights)
-        assert found is not None
+        if found is None:
+            return
         part = EMPart(found, found.rows, moments=totals(moments) if names else ())
         yield part_row(part.to_bytes(model))
 

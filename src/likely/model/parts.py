@@ -13,7 +13,7 @@ import numpy as np
 from likely.engines import Plan
 from likely.engines.adding import total as total_of
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import CountTask, Part, PartTask
+from likely.engines.engine import CountTask, Part, PartFunction, PartTask
 from likely.engines.memory import tally_source
 from likely.engines.spark.tasks import part_row
 from likely.engines.targets import as_name
@@ -151,8 +151,26 @@ def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
         yield part_row(plan.part_to_bytes(plan.count(rows)))
 
 
-def record_batches(model: Model, batches: Iterator[Any]) -> Iterator[ArrowRows]:
-    """The record batches of a part as a source, once; nothing if there are no rows."""
+@dataclass(frozen=True)
+class WholePart:
+    """A part of the rows that is at hand as any source, instead of record batches."""
+
+    rows: Any
+
+
+def result_of(run: PartFunction, state: bytes, rows: Any) -> bytes | None:
+    """What a task finds in a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
+    for found in run(state, WholePart(rows)):  # type: ignore[arg-type]
+        content: bytes = found["part"][0].as_py()
+        return content
+    return None
+
+
+def record_batches(model: Model, batches: Iterator[Any] | WholePart) -> Iterator[Any]:
+    """The rows of a part as a source, once; nothing if there are no rows."""
+    if isinstance(batches, WholePart):
+        yield batches.rows
+        return
     stream = _Replayed(batches)
     if stream.empty:
         return
