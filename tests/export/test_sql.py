@@ -223,3 +223,16 @@ def test_a_class_whose_column_postgres_would_cut_off_is_refused():
     table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "y": ["L" * 62 + "1", "L" * 62 + "2"] * 2})
     with pytest.raises(UsageError, match="postgres cuts off names after 63: rename the class"):
         learn(table, plain=True).sql(dialect="postgres")
+
+
+@pytest.mark.xdist_group("spark")
+def test_values_that_spark_takes_for_variables_are_texts(spark):
+    values = ["${c}", "a${b}${c}", "${", "$", ""]
+    cells = [values[i % 5] for i in range(60)]
+    table = pa.table({"a": cells, "i": list(range(60)), "y": ["n" if i % 5 < 2 else "p" for i in range(60)]})
+    model = learn(table, plain=True, ignore=["i"])
+    both_ways(model, table.drop_columns(["y"]), Spark(spark), "spark", by=["i"])
+    named = learn({"${c}": ["u", "v"] * 4, "y": ["n", "p"] * 4}, plain=True)
+    assert "${c}" in named.sql(dialect="duckdb")
+    with pytest.raises(UsageError, match="spark takes .* for a variable; rename it"):
+        named.sql(dialect="spark")

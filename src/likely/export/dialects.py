@@ -34,6 +34,7 @@ class Dialect:
     binary: str = ""  # collation that compares text byte by byte
     loose: bool = False  # whether a column of numbers may hold text
     longest_name: int = 0  # bytes after which a name is cut off without an error; 0: never
+    variables: str = ""  # what begins a variable that is replaced in the text of a statement, also between quotes
     split: str = ""  # how a text is split into words; empty: not at all
 
 
@@ -43,7 +44,7 @@ DIALECTS = {
         Dialect("duckdb", arrays=True, split="duckdb"),
         Dialect("postgres", "row", arrays=True, fence="offset", folds_case=False, longest_name=63, split="postgres"),
         Dialect("sqlite", attach="rowid", fence="materialized", nan="none", binary="BINARY", loose=True),
-        Dialect("spark", arrays=True, split="spark"),
+        Dialect("spark", arrays=True, variables="${", split="spark"),
         Dialect("bigquery", nan="function"),
         Dialect("snowflake", folds_case=False),
         Dialect("mysql", attach="lateral", fence="limit", nan="none", binary="utf8mb4_bin"),

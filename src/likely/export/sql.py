@@ -57,6 +57,9 @@ def _level() -> Any:
 def _check_names(scored: ExportedModel, syntax: Dialect, prefix: str) -> None:
     """Refuse names that the database would confuse, and answers that have the name of a column."""
     seen: dict[str, str] = {}
+    for name in (*(column.name for column in scored.columns), *answers(scored, prefix)):
+        if syntax.variables and syntax.variables in name:
+            raise UsageError(f"column {name!r} cannot be named: {syntax.name} takes {syntax.variables}…}} for a variable; rename it")
     for column in scored.columns:
         folded = column.name.casefold() if syntax.folds_case else column.name
         if folded in seen:
