@@ -59,7 +59,8 @@ def _check_names(scored: ExportedModel, syntax: Dialect, prefix: str) -> None:
     seen: dict[str, str] = {}
     for name in (*(column.name for column in scored.columns), *answers(scored, prefix)):
         if syntax.variables and syntax.variables in name:
-            raise UsageError(f"column {name!r} cannot be named: {syntax.name} takes {syntax.variables}…}} for a variable; rename it")
+            taken = f"{syntax.name} takes {syntax.variables}…}} for a variable"
+            raise UsageError(f"column {name!r} cannot be named: {taken}; rename it")
     for column in scored.columns:
         folded = column.name.casefold() if syntax.folds_case else column.name
         if folded in seen:
