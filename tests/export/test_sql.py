@@ -120,7 +120,7 @@ def test_a_table_of_any_name_is_scored(name):
 
 def test_a_table_in_a_schema_is_named_with_a_point():
     statement = learn(hostile(60), plain=True).sql('shop."or.ders"', dialect="postgres")
-    assert 'FROM "shop"."or.ders" AS "t"' in statement
+    assert 'FROM "shop"."or.ders" AS "likely__table"' in statement
 
 
 def test_only_the_columns_that_are_asked_for_are_returned():
@@ -234,5 +234,5 @@ def test_values_that_spark_takes_for_variables_are_texts(spark):
     both_ways(model, table.drop_columns(["y"]), Spark(spark), "spark", by=["i"])
     named = learn({"${c}": ["u", "v"] * 4, "y": ["n", "p"] * 4}, plain=True)
     assert "${c}" in named.sql(dialect="duckdb")
-    with pytest.raises(UsageError, match="spark takes .* for a variable; rename it"):
+    with pytest.raises(UsageError, match=r"spark takes .* for a variable; rename it"):
         named.sql(dialect="spark")
