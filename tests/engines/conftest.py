@@ -79,7 +79,8 @@ class Parts(Memory):
         plan = likely.plan(table, target, **settings)
         size = max(1, table.num_rows // 5)
         count = pickle.loads(pickle.dumps(plan.count))
-        return plan.learn(count(table.slice(i, size)) for i in range(0, table.num_rows, size))
+        slices = [table.slice(i, size) for i in range(0, table.num_rows, size)]
+        return plan.learn(map(count, slices), each=lambda work: map(pickle.loads(pickle.dumps(work)), slices))
 
     def learn_file(self, path, target="class", **settings):
         import pyarrow.parquet as pq

@@ -115,3 +115,17 @@ def test_one_value_that_most_rows_have_is_counted_as_any_other(engine):
     table = pa.table({"a": a, "class": np.array(["n", "p"])[np.arange(rows) % 3 // 2]})
     expected = likely.learn(table, "class", engine="memory", plain=True)
     assert engine.learn(table, plain=True).tally.counted_the_same(expected.tally)
+
+
+TOKENS = ["NA", "NULL", "?", "", "NaN", "none", "None", "N/A", "<NA>", "ok"]
+
+
+@pytest.mark.parametrize("missing", [None, ["none", "?"]])
+def test_texts_that_look_like_missing_cells_are_values_of_typed_tables_unless_they_are_listed(engine, missing):
+    cells = [None if i % 11 == 0 else TOKENS[i % 10] for i in range(300)]
+    table = pa.table({"a": cells, "class": ["n" if i % 3 else "p" for i in range(300)]})
+    expected = likely.learn(table, "class", engine="memory", plain=True, missing=missing)
+    found = engine.learn(table, plain=True, missing=missing)
+    assert set(found.schema.by_name["a"].values) == set(TOKENS) - set(missing or ())
+    assert found.tally.counted_the_same(expected.tally)
+    assert found.schema.by_name["a"].taken == expected.schema.by_name["a"].taken

@@ -1,6 +1,7 @@
 """Spark on a real cluster: command line, archive for executors without Likely, large tables, and a worker that dies."""
 
 import json
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -102,6 +103,24 @@ def test_a_partition_that_fails_is_an_error_and_leaves_nothing(spark, cluster, t
     shown = run("learn", "bad.parquet", "--target", "y", "--plain", *how, "--json", expect=3).stderr
     assert "which is not a finite number" in json.loads(shown.splitlines()[-1])["error"]["message"]
     assert not (tmp_path / "out.likely").exists()
+
+
+def test_a_full_disk_is_said_and_nothing_is_left_on_it(spark, cluster, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"NOT TESTED: no small disk can be made here ({mounted.stderr.decode().strip()})")
+    try:
+        table, model = made(6_000), str(tmp_path / "m.likely")
+        pq.write_table(table, tmp_path / "a.parquet")
+        likely.learn(table, "class", plain=True).save(model)
+        asked = ("--engine", "spark", "--master", cluster.url, "-o", str(disk / "out.parquet"))
+        shown = run("predict", model, str(tmp_path / "a.parquet"), *asked, expect=6).stderr
+        assert "a task of Spark found no disk space" in shown
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)  # executors may keep files open
 
 
 def test_files_of_different_columns_are_refused_by_spark_in_plain_words(spark, tmp_path):

@@ -8,6 +8,7 @@ import sys
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import likely
@@ -236,3 +237,44 @@ def test_a_duckdb_file_that_another_process_writes_to_is_said_and_stays_as_it_is
         assert other.read_bytes() == before
         holder.stdin.close()
     run(*words)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"NOT TESTED: no small disk can be made here ({mounted.stderr.decode().strip()})")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("name", ["new.duckdb", "new.sqlite"])
+def test_a_new_database_on_a_full_disk_is_not_left_half_written(tmp_path, small_disk, name):
+    x = np.random.default_rng(0).normal(size=9_000)
+    pq.write_table(pa.table({"x": x, "y": np.array(["n", "p"])[(x > 0).astype(int)]}), tmp_path / "a.parquet")
+    data, model = str(tmp_path / "a.parquet"), str(tmp_path / "m.likely")
+    run("learn", data, "--target", "y", "--plain", "-o", model)
+    asked = ("predict", model, data, "-o", str(small_disk / name), "--output-table", "t", "--probabilities")
+    assert "cannot be written" in run(*asked, expect=6).stderr
+    assert list(small_disk.iterdir()) == []
+
+
+def test_integers_that_sqlite_cannot_store_are_refused_by_name(tmp_path):
+    table = pa.table({"a": ["u", "v"] * 4, "n": pa.array([2**63] * 8, pa.uint64()), "y": ["n", "p"] * 4})
+    pq.write_table(table, tmp_path / "a.parquet")
+    model, output = str(tmp_path / "m.likely"), tmp_path / "new.sqlite"
+    run("learn", str(tmp_path / "a.parquet"), "--target", "y", "--plain", "--ignore", "n", "-o", model)
+    asked = ("predict", model, str(tmp_path / "a.parquet"), "-o", str(output), "--output-table", "t")
+    assert "SQLite stores no integer of 2**63 or more" in run(*asked, expect=3).stderr
+    assert not output.exists()
+
+
+def test_a_recursive_query_of_sqlite_is_refused_in_plain_words(tmp_path):
+    with sqlite3.connect(tmp_path / "a.sqlite") as connection:
+        connection.execute("create table t (a, y)")
+    connection.close()
+    query = "with recursive c(a) as (select 1 union all select a + 1 from c) select a, a as y from c"
+    with pytest.raises(DataError, match="or is recursive, which may never end: pass a plain select"):
+        likely.learn(tmp_path / "a.sqlite", "y", query=query)

@@ -120,7 +120,7 @@ def test_a_table_of_any_name_is_scored(name):
 
 def test_a_table_in_a_schema_is_named_with_a_point():
     statement = learn(hostile(60), plain=True).sql('shop."or.ders"', dialect="postgres")
-    assert 'FROM "shop"."or.ders" AS "t"' in statement
+    assert 'FROM "shop"."or.ders" AS "likely__table"' in statement
 
 
 def test_only_the_columns_that_are_asked_for_are_returned():
@@ -193,3 +193,46 @@ def test_what_has_no_sql_says_so():
     mixed = learn(hostile(200), plain=True, joint=[("c.d", "x")])
     with pytest.raises(UsageError, match="joint block of categories and numbers"):
         mixed.sql()
+
+
+@pytest.mark.parametrize("names", [("t", "s"), ("rowid", "data"), ("_ROWID_", "oid")], ids="-".join)
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_columns_may_have_the_names_of_tables_and_of_row_numbers(database, request, names):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 80)
+    one, other = names
+    table = pa.table({one: np.array(["u", "v", "w"])[y + rng.integers(0, 2, 80)], other: rng.normal(y), "y": y.astype(bool)})
+    both_ways(learn(table), table.drop_columns(["y"]), database, request.node.callspec.params["database"])
+
+
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_classes_that_differ_only_by_case_have_columns_of_their_own(database, request):
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 90)
+    table = pa.table({"a": rng.normal(y), "y": np.array(["Yes", "yes", "YES"])[y]})
+    both_ways(learn(table), table.drop_columns(["y"]), database, request.node.callspec.params["database"])
+
+
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_labels_that_are_fractions_come_back_as_such(database, request):
+    table = pa.table({"a": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0] * 4, "y": [1 / 3] * 3 * 4 + [0.75] * 3 * 4})
+    both_ways(learn(table, plain=True), table.drop_columns(["y"]), database, request.node.callspec.params["database"])
+
+
+def test_a_class_whose_column_postgres_would_cut_off_is_refused():
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "y": ["L" * 62 + "1", "L" * 62 + "2"] * 2})
+    with pytest.raises(UsageError, match="postgres cuts off names after 63: rename the class"):
+        learn(table, plain=True).sql(dialect="postgres")
+
+
+@pytest.mark.xdist_group("spark")
+def test_values_that_spark_takes_for_variables_are_texts(spark):
+    values = ["${c}", "a${b}${c}", "${", "$", ""]
+    cells = [values[i % 5] for i in range(60)]
+    table = pa.table({"a": cells, "i": list(range(60)), "y": ["n" if i % 5 < 2 else "p" for i in range(60)]})
+    model = learn(table, plain=True, ignore=["i"])
+    both_ways(model, table.drop_columns(["y"]), Spark(spark), "spark", by=["i"])
+    named = learn({"${c}": ["u", "v"] * 4, "y": ["n", "p"] * 4}, plain=True)
+    assert "${c}" in named.sql(dialect="duckdb")
+    with pytest.raises(UsageError, match=r"spark takes .* for a variable; rename it"):
+        named.sql(dialect="spark")

@@ -89,6 +89,17 @@ def test_a_quota_is_exit_six_and_leaves_no_partial_output(name):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.parametrize("name", ["out.duckdb", "out.sqlite"])
+def test_a_quota_of_the_temporary_folder_is_named_with_the_remedy(name):
+    likely.learn(TENNIS, "PlayTennis").save("m.likely")
+    before = sorted(os.listdir())
+    done = limited("predict", "m.likely", TENNIS, "-o", name, "--output-table", "t")
+    assert done.returncode == 6, done.stderr
+    said = r"^error: there is no disk space in '.*' to collect the rows: .*TMPDIR"
+    assert re.search(said, done.stderr.decode(), re.MULTILINE)
+    assert sorted(os.listdir()) == before
+
+
 def test_a_model_that_finds_no_room_is_exit_six_and_the_old_one_stays():
     likely.learn(TENNIS, "PlayTennis").save("m.likely")
     before = Path("m.likely").read_bytes()

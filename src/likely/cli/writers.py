@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from likely.cli.parquet_writer import ParquetWriter, is_text
 from likely.cli.terminal import is_terminal, plain, standard_output
-from likely.errors import UsageError
+from likely.errors import FULL, LikelyError, ResourceError, UsageError
 
 if TYPE_CHECKING:
     from likely.sources.parquet_extension import ParquetLayout
@@ -64,8 +65,14 @@ def table_writer(path: str, table: str, *, replace: bool = False) -> Iterator[Wr
     with tempfile.TemporaryDirectory(prefix="likely-") as folder:
         collected = str(Path(folder, "rows.parquet"))
         made = ParquetWriter(collected)
-        yield made
-        made.close()
+        try:
+            yield made
+            made.close()
+        except OSError as error:
+            if error.errno not in FULL or isinstance(error, LikelyError):
+                raise
+            message = f"there is no disk space in {tempfile.gettempdir()!r} to collect the rows: {os.strerror(error.errno)}"
+            raise ResourceError(message, remedy="free some, or name another folder by TMPDIR") from None
         write_table(collected, path, table, replace=replace)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from likely.engines.memory import Plan
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 from likely.sources import Batch, Source
+from likely.sources.wrapper import SourceWrapper
 
 
 @dataclass
@@ -35,3 +36,27 @@ class CountedSource:
                     "has no label", column=self.plan.target, row=row, remedy="fill it in, or pass unlabelled='ignore'"
                 )
             yield batch
+
+
+@dataclass(frozen=True)
+class UnreadRows(SourceWrapper):
+    """Rows that are not read in this process: what would read them is refused.
+
+    Attributes
+    ----------
+    why : str
+        Where they are instead.
+    remedy : str
+        What to do.
+    """
+
+    why: str
+    remedy: str
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:  # noqa: ARG002
+        """Raise UsageError."""
+        raise UsageError(
+            "what is asked for reads the rows again (EM over rows without a label or missing cells of a joint block, or "
+            f"selection of columns), and {self.why}",
+            remedy=self.remedy,
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from likely.engines.counted_rows import CountedSource
 from likely.engines.memory import tally_source
@@ -88,8 +88,12 @@ class Engine(Protocol):
     def reason(self) -> str:
         """Why it was chosen."""
 
+    @property
+    def hands_out_parts(self) -> bool:
+        """Whether `tally` runs the task that it is given, any number of times; else it counts `rows` in its own way."""
+
     def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:
-        """All rows as a source of this process, for EM: `here`, or a stream from elsewhere, read as `aimed` reads it."""
+        """All rows as a source of this process: `here`, or a stream from elsewhere, read as `aimed` reads it."""
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress) -> Part:
         """Count all rows: here as `rows`, or elsewhere by the part task."""
@@ -104,6 +108,7 @@ class MemoryEngine:
 
     reason: str = "asked for"
     name: str = MEMORY
+    hands_out_parts: ClassVar[bool] = False
 
     def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows themselves."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from likely.engines.counted_rows import CountedSource
+from likely.engines.counted_rows import CountedSource, UnreadRows
 from likely.engines.engine import CountTask, Part, PartTask, Progress
 from likely.engines.memory import MOST_KEPT, MOST_VALUES, Plan, tally_batch
 from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
@@ -22,13 +22,12 @@ from likely.errors import DataError, UsageError, no_column
 from likely.families import Block
 from likely.families.statistics import Moments, Scatter, Statistic
 from likely.schema import CATEGORY, TEXT, Column, Schema
-from likely.sources import Batch, Frame, ReadOptions, Source, missing_of, open_source
+from likely.sources import Frame, ReadOptions, Source, missing_of, open_source
 from likely.sources.arrow_arrays import arrow_array
 from likely.sources.cell_values import missing_numbers
 from likely.sources.databases import quoted
 from likely.sources.date_parts import DatePart
 from likely.sources.number_formats import are_times
-from likely.sources.wrapper import SourceWrapper
 from likely.tally import Tally
 
 LARGEST = "1.7976931348623157e308"
@@ -53,27 +52,12 @@ def database_of(source: Source) -> Any:
 
 
 @dataclass(frozen=True)
-class _UnreadRows(SourceWrapper):
-    """Rows that stay where they are: what would read them is refused."""
-
-    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:  # noqa: ARG002
-        """Raise UsageError."""
-        yield from self._refused()
-
-    def _refused(self) -> Iterator[Batch]:
-        raise UsageError(
-            "what is asked for reads the rows again (EM over rows without a label or missing cells of a joint block, or "
-            "selection of columns), and they are to stay in the database",
-            remedy=f"pass unlabelled='ignore' (--unlabelled ignore); {ELSEWHERE}",
-        )
-
-
-@dataclass(frozen=True)
 class DatabaseEngine:
     """The rows are counted by the database, in one query for each block of columns."""
 
     reason: str = "asked for"
     name: str = "database"
+    hands_out_parts: ClassVar[bool] = False
 
     def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
         """The database, from whose first rows the columns are planned, with target and weights as columns."""
@@ -87,7 +71,8 @@ class DatabaseEngine:
 
     def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows, which nothing reads."""
-        return _UnreadRows(here)
+        remedy = f"pass unlabelled='ignore' (--unlabelled ignore); {ELSEWHERE}"
+        return UnreadRows(here, "they are to stay in the database", remedy)
 
     def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
         """Score rows in this process; `Model.sql` scores them in the database."""

@@ -36,8 +36,13 @@ class ExpressionWriter:
         return self.e.Paren(this=self.e.Neg(this=made)) if value < 0 else made
 
     def text(self, value: str) -> Expression:
-        """A text literal."""
-        return self.e.Literal.string(value)
+        """A text literal, written in pieces where the database would replace a part of it."""
+        mark = self.dialect.variables
+        if not mark or mark not in value:
+            return self.e.Literal.string(value)
+        first, *rest = value.split(mark)
+        pieces = [first, *(part for after in rest for part in (mark[0], mark[1:] + after))]
+        return self.e.Anonymous(this="CONCAT", expressions=[self.e.Literal.string(piece) for piece in pieces])
 
     def name(self, name: str) -> Expression:
         """A quoted identifier."""

@@ -19,6 +19,8 @@ from likely.export.sql_terms import TermWriter
 from likely.export.sql_words import WordWriter
 
 OWN = "likely__"  # prefix of helper columns and stages
+TABLE = f"{OWN}table"  # the table in the statement: a name of its own, which no column has
+ROWID = ("_rowid_", "oid", "rowid")  # names of a row's number in SQLite, unless a column has them
 SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 Stage = dict[str, Any]
@@ -55,6 +57,10 @@ def _level() -> Any:
 def _check_names(scored: ExportedModel, syntax: Dialect, prefix: str) -> None:
     """Refuse names that the database would confuse, and answers that have the name of a column."""
     seen: dict[str, str] = {}
+    for name in (*(column.name for column in scored.columns), *answers(scored, prefix)):
+        if syntax.variables and syntax.variables in name:
+            taken = f"{syntax.name} takes {syntax.variables}…}} for a variable"
+            raise UsageError(f"column {name!r} cannot be named: {taken}; rename it")
     for column in scored.columns:
         folded = column.name.casefold() if syntax.folds_case else column.name
         if folded in seen:
@@ -71,6 +77,11 @@ def _check_names(scored: ExportedModel, syntax: Dialect, prefix: str) -> None:
         folded = answer.casefold() if syntax.folds_case else answer
         if folded in seen:
             raise UsageError(f"the table has a column {seen[folded]!r} already: rename the new ones with prefix= (--prefix)")
+        if len(answer.encode()) > (syntax.longest_name or len(answer.encode())):
+            raise UsageError(
+                f"the column {answer[:40] + '…'!r} would have a name of {len(answer.encode())} bytes, and {syntax.name} cuts "
+                f"off names after {syntax.longest_name}: rename the class"
+            )
 
 
 def answers(scored: ExportedModel, prefix: str) -> list[str]:
@@ -141,15 +152,16 @@ class _Statement:
         chained = self._chain(stages)
         if not (self.lateral or self.rowid):
             return chained
-        t, s = self.write.name("t"), self.write.name(f"{OWN}answers")
+        t, s = self.write.name(TABLE), self.write.name(f"{OWN}answers")
         table = self._aliased()
         starred = self.e.Column(this=self.e.Star(), table=t.copy())
-        chosen = [self.write.column(name, f"{OWN}answers") for name in answers(self.scored, self.prefix)]
+        names = zip(self._answer_names(), answers(self.scored, self.prefix), strict=True)
+        chosen = [self.e.alias_(self.write.column(own, f"{OWN}answers"), name, quoted=True) for own, name in names]
         beside = self.e.Subquery(this=chained, alias=self.e.TableAlias(this=s))
         if self.lateral:
             join = self.e.Join(this=self.e.Lateral(this=beside, alias=None), kind="CROSS")
         else:
-            same = self.write.compare("EQ", self.write.column(f"{OWN}row", f"{OWN}answers"), self._rowid("t"))
+            same = self.write.compare("EQ", self.write.column(f"{OWN}row", f"{OWN}answers"), self._rowid(TABLE))
             join = self.e.Join(this=beside, on=same)
         made = self.e.Select(expressions=[starred, *chosen])
         made.set(FROM, self.e.From(this=table))
@@ -157,12 +169,19 @@ class _Statement:
         return made
 
     def _aliased(self) -> Expression:
-        """The table under the name t."""
-        return self.e.Table(**self.table.args | {"alias": self.e.TableAlias(this=self.write.name("t"))})
+        """The table under a name of the statement."""
+        return self.e.Table(**self.table.args | {"alias": self.e.TableAlias(this=self.write.name(TABLE))})
+
+    def _answer_names(self) -> list[str]:
+        """Names of the answers where they are computed: numbered where they are selected again, as names may fold case."""
+        names = answers(self.scored, self.prefix)
+        return [f"{OWN}a{i}" for i in range(len(names))] if self.lateral or self.rowid else names
 
     def _rowid(self, table: str | None = None) -> Expression:
+        taken = {column.name.casefold() for column in self.scored.columns} | {self.scored.target.casefold()}
+        name = next((each for each in ROWID if each not in taken), ROWID[0])
         return self.e.Column(
-            this=self.e.Identifier(this="rowid", quoted=False), table=self.write.name(table) if table else None
+            this=self.e.Identifier(this=name, quoted=False), table=self.write.name(table) if table else None
         )
 
     def _chain(self, stages: list[Stage]) -> Expression:
@@ -215,7 +234,7 @@ class _Statement:
         if i:
             return [self.e.Star()]
         if self.row:
-            return [self.e.alias_(self.write.column("t"), f"{OWN}row", quoted=True)]
+            return [self.e.alias_(self.write.column(TABLE), f"{OWN}row", quoted=True)]
         if self.lateral:
             return []
         if self.rowid:
@@ -224,7 +243,7 @@ class _Statement:
 
     def _answers(self, stages: list[Stage]) -> list[Any]:
         """The columns of the table, the label, and the probabilities; all null where a number is infinite."""
-        names = answers(self.scored, self.prefix)
+        names = self._answer_names()
         k = len(self.scored.classes)
         helpers = [name for stage in stages for name in stage]
         if self.lateral:
@@ -265,7 +284,8 @@ class _Statement:
             return self.write.text(str(label))
         if isinstance(label, bool):
             return self.e.Boolean(this=label)
-        return self.write.whole(label) if isinstance(label, int) else self.write.number(label)
+        # A number alone is an exact decimal in some databases, which comes back as text.
+        return self.write.whole(label) if isinstance(label, int) else self.e.cast(self.write.number(label), "double")
 
 
 def _named(e: Any, stage: Stage) -> list[Any]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -136,10 +137,21 @@ def objective_name(model: Model, pseudocount: float = 0.0) -> str:
     return "penalised log likelihood" if penalised else "log likelihood"
 
 
-def e_step(
-    model: Model, parts: Iterable[LabelledRows], unlabelled: float = 1.0, *, entropy: bool = False
-) -> ExpectedCounts:
+class RowsElsewhere(ABC):
+    """Rows that stay where they are: an E-step over them is work on their parts, whose expected counts are added."""
+
+    @abstractmethod
+    def e_step(self, model: Model, unlabelled: float = 1.0, *, entropy: bool = False) -> ExpectedCounts:
+        """Expected counts and log-likelihood of all rows."""
+
+
+Rows = Iterable[LabelledRows] | RowsElsewhere
+
+
+def e_step(model: Model, parts: Rows, unlabelled: float = 1.0, *, entropy: bool = False) -> ExpectedCounts:
     """Expected counts and log-likelihood of all rows; the weight of rows without a label is multiplied by `unlabelled`."""
+    if isinstance(parts, RowsElsewhere):
+        return parts.e_step(model, unlabelled, entropy=entropy)
     scorer: Scorer = model.scorer
     total: ExpectedCounts | None = None
     for batch, labels, weights in parts:
@@ -151,14 +163,14 @@ def e_step(
     return total
 
 
-def with_entropy(fit: EMResult, parts: Iterable[LabelledRows]) -> EMResult:
+def with_entropy(fit: EMResult, parts: Rows) -> EMResult:
     """The same result with the entropy of its responsibilities, which takes one more E-step."""
     return replace(fit, summary=replace(fit.summary, entropy=e_step(fit.model, parts, entropy=True).entropy))
 
 
 def fit_em(
     model: Model,
-    parts: Iterable[LabelledRows],
+    parts: Rows,
     *,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
@@ -188,7 +200,7 @@ def fit_em(
 
 
 def _iteration(
-    parts: Iterable[LabelledRows], unlabelled: float, watch: Watch | None
+    parts: Rows, unlabelled: float, watch: Watch | None
 ) -> acceleration.Iteration[Model, ExpectedCounts]:
     """One EM iteration over these rows: the penalised log-likelihood of a model, and the model of its expected counts."""
     count = itertools.count()
@@ -254,7 +266,19 @@ def counted_by_em(block: Block, plan: Plan, *, asked: bool) -> Family:
 
 
 def pooled_tally(batches: Iterable[Batch], plan: Plan, weights: Callable[[Batch], Array]) -> Tally:
-    """All rows counted as one class: the values, words and variances of the complete table."""
+    """All rows counted as one class: the values and words of the complete table."""
+    return require_weight(pooled_part(batches, plan, weights))
+
+
+def require_weight(pooled: Tally | None) -> Tally:
+    """The tally of all rows as one class; DataError if they have no weight."""
+    if pooled is None or not pooled.classes.sum() > 0:
+        raise DataError("there are no rows of positive weight: nothing can be learned from them")
+    return pooled
+
+
+def pooled_part(batches: Iterable[Batch], plan: Plan, weights: Callable[[Batch], Array]) -> Tally | None:
+    """Some rows counted as one class; None if there are none."""
     total: Tally | None = None
     domains: dict[str, dict[Any, None]] = {}
     together = [name for block in plan.blocks if block.family.needs_whole_rows for name in block.columns]
@@ -265,9 +289,7 @@ def pooled_tally(batches: Iterable[Batch], plan: Plan, weights: Callable[[Batch]
         for name in together:  # a value may occur in incomplete rows only, which plain counting leaves out
             if kinds[name] == CATEGORY:
                 domains.setdefault(name, {}).update(dict.fromkeys(batch.coded(name).values))
-    if total is None or not total.classes.sum() > 0:
-        raise DataError("there are no rows of positive weight: nothing can be learned from them")
-    return total.with_values(domains)
+    return None if total is None else total.with_values(domains)
 
 
 def empty_tally(pooled: Tally, classes: tuple[Any, ...]) -> Tally:
@@ -312,16 +334,27 @@ class StreamedRows:
 
 def variances(parts: Iterable[LabelledRows], columns: Iterable[Column]) -> dict[str, float]:
     """Variance of every numeric column over all rows."""
-    names = [column.name for column in columns if column.kind == NUMBER]
-    if not names:
-        return {}
+    names = numbers_of(columns)
+    found = [number_moments(batch, names, weights) for batch, _, weights in parts] if names else []
+    return variances_of(names, totals(found) if found else [])
+
+
+def numbers_of(columns: Iterable[Column]) -> list[str]:
+    """Names of the numeric columns."""
+    return [column.name for column in columns if column.kind == NUMBER]
+
+
+def number_moments(batch: Batch, names: Sequence[str], weights: Array) -> list[Moments]:
+    """Weight, mean and spread of some numeric columns over all rows of a batch."""
     none = np.zeros(0, np.int64)
-    found: list[list[Any]] = []
-    for batch, _, weights in parts:
-        rows = Encoded(np.zeros((batch.rows, 0)), none, none, batch.numbers(names, 0, batch.rows))
-        found.append(default_for(NUMBER, plain=True).count(rows, np.zeros(batch.rows, np.int64), weights, 1))
-    moments: list[Moments] = totals(found) if found else []
-    return {name: float(m.spread[0] / m.n[0]) if m.n[0] > 0 else 0.0 for name, m in zip(names, moments, strict=True)}
+    rows = Encoded(np.zeros((batch.rows, 0)), none, none, batch.numbers(names, 0, batch.rows))
+    found: Any = default_for(NUMBER, plain=True).count(rows, np.zeros(batch.rows, np.int64), weights, 1)
+    return list(found)
+
+
+def variances_of(names: Sequence[str], moments: Sequence[Moments]) -> dict[str, float]:
+    """Variance of every numeric column, from its moments."""
+    return {name: float(m.spread[0] / m.n[0]) if m.n[0] > 0 else 0.0 for name, m in zip(names, moments, strict=False)}
 
 
 def mixture_priors(smoothing: Any, tally: Tally, spread: Mapping[str, float], class_prior: Any) -> Priors:

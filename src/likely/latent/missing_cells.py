@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from likely.errors import LikelyWarning
 from likely.families import Block
 from likely.families.base import dust
 from likely.families.statistics import Scatter
-from likely.latent.em import e_step, fit_em
+from likely.latent.em import Rows, e_step, fit_em
 from likely.model.model import Model
 from likely.priors import Priors, Pseudocount
 from likely.schema import CATEGORY, Column, Schema
@@ -32,12 +32,46 @@ def has_gaps(tally: Tally) -> list[Block]:
     return [b for b, s in pairs if b.family.needs_whole_rows and float(s.weight().sum()) < total]
 
 
+class RowsWithGaps(Protocol):
+    """What EM over missing cells asks of the rows, wherever they are."""
+
+    def domains(self, names: Sequence[str]) -> Mapping[str, Iterable[Any]]:
+        """The values of some categorical columns, also of rows that miss other cells."""
+
+    def observed(self, schema: Schema, block: Block) -> Observed:
+        """Which cells of a block are there, class by class."""
+
+    def of_classes(self, schema: Schema, wanted: NDArray[np.bool_]) -> Rows:
+        """The rows of some classes; those of others have no label."""
+
+
+class Observed(NamedTuple):
+    """Number of labelled rows of positive weight in which a cell of a block is there, and of those with some cells only."""
+
+    seen: NDArray[np.int64]  # classes × columns
+    partial: NDArray[np.int64]  # classes
+
+    def fillable(self) -> NDArray[np.bool_]:
+        """The classes whose rows can be completed: all but those in which a column is always missing.
+
+        None of them if no row misses some cells of the block and has others.
+        """
+        known: NDArray[np.bool_] = np.asarray((self.seen > 0).all(1))
+        partial = self.partial > 0
+        return known | ~partial if (partial & known).any() else np.zeros(len(known), bool)
+
+
 def filled(
     tally: Tally,
     prior: Priors,
     parts: Callable[[Schema], Iterable[LabelledRows]],
     batches: Callable[[], Iterable[Batch]],
 ) -> Tally:
+    """The tally with every incomplete joint block counted by EM over the rows of this process; see `filled_from`."""
+    return filled_from(tally, prior, _RowsHere(parts, batches))
+
+
+def filled_from(tally: Tally, prior: Priors, rows: RowsWithGaps) -> Tally:
     """The tally with every incomplete joint block counted by EM, block by block, all labels being known.
 
     A row that misses some cells of a block contributes its expected sufficient statistic, given its other cells, under the
@@ -48,28 +82,24 @@ def filled(
     if not wanted:
         return tally
     coded = [n for block in wanted for n in block.columns if tally.schema.by_name[n].kind == CATEGORY]
-    domains: dict[str, dict[Any, None]] = {name: {} for name in coded}
-    for batch in batches() if coded else ():  # a value may occur in incomplete rows only
-        for name in coded:
-            domains[name].update(dict.fromkeys(batch.coded(name).values))
-    roomy = tally.with_values(domains)
-    rows, full = parts(roomy.schema), roomy
+    roomy = tally.with_values(rows.domains(coded)) if coded else tally  # a value may occur in incomplete rows only
+    full = roomy
     for block in wanted:
         full = _filled_block(full, block, prior, rows)
     return tally if full is roomy else full.pruned(tally.schema.classes)  # without values of rows of weight zero
 
 
-def _filled_block(tally: Tally, block: Block, prior: Priors, parts: Iterable[LabelledRows]) -> Tally:
+def _filled_block(tally: Tally, block: Block, prior: Priors, rows: RowsWithGaps) -> Tally:
     place = tally.blocks.index(block)
-    wanted = _fillable(tally.schema, block, parts)
+    wanted = rows.observed(tally.schema, block).fillable()
     if not wanted.any():
         return tally
     own = Pseudocount(1.0) if prior.of(block).chosen else prior.of(block)
     schema = replace(tally.schema, columns=tuple(tally.schema.by_name[name] for name in block.columns))
     alone = Tally(schema, (block,), tally.classes, (tally.statistics[place],), tally.rows)
-    rows = _LabelledRows(parts, wanted)
-    fit = fit_em(Model(alone, Priors(own)), rows, max_iter=MAX_ITER, tol=1e-6, unlabelled=0.0)
-    (last,) = e_step(fit.model, rows, 0.0).tally.statistics
+    some = rows.of_classes(tally.schema, wanted)
+    fit = fit_em(Model(alone, Priors(own)), some, max_iter=MAX_ITER, tol=1e-6, unlabelled=0.0)
+    (last,) = e_step(fit.model, some, 0.0).tally.statistics
     last = _without_dust(last)
     statistics = (*tally.statistics[:place], last, *tally.statistics[place + 1 :])
     return replace(tally, statistics=statistics)
@@ -82,8 +112,39 @@ def _without_dust(cloud: Any) -> Scatter:
     return Scatter(cloud.n, cloud.mean, np.where(some[..., :, None] & some[..., None, :], cloud.scatter, 0.0))
 
 
+class _RowsHere:
+    """The rows of this process, made once for the schema with all values."""
+
+    def __init__(
+        self, parts: Callable[[Schema], Iterable[LabelledRows]], batches: Callable[[], Iterable[Batch]]
+    ) -> None:
+        self._parts, self._batches = parts, batches
+        self._made: Iterable[LabelledRows] | None = None
+
+    def domains(self, names: Sequence[str]) -> Mapping[str, Iterable[Any]]:
+        """The values of all rows."""
+        domains: dict[str, dict[Any, None]] = {name: {} for name in names}
+        for batch in self._batches():
+            for name in names:
+                domains[name].update(dict.fromkeys(batch.coded(name).values))
+        return domains
+
+    def observed(self, schema: Schema, block: Block) -> Observed:
+        """The sum over all rows."""
+        return observed_cells(self._rows(schema), schema, block)
+
+    def of_classes(self, schema: Schema, wanted: NDArray[np.bool_]) -> Rows:
+        """The rows, read again in every round."""
+        return RowsOfClasses(self._rows(schema), wanted)
+
+    def _rows(self, schema: Schema) -> Iterable[LabelledRows]:
+        if self._made is None:  # every block has the same columns, so that cached codes serve all of them
+            self._made = self._parts(schema)
+        return self._made
+
+
 @dataclass(frozen=True)
-class _LabelledRows:
+class RowsOfClasses:
     """The rows of some classes; those of others have no label and, as unlabelled rows have weight zero, no weight."""
 
     parts: Iterable[LabelledRows]
@@ -94,22 +155,17 @@ class _LabelledRows:
             yield LabelledRows(batch, np.where((labels >= 0) & self.wanted[labels], labels, -1), weights)
 
 
-def _fillable(schema: Schema, block: Block, parts: Iterable[LabelledRows]) -> NDArray[np.bool_]:
-    """The classes whose rows can be completed: all but those in which a column is always missing.
-
-    None of them if no row misses some cells of the block and has others.
-    """
-    seen = np.zeros((len(schema.classes), len(block.columns)), bool)
-    partial = np.zeros(len(schema.classes), bool)
+def observed_cells(parts: Iterable[LabelledRows], schema: Schema, block: Block) -> Observed:
+    """Which cells of a block are there, over some rows."""
+    classes = len(schema.classes)
+    found = Observed(np.zeros((classes, len(block.columns)), np.int64), np.zeros(classes, np.int64))
     for batch, labels, weights in parts:
         there = np.column_stack([_observed(batch, schema.by_name[name]) for name in block.columns])
         there &= ((labels >= 0) & (weights > 0))[:, None]
-        some = there.any(1)
-        partial[labels[some & ~there.all(1)]] = True
+        found.partial[:] += np.bincount(labels[there.any(1) & ~there.all(1)], minlength=classes)
         for j in range(there.shape[1]):
-            seen[labels[there[:, j]], j] = True
-    known: NDArray[np.bool_] = np.asarray(seen.all(1))
-    return known | ~partial if (partial & known).any() else np.zeros(len(known), bool)
+            found.seen[:, j] += np.bincount(labels[there[:, j]], minlength=classes)
+    return found
 
 
 def _observed(batch: CachedBatch, column: Column) -> NDArray[np.bool_]:

@@ -68,6 +68,7 @@ class PartlyLabelled:
     classes: tuple[Any, ...]
     prior: Priors
     pooled: Tally  # all rows as one class
+    counted: Tally | None = None  # the labelled rows, where they have been counted before
 
     def plain(self, parts: Iterable[LabelledRows]) -> Model:
         """The model of the labelled rows alone."""
@@ -76,32 +77,23 @@ class PartlyLabelled:
             part = tally_batch(batch.batch, self.plan, Coded(labels, self.classes), weights)
             total = part if total is None else total + part
         assert total is not None
-        target = total.schema.target
-        column = target.union(replace(target, values=self.classes))
-        total = total.with_schema(replace(total.schema, target=column))
-        order = [total.schema.classes.index(label) for label in self.classes]
-        total = total.of_classes(order, self.classes)
-        return Model(with_named_values(total, self.prior), self.prior).recalibrate()
+        return plain_model(total, self.classes, self.prior)
 
     def fit_em(
         self, parts: Iterable[LabelledRows], unlabelled: float, first: list[Array], **until: Any
     ) -> em.EMResult:
         """EM over all rows, unlabelled ones weighing `unlabelled`, from the log posteriors `first`."""
-        zero = em.empty_tally(self.pooled, self.classes)
-        prior = hidden_priors(self.prior, self.plan, zero, em.variances(parts, zero.schema.columns))
-        blank = Model(with_named_values(zero, prior), prior)
+        spread = em.variances(parts, self.pooled.schema.columns)
+        blank = blank_model(self.pooled, self.classes, self.prior, self.plan, spread)
         start = blank.tally
-        for (batch, labels, weights), logs in zip(parts, first, strict=True):
-            known = labels >= 0
-            responsibilities = np.where(known[:, None], np.eye(len(self.classes))[labels], np.exp(logs))
-            weight = np.where(known, weights, unlabelled * weights)
-            start = start + count_weighted(batch, blank.scorer, blank.blocks, responsibilities * weight[:, None])
+        for rows, logs in zip(parts, first, strict=True):
+            start = start + count_by_posteriors(LabelledRows(*rows), logs, blank, unlabelled)
         model = replace(blank, tally=start)
         return em.fit_em(model, parts, unlabelled=unlabelled, **until)
 
     def fit(self, unlabelled: float | None = None, max_iter: int = em.MAX_ITER, tol: float = TOL) -> SemiSupervisedFit:
         """The model for a given λ, or for the one chosen on held-out labels."""
-        plain = self.plain(self.parts)
+        plain = plain_model(self.counted, self.classes, self.prior) if self.counted else self.plain(self.parts)
         tried: dict[float, float] = {}
         rounds = max_iter
         if unlabelled is None:
@@ -109,7 +101,8 @@ class PartlyLabelled:
             rounds = min(max_iter, TRIAL_ROUNDS)
         if unlabelled == 0.0:
             return SemiSupervisedFit(plain, 0.0, tried)
-        fit = self.fit_em(self.parts, unlabelled, _log_posteriors(plain, self.parts), max_iter=rounds, tol=tol)
+        first = log_posteriors(plain, self.parts)
+        fit = self.fit_em(self.parts, unlabelled, first, max_iter=rounds, tol=tol)
         ended = fit.converged or tol <= 0 or rounds < max_iter
         return SemiSupervisedFit(fit.model, unlabelled, tried, ended, len(fit.trace))
 
@@ -123,12 +116,12 @@ class PartlyLabelled:
         for fold in range(folds):
             kept = _HeldOut(self.parts, fold, len(self.classes), folds)
             plain = self.plain(kept)
-            first, prior = _log_posteriors(plain, kept), plain.scorer.log_prior
+            first, prior = log_posteriors(plain, kept), plain.scorer.log_prior
             shares = self._shares(first, prior)
             judged = {0.0: kept.score(first, _shift(np.log(shares), prior), shares)}
             for choice in CHOICES[1:]:
                 model = self.fit_em(kept, choice, first, max_iter=TRIAL_ROUNDS, tol=TOL).model
-                logs = _log_posteriors(model, kept, cached=True)
+                logs = log_posteriors(model, kept, cached=True)
                 judged[choice] = kept.score(logs, _shift(np.log(shares), model.scorer.log_prior), shares)
             found.append(_Judged(judged, kept.weights(shares / counts)))
         return _Judged.together(found).choice()
@@ -256,10 +249,35 @@ class _HeldOut:
             yield part, np.flatnonzero(out & (part[2] > 0))
 
 
-def _log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
+def log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
     """Log posterior of every class for every row, batch by batch."""
     joints = (log_joint(batch, model.scorer) if cached else model.scorer.log_joint(batch.batch) for batch, _, _ in parts)
     return [normalise(joint, model.scorer.log_prior)[0] for joint in joints]
+
+
+def plain_model(counted: Tally, classes: Sequence[Any], prior: Priors) -> Model:
+    """The calibrated model of the labelled rows, with all classes in their order."""
+    target = counted.schema.target
+    column = target.union(replace(target, values=tuple(classes)))
+    total = counted.with_schema(replace(counted.schema, target=column))
+    total = total.of_classes([total.schema.classes.index(label) for label in classes], tuple(classes))
+    return Model(with_named_values(total, prior), prior).recalibrate()
+
+
+def blank_model(pooled: Tally, classes: Sequence[Any], prior: Priors, plan: Plan, spread: Mapping[str, float]) -> Model:
+    """The model of no rows from which EM starts: all values and words of the table, and the priors that EM needs."""
+    zero = em.empty_tally(pooled, tuple(classes))
+    own = hidden_priors(prior, plan, zero, spread)
+    return Model(with_named_values(zero, own), own)
+
+
+def count_by_posteriors(rows: LabelledRows, logs: Array, blank: Model, unlabelled: float) -> Tally:
+    """Rows counted by their label or else by given log posteriors, unlabelled ones weighing `unlabelled`."""
+    batch, labels, weights = rows
+    known = labels >= 0
+    responsibilities = np.where(known[:, None], np.eye(len(blank.classes))[labels], np.exp(logs))
+    weight = np.where(known, weights, unlabelled * weights)
+    return count_weighted(batch, blank.scorer, blank.blocks, responsibilities * weight[:, None])
 
 
 def hidden_plan(plan: Plan) -> Plan:
@@ -303,7 +321,8 @@ def partly_labelled(
     parts: Callable[[Any], Iterable[LabelledRows]],
     batches: Callable[[], Iterable[Any]],
     weights: Callable[[Any], Array],
+    counted: Tally | None = None,
 ) -> PartlyLabelled:
     """Partly labelled rows, ready to be learned from; `parts` makes them from the schema of all rows."""
     pooled = em.pooled_tally(batches(), hidden_plan(plan), weights)
-    return PartlyLabelled(parts(pooled.schema), plan, tuple(classes), prior, pooled)
+    return PartlyLabelled(parts(pooled.schema), plan, tuple(classes), prior, pooled, counted)

@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from likely.engines.counted_rows import CountedSource
+from likely.engines.counted_rows import CountedSource, UnreadRows
 from likely.engines.engine import CountTask, Part, PartTask, Progress
 from likely.errors import UsageError
 from likely.learning.learn import learn
 from likely.model.model import Model
-from likely.model.parts import PartPlan, total
+from likely.model.parts import PartPlan, count_part, result_of, total
 from likely.sources import Source
+
+Each = Callable[[Callable[[Any], bytes | None]], Iterable[bytes | None]]
+REMEDY = (
+    "pass each=, which calls a function with every part, to plan.learn; with unlabelled='auto' or select=, "
+    "pass unlabelled= a weight or 'ignore', and leave out select="
+)
 
 
 class _Planned(Exception):  # noqa: N818 - it ends the planning, and is no error
@@ -31,6 +38,7 @@ class _PartsEngine:
     """Parts that were counted elsewhere; without any, the plan for them."""
 
     parts: tuple[Part, ...] | None = None
+    each: Each | None = None
     name: str = "parts"
 
     @property
@@ -38,18 +46,33 @@ class _PartsEngine:
         """How many parts there are."""
         return f"{len(self.parts or ()):,} parts, counted elsewhere and added"
 
+    @property
+    def hands_out_parts(self) -> bool:
+        """Whether the parts can be gone through again."""
+        return self.each is not None
+
     def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
-        """The rows of the sample; what was read as missing in it is not counted twice."""
+        """The rows of the sample, which are some of all rows: nothing may be learned from them, nor counted twice."""
         here.missing.taken.clear()
-        return here
+        return UnreadRows(here, "the rows of the parts are not in this process", REMEDY)
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
-        """The sum of the parts."""
+        """The sum of the parts, or what another task finds in all of them."""
+        work = task()
         if self.parts is None:
-            raise _Planned(task())
-        found = total(self.parts)
+            raise _Planned(work)
+        found = total(self.parts) if work.run is count_part else self._again(work)
         rows.rows, rows.without_label = found.rows, found.without_label
         return found
+
+    def _again(self, work: CountTask) -> Part:
+        """What a task finds in all parts, wherever they are."""
+        assert self.each is not None
+        assert work.part is not None
+        found = [content for content in self.each(partial(result_of, work.run, work.state)) if content is not None]
+        if not found:
+            raise UsageError("each= has found no rows: it must call the function with every part, and return the results")
+        return work.part(found)
 
     def score(self, here: Callable[[], Any], task: Callable[[], PartTask]) -> Any:  # noqa: ARG002
         """Score the rows in this process."""
@@ -76,13 +99,17 @@ class CountingPlan:
         """The function that counts a part of the rows: any source that `learn` takes."""
         return self.parts.count
 
-    def learn(self, parts: Iterable[Part]) -> Model:
+    def learn(self, parts: Iterable[Part], each: Each | None = None) -> Model:
         """Learn from counted parts.
 
         Parameters
         ----------
         parts : iterable of Part
             What `count` returned for every part.
+        each : callable or None, default=None
+            Goes through all rows again, as EM does (a weight of rows without a label, missing cells of joint blocks):
+            `each(function)` calls the function with every part of the rows, wherever it is, and returns the results. The
+            function can be copied to other processes.
 
         Returns
         -------
@@ -92,7 +119,7 @@ class CountingPlan:
         known = tuple(part for part in parts if part.rows)
         if not known:
             raise UsageError("there are no parts with rows: nothing can be learned from them")
-        return learn(self._sample, self._target, engine=_PartsEngine(known), **self._settings)
+        return learn(self._sample, self._target, engine=_PartsEngine(known, each), **self._settings)
 
 
 def plan(data: Any, target: Any = None, **settings: Any) -> CountingPlan:
@@ -105,7 +132,7 @@ def plan(data: Any, target: Any = None, **settings: Any) -> CountingPlan:
     target : str or int
         The column to predict.
     **settings
-        Settings of `learn`; rows without a label are not counted.
+        Settings of `learn`; rows without a label are not counted unless `unlabelled` is their weight.
 
     Returns
     -------

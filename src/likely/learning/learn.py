@@ -14,7 +14,7 @@ from typing import Any
 from likely.calibration import DEPENDENCE
 from likely.engines import Plan
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import SPARK, Engine, choose
+from likely.engines.engine import SPARK, CountTask, Engine, Part, choose
 from likely.engines.in_database import DatabaseEngine
 from likely.engines.memory import MOST_VALUES, without_identifiers
 from likely.engines.planning import AUTO, plan_for
@@ -22,7 +22,8 @@ from likely.engines.row_weights import WEIGHT_COLUMN
 from likely.engines.targets import Opened, as_name, edges_of, opened
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.latent.em import MAX_ITER, StreamedRows, warn_if_stopped, weights_of
-from likely.latent.missing_cells import filled, has_gaps, warn_of_filled
+from likely.latent.em_parts import READING, RowsInParts, fit_in_parts
+from likely.latent.missing_cells import filled, filled_from, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
 from likely.model.parameters import with_taken
@@ -166,7 +167,8 @@ def learn(
         smoothing, class_prior, tuple(plainly(label) for label in classes), select, Unlabelled(unlabelled, max_iter, tol)
     )
     # The fitted model as it is: a changed copy would have to derive its parameters again.
-    model = _fitted(counted, tally, reading, settings, fields | {"engine": f"{where.name}: {where.reason}"})
+    fields |= {"engine": f"{where.name}: {where.reason}"}
+    model = _fitted(_CountedRows(counted, where), tally, reading, settings, fields)
     return model if keep_rows else model.without_rows()
 
 
@@ -215,13 +217,14 @@ class ModelSettings:
 
 
 def _fitted(
-    counted: CountedSource, tally: Tally, reading: ReadOptions, settings: ModelSettings, fields: dict[str, Any]
+    rows: _CountedRows, tally: Tally, reading: ReadOptions, settings: ModelSettings, fields: dict[str, Any]
 ) -> Model:
     """The model of a tally: semi-supervised if that helps, missing cells imputed by EM, then calibrated; with warnings."""
+    counted = rows.counted
     tally = declare(tally, settings.classes)
     fields["declared"] = tuple(tally.schema.target.canonical(label) for label in settings.classes)
     prior = settings.priors(tally)
-    semi_supervised = _semi_supervised(counted, tally, prior, settings.unlabelled)
+    semi_supervised = _semi_supervised(rows, tally, prior, settings.unlabelled, fields)
     _warn_of_skipped_rows(counted, tally.schema.target, reading, semi_supervised)
     for message in token_warnings([tally.schema.target, *tally.schema.columns], counted.rows):
         warnings.warn(message, LikelyWarning, stacklevel=3)
@@ -232,8 +235,9 @@ def _fitted(
         fitted = semi_supervised.model
         return replace(fitted, tally=with_taken(fitted.tally, missing_of(counted.source)), **fields)
     if has_gaps(tally):
-        again = _RowsForEM(counted, tally)
-        before, tally = tally, filled(tally, prior, again.parts, again.batches)
+        again = rows.with_columns_of(tally)
+        before, elsewhere = tally, again.elsewhere(fields)
+        tally = filled_from(tally, prior, elsewhere) if elsewhere else filled(tally, prior, again.parts, again.batches)
         warn_of_filled(before, tally)
     model = Model(with_named_values(tally, prior), prior, **fields)
     finished = _calibrated(model, counted.source, counted.plan, settings.select)
@@ -250,31 +254,61 @@ def check_unlabelled(given: str | float) -> None:
 
 
 def _semi_supervised(
-    counted: CountedSource, tally: Tally, prior: Priors, unlabelled: Unlabelled
+    rows: _CountedRows, tally: Tally, prior: Priors, unlabelled: Unlabelled, fields: dict[str, Any]
 ) -> SemiSupervisedFit | None:
     """Semi-supervised fit of all rows, the unlabelled ones by EM; None if it does not help, or is not tried."""
+    counted = rows.counted
     if not counted.without_label or unlabelled.mode in ("ignore", "error"):
         return None
     many = counted.without_label > tally.rows * MIN_UNLABELLED_RATIO
     affordable = counted.rows * len(counted.plan.columns) <= MOST_CELLS
     if len(tally.schema.classes) < 2 or (unlabelled.mode == "auto" and not (many and affordable)):
         return None
-    again = _RowsForEM(counted, tally)
-    made = partly_labelled(
-        again.plan, tally.schema.classes, prior, parts=again.parts, batches=again.batches, weights=weights_of(again.plan)
-    )
-    found = made.fit(unlabelled.weight, unlabelled.max_iter, unlabelled.tol)
+    again = rows.with_columns_of(tally)
+    if unlabelled.weight is not None and (elsewhere := again.elsewhere(fields)):
+        found = fit_in_parts(
+            elsewhere, tally, prior, unlabelled.weight, max_iter=unlabelled.max_iter, tol=unlabelled.tol
+        )
+    else:
+        made = partly_labelled(
+            again.plan, tally.schema.classes, prior, parts=again.parts, batches=again.batches,
+            weights=weights_of(again.plan), counted=tally,
+        )  # fmt: skip
+        found = made.fit(unlabelled.weight, unlabelled.max_iter, unlabelled.tol)
     return found if found.unlabelled else None
+
+
+@dataclass(frozen=True)
+class _CountedRows:
+    """The rows that were counted, and the engine that counted them."""
+
+    counted: CountedSource
+    engine: Engine
+
+    def with_columns_of(self, tally: Tally) -> _RowsForEM:
+        """The rows for EM."""
+        return _RowsForEM(self.counted, tally, self.engine)
 
 
 class _RowsForEM:
     """The rows of a source, read again for EM with the columns that are kept in the tally."""
 
-    def __init__(self, counted: CountedSource, tally: Tally) -> None:
+    def __init__(self, counted: CountedSource, tally: Tally, engine: Engine) -> None:
         kept = {column.name for column in tally.schema.columns}  # identifiers may have been dropped while counting
         columns = tuple(c for c in counted.plan.columns if c.name in kept)
         self.plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
-        self._counted, self._classes = counted, tally.schema.classes
+        self._counted, self._classes, self._engine = counted, tally.schema.classes, engine
+
+    def elsewhere(self, fields: dict[str, Any]) -> RowsInParts | None:
+        """The rows in the parts that the engine hands out; None if they are read in this process."""
+        engine, counted = self._engine, self._counted
+        if not engine.hands_out_parts:
+            return None
+
+        def run(task: CountTask) -> Part:
+            return engine.tally(CountedSource(counted.source, self.plan), lambda: task, None)
+
+        return RowsInParts(run, self.plan, {name: fields[name] for name in READING if name in fields})
 
     def batches(self) -> Iterator[Batch]:
         """All rows, in order."""

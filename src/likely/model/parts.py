@@ -13,7 +13,7 @@ import numpy as np
 from likely.engines import Plan
 from likely.engines.adding import total as total_of
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import CountTask, Part, PartTask
+from likely.engines.engine import CountTask, Part, PartFunction, PartTask
 from likely.engines.memory import tally_source
 from likely.engines.spark.tasks import part_row
 from likely.engines.targets import as_name
@@ -92,19 +92,14 @@ class PartPlan:
 
     def task(self) -> CountTask:
         """The work on one part, for an engine."""
-        dates = [part.origin for part in self.model.reading.parts.values()]
-        wanted = [self.model.schema.target.name, *(c.name for c in self.model.schema.columns), *dates]
-        wanted += [] if self.model.weights is None else [self.model.weights]
-        return CountTask(count_part, self.to_bytes(), tuple(wanted), total=total_bytes, part=total_part)
+        return CountTask(count_part, self.to_bytes(), columns_read(self.model), total=total_bytes, part=total_part)
 
     def count(self, rows: Any) -> Part:
         """Count a part of the rows: any source that `learn` takes."""
-        model, target = self.model, self.model.schema.target
-        source = model.aimed(open_source(rows, model.reading), target.name)
-        columns = tuple(replace(c, taken=()) for c in with_detected_kinds(model.schema.columns, source))
-        plan = Plan(target.name, model.blocks, columns, as_name(model.weights), model.schema.ignored, self.droppable,
-                    target.form, model.reading.parts, sample=model.tally.sample is not None)  # fmt: skip
-        counted = CountedSource(_Completed(source, model), plan, self.refuse_unlabelled)
+        source = rows_of_part(self.model, rows)
+        columns = tuple(replace(c, taken=()) for c in with_detected_kinds(self.model.schema.columns, source.inner))
+        plan = replace(plan_of(self.model), columns=columns, droppable=self.droppable)
+        counted = CountedSource(source, plan, self.refuse_unlabelled)
         tally = tally_source(counted.batches(), plan)
         return Part(with_taken(tally, missing_of(source)), counted.rows, counted.without_label)
 
@@ -112,6 +107,25 @@ class PartPlan:
         """A part as the bytes of a model file."""
         own = {"rows": part.rows, "without_label": part.without_label}
         return to_bytes(replace(self.model, tally=part.tally), own)
+
+
+def columns_read(model: Model) -> tuple[str, ...]:
+    """The columns that a part needs: the target, those of the model, dates from which some are derived, and weights."""
+    dates = [part.origin for part in model.reading.parts.values()]
+    wanted = [model.schema.target.name, *(c.name for c in model.schema.columns), *dates]
+    return (*wanted, *([] if model.weights is None else [model.weights]))
+
+
+def plan_of(model: Model) -> Plan:
+    """What is counted, as a model tells it."""
+    target = model.schema.target
+    return Plan(target.name, model.blocks, model.schema.columns, as_name(model.weights), model.schema.ignored,
+                target_form=target.form, parts=model.reading.parts, sample=model.tally.sample is not None)  # fmt: skip
+
+
+def rows_of_part(model: Model, rows: Any) -> _Completed:
+    """A part of the rows, read with the formats and missing-value tokens of a model."""
+    return _Completed(model.aimed(open_source(rows, model.reading), model.schema.target.name), model)
 
 
 @dataclass(frozen=True)
@@ -133,13 +147,36 @@ class _Completed(SourceWrapper):
 def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """Count the record batches of a part; yields the bytes of what was counted, or nothing if there are no rows."""
     plan = PartPlan.from_bytes(state)
+    for rows in record_batches(plan.model, batches):
+        yield part_row(plan.part_to_bytes(plan.count(rows)))
+
+
+@dataclass(frozen=True)
+class WholePart:
+    """A part of the rows that is at hand as any source, instead of record batches."""
+
+    rows: Any
+
+
+def result_of(run: PartFunction, state: bytes, rows: Any) -> bytes | None:
+    """What a task finds in a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
+    for found in run(state, WholePart(rows)):  # type: ignore[arg-type]
+        content: bytes = found["part"][0].as_py()
+        return content
+    return None
+
+
+def record_batches(model: Model, batches: Iterator[Any] | WholePart) -> Iterator[Any]:
+    """The rows of a part as a source, once; nothing if there are no rows."""
+    if isinstance(batches, WholePart):
+        yield batches.rows
+        return
     stream = _Replayed(batches)
     if stream.empty:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LikelyWarning)  # the sum of all parts is what may be doubtful
-        part = plan.count(ArrowRows(stream, plan.model.reading, "a part of the rows"))
-    yield part_row(plan.part_to_bytes(part))
+        yield ArrowRows(stream, model.reading, "a part of the rows")
 
 
 class _Replayed:

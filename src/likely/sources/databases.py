@@ -137,6 +137,9 @@ class SqliteTable(Database):
                 connection.set_authorizer(_only_reading if shut else None)
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
+            if str(error) == "not authorized":
+                message = f"the query of {self.label} does more than read its tables, or is recursive, which may never end"
+                raise DataError(message, remedy="pass a plain select") from None
             raise DataError(f"{self.label} cannot be read as a SQLite database ({error})") from None
 
     def tables(self) -> list[str]:

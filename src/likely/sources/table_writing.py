@@ -35,10 +35,24 @@ def write_table(parquet: str, path: str, table: str, *, replace: bool = False) -
     """
     if path.startswith(("postgresql://", "postgres://")):
         _to_postgres(parquet, path, table, replace)
-    elif _is_duckdb(path):
-        _to_duckdb(parquet, path, table, replace)
-    else:
-        _to_sqlite(parquet, path, table, replace)
+        return
+    with _absent_or_unchanged(path) as state:
+        (_to_duckdb if _is_duckdb(path) else _to_sqlite)(parquet, path, table, replace, state)
+
+
+@contextlib.contextmanager
+def _absent_or_unchanged(path: str) -> Iterator[str]:
+    """Yields what the file will be if writing fails: one that was not there before is removed then."""
+    if os.path.exists(path):
+        yield "it is unchanged"
+        return
+    try:
+        yield "nothing is written"
+    except BaseException:  # Ctrl-C too
+        for begun in (path, f"{path}.wal", f"{path}-journal"):
+            with contextlib.suppress(OSError):
+                os.remove(begun)
+        raise
 
 
 def _is_duckdb(path: str) -> bool:
@@ -54,7 +68,7 @@ def _taken(path: str, table: str) -> UsageError:
     )
 
 
-def _to_duckdb(parquet: str, path: str, table: str, replace: bool) -> None:
+def _to_duckdb(parquet: str, path: str, table: str, replace: bool, state: str) -> None:
     import duckdb
 
     try:
@@ -65,10 +79,10 @@ def _to_duckdb(parquet: str, path: str, table: str, replace: bool) -> None:
             made = f"create {'or replace ' if replace else ''}table {quoted(table)} as select * from read_parquet(?)"
             connection.execute(made, [parquet])
     except (duckdb.Error, OSError) as error:
-        raise SaveError(f"{path!r} cannot be written ({str(error).splitlines()[0][:200]}); it is unchanged") from None
+        raise SaveError(f"{path!r} cannot be written ({str(error).splitlines()[0][:200]}); {state}") from None
 
 
-def _to_sqlite(parquet: str, path: str, table: str, replace: bool) -> None:
+def _to_sqlite(parquet: str, path: str, table: str, replace: bool, state: str) -> None:
     import sqlite3
 
     import pyarrow.parquet as pq
@@ -88,7 +102,10 @@ def _to_sqlite(parquet: str, path: str, table: str, replace: bool) -> None:
                 connection.executemany(f"insert into {quoted(table)} values ({places})", rows)
             connection.execute("commit")
         except sqlite3.Error as error:
-            raise SaveError(f"{path!r} cannot be written ({error}); it is unchanged") from None
+            raise SaveError(f"{path!r} cannot be written ({error}); {state}") from None
+        except OverflowError:
+            message = f"{path!r} cannot be written; {state}: SQLite stores no integer of 2**63 or more"
+            raise DataError(message, remedy="write .duckdb or .parquet") from None
 
 
 def _rows(file: Any) -> Iterator[Iterator[tuple[Any, ...]]]:

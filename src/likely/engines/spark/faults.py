@@ -10,10 +10,11 @@ from typing import Any
 
 from likely import errors
 from likely.engines.spark.parquet_parts import UnreadablePartError
-from likely.errors import DataError, LikelyError, MissingDependencyError, UsageError
+from likely.errors import DataError, LikelyError, MissingDependencyError, ResourceError, UsageError
 
 RAISED = re.compile(r"likely\.errors\.(\w+): (.*)")
 NOT_THERE = re.compile(r"No module named '(likely|pyarrow|numpy|numba|llvmlite|threadpoolctl|narwhals)\b")
+NO_SPACE = "No space left on device"
 REASON = re.compile(r"^\[?([A-Z_.0-9]+)\]? (.*)")
 
 
@@ -49,6 +50,9 @@ def _translated(error: Exception) -> LikelyError:
         return missing_on_executors(found[1])
     if found := RAISED.search(text):
         return _known(found[1])(f"a partition of the Spark table: {found[2]}")
+    if NO_SPACE in text:
+        remedy = "free some where the output is written, or in the folder of spark.local.dir"
+        return ResourceError(f"a task of Spark found no disk space: {NO_SPACE}", remedy=remedy)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if "Caused by" in line or line.startswith("pyarrow.lib.")]
     shown = "; ".join(dict.fromkeys([*lines[:1], *caused[-1:]]))[:500]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from likely.engines.counted_rows import CountedSource
 from likely.engines.engine import AUTO, MEMORY, SPARK, SPARK_ROWS, CountTask, MemoryEngine, Part, PartTask, Progress
@@ -39,6 +39,7 @@ class SparkEngine:
     files: ParquetParts | None = None
     handed_over: str = ""
     name: str = SPARK
+    hands_out_parts: ClassVar[bool] = True
 
     @property
     def reason(self) -> str:
