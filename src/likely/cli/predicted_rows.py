@@ -6,12 +6,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from likely.cli.parquet_writer import ParquetWriter
 from likely.cli.terminal import to_json
 from likely.cli.writers import Columns, Writer, beside
 from likely.errors import DataError
+from likely.kernels.parallel import cached_property
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from likely.sources.parquet_extension import ParquetLayout
 
 
-class PredictedBatch(NamedTuple):
-    """Rows, the posterior of each, and the decisions as positions in the list of possible ones."""
+@dataclass(frozen=True, eq=False)
+class PredictedBatch:
+    """Rows, the posterior of each, and the decisions as positions in the list of possible ones.
+
+    What is written of them is made once, by the thread that first asks for it.
+    """
 
     batch: Batch
     posterior: Posterior
@@ -36,6 +42,7 @@ class PredictedBatch(NamedTuple):
         """The decision of each row."""
         return [self.labels[code] for code in self.codes.tolist()]
 
+    @cached_property
     def label_column(self) -> Any:
         """The decisions as an Arrow array, texts as a dictionary; as a list if they have several types."""
         import pyarrow as pa
@@ -50,6 +57,15 @@ class PredictedBatch(NamedTuple):
         texts = pa.types.is_string(known.type)
         return pa.DictionaryArray.from_arrays(codes, known) if texts else known.take(codes)
 
+    @cached_property
+    def probability_columns(self) -> list[Any]:
+        """The probabilities of each class as an Arrow array."""
+        from likely.sources.arrow_arrays import arrow_array
+
+        p = self.posterior.probabilities
+        return [arrow_array(p[:, k]) for k in range(len(self.posterior.classes))]
+
+    @cached_property
     def counts(self) -> Counter[Any]:
         """Number of rows of each decision."""
         import numpy as np
@@ -59,12 +75,10 @@ class PredictedBatch(NamedTuple):
 
     def answers(self, prefix: str, probabilities: bool) -> Columns:
         """The label and, if requested, the probability of each class, as columns."""
-        from likely.sources.arrow_arrays import arrow_array
-
-        found: Columns = {f"{prefix}label": self.label_column()}
+        found: Columns = {f"{prefix}label": self.label_column}
         if probabilities:
-            p = self.posterior.probabilities
-            found |= {f"{prefix}p_{label}": arrow_array(p[:, k]) for k, label in enumerate(self.posterior.classes)}
+            names = (f"{prefix}p_{label}" for label in self.posterior.classes)
+            found |= zip(names, self.probability_columns, strict=True)
         return found
 
 
@@ -97,10 +111,11 @@ def predictions(
     def predict(batch: Batch, _alone: bool) -> PredictedBatch:
         posterior = model.posterior_of(complete(batch, model.schema.columns, source, absent))
         codes, labels = posterior.decision_codes(**(decisions or {}))
-        if probabilities:
-            _ = posterior.probabilities
         rows = batch if shown is None else take_columns(batch, shown)
-        return PredictedBatch(rows, posterior, codes, labels_array(labels).tolist())
+        made = PredictedBatch(rows, posterior, codes, labels_array(labels).tolist())
+        if probabilities:
+            _ = made.label_column, made.probability_columns, made.counts
+        return made
 
     yield from in_turn(source.batches(kinds), predict)
 
@@ -164,7 +179,7 @@ def write_predictions(batches: Iterator[PredictedBatch], out: Writer, prefix: st
                 columns = beside(take_columns(rows, rows.names).columns, answers)
                 first = first or list(columns)
                 write(_like(first, columns, rows))
-            predicted.update(found.counts())
+            predicted.update(found.counts)
     return predicted
 
 
