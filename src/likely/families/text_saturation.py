@@ -20,6 +20,7 @@ STRENGTH = 1.0  # of the penalty towards no saturation
 ITERATIONS = 60
 GAIN, RATE = 4.0, 4.0  # bounds of their logarithms, that of the rate relative to the mean size
 START = 0.2  # power: at zero the rate has no gradient
+ENTRIES = 100_000  # documents × classes that it is fitted on: three numbers and the biases need no more
 SETTINGS = 3  # log gain, log rate, power; then one bias for each class
 
 
@@ -55,7 +56,9 @@ def fit_saturation(scores: Array, bias: Array, labels: NDArray[Any], weights: Ar
     labels, weights : array
         Class and weight of each document.
     """
-    centred, size = _centred(scores)
+    some = slice(max(1_000, ENTRIES // len(bias)))  # documents are in the order of a hash
+    labels, weights = labels[some], weights[some]
+    centred, size = _centred(scores[some])
     typical = float(np.sqrt(np.average(size * size, weights=weights)))
     if not typical > 0:
         return None
