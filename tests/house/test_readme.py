@@ -1,5 +1,7 @@
 """The examples in README and docs run, in the order they are printed, in a folder laid out like the repository."""
 
+import contextlib
+import io
 import os
 import re
 import shlex
@@ -74,12 +76,23 @@ def run_command(command: str, folder: Path, where: str) -> None:
     assert done.returncode == 0, f"{where}: {command}\nexit {done.returncode}\n{done.stdout}\n{done.stderr}"
 
 
-def run_python(block: Block, names: dict[str, object], where: str) -> None:
+def run_python(block: Block, names: dict[str, object], where: str) -> str:
+    """Run the block, and return what it prints."""
+    printed = io.StringIO()
     try:
-        exec(compile(block.text, where, "exec"), names)
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.text, where, "exec"), names)
     except Exception as error:
         error.add_note(where)
         raise
+    return printed.getvalue()
+
+
+def check_output(block: Block, printed: str, where: str) -> None:
+    """A block of text after one of Python is what that printed; `...` stands for lines that are left out."""
+    lines = iter(printed.splitlines())
+    for wanted in block.text.splitlines():
+        assert wanted == "..." or any(line.rstrip() == wanted for line in lines), f"{where}: {wanted!r} is not printed so"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -89,19 +102,28 @@ def test_the_examples_of_a_page_run_as_printed(page: str, tmp_path: Path, monkey
     module = ModuleType("__example__")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # a page may define a dataclass
     names = vars(module)
-    ran = 0
+    ran, printed = 0, None
     for block in blocks((ROOT / page).read_text(encoding="utf-8")):
         where = f"{page}, line {block.line}"
         if not block.run:
             continue
         if block.language == "python":
-            run_python(block, names, where)
+            printed = run_python(block, names, where)
             ran += 1
+        elif block.language == "text" and printed is not None:
+            check_output(block, printed, where)
         elif block.language in {"console", "bash", "sh", "shell"}:
             for command in commands(block):
                 run_command(command, tmp_path, where)
             ran += 1
     assert ran or page != "README.md", "the README holds no example that runs"
+
+
+def test_output_that_is_not_printed_so_is_noticed() -> None:
+    shown = Block("text", 1, "a 1\n...\nc 3", run=True)
+    check_output(shown, "title\na 1\nb 2\nc 3\n", "a page")
+    with pytest.raises(AssertionError, match="'c 3' is not printed so"):
+        check_output(shown, "a 1\nb 2\nc 4\n", "a page")
 
 
 def test_blocks_are_found_with_their_language_and_marker() -> None:
