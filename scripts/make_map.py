@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,12 +51,21 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements at any depth: expressions, which are most of a tree, hold no import."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inside = getattr(tree, field, None)
+        for node in inside if isinstance(inside, list) else ():
+            yield node
+            yield from statements(node)
+
+
 def imports() -> set[tuple[str, str]]:
     """Which room imports from which."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("likely."):
                 found.add((own, (node.module or "").split(".")[1]))
             elif isinstance(node, ast.ImportFrom) and node.module == "likely":

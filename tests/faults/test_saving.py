@@ -1,5 +1,6 @@
 """A model file is written whole or not at all, by whoever comes last, and nothing is left lying about."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -156,24 +157,57 @@ def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
-SAVER = """
-import sys
+# Importing takes longer than what is tested: each saver is the fork of one process that has imported everything.
+SAVERS = """
+import os, sys
 import numpy as np
-from likely.sources import atomic_write as atomic
 from likely.model import model_file as store
-path, seed = sys.argv[1], int(sys.argv[2])
-print("ready", flush=True)
-while True:
-    seed += 1
-    store.write(path, {"seed": seed}, {"a": np.full(300_000, float(seed))})
+
+for line in sys.stdin:
+    path, seed = line.rstrip().rsplit(" ", 1)
+    saver = os.fork()
+    while not saver:
+        seed = int(seed) + 1
+        store.write(path, {"seed": seed}, {"a": np.full(300_000, float(seed))})
+    print(saver, flush=True)
+    os.waitpid(saver, 0)
+    print("ended", flush=True)
 """
 
 
-def _saver(path, seed):
+class _Saver:
+    """A process that writes one file again and again until it is killed."""
+
+    def __init__(self, savers, path, seed):
+        self.savers = savers
+        savers.stdin.write(f"{path} {seed}\n")
+        savers.stdin.flush()
+        self.number = int(savers.stdout.readline())
+
+    def alive(self):
+        try:
+            os.kill(self.number, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.number, signal.SIGKILL)
+        assert self.savers.stdout.readline() == "ended\n"
+
+
+@contextlib.contextmanager
+def _imported():
+    """A process from which savers are forked, one at a time."""
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    process = subprocess.Popen([sys.executable, "-c", SAVER, str(path), str(seed)], env=env, stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"ready\n"
-    return process
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVERS], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.communicate(timeout=60)
 
 
 def _whole(path):
@@ -185,15 +219,15 @@ def _whole(path):
 def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path):
     path = tmp_path / "m.likely"
     model_file.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
-    for k in range(12):
-        process = _saver(path, 1000 * k)
-        time.sleep(0.005 + 0.013 * k)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        _whole(path)
-        others = {p.name for p in tmp_path.iterdir() if p != path} - {".m.likely.lock"}
-        assert all(name.startswith(".m.likely.") and name.endswith(atomic_write.SAVING) for name in others)
-        assert len(others) <= 1
+    with _imported() as savers:
+        for k in range(12):
+            saver = _Saver(savers, path, 1000 * k)
+            time.sleep(0.005 + 0.013 * k)
+            saver.kill()
+            _whole(path)
+            others = {p.name for p in tmp_path.iterdir() if p != path} - {".m.likely.lock"}
+            assert all(name.startswith(".m.likely.") and name.endswith(atomic_write.SAVING) for name in others)
+            assert len(others) <= 1
     model_file.write(path, {"seed": 1}, {"a": np.ones(300_000)})
     assert [p.name for p in tmp_path.iterdir()] == ["m.likely"], "what the killed left behind is swept away"
 
@@ -201,27 +235,27 @@ def test_kill_9_at_any_moment_leaves_the_old_file_or_the_new_one_whole(tmp_path)
 def test_two_processes_that_write_one_file_never_mix_and_readers_see_whole_files(tmp_path):
     path = tmp_path / "m.likely"
     model_file.write(path, {"seed": 0}, {"a": np.zeros(300_000)})
-    savers = [_saver(path, seed) for seed in (0, 10**6)]
-    try:
-        seen = {_whole(path) > 10**6 for _ in range(60)}
-    finally:
-        for process in savers:
-            process.kill()
-            process.wait()
+    with _imported() as one, _imported() as two:
+        savers = [_Saver(one, path, 0), _Saver(two, path, 10**6)]
+        try:
+            seen = {_whole(path) > 10**6 for _ in range(60)}
+        finally:
+            for saver in savers:
+                saver.kill()
     assert seen == {True, False} or len(seen) == 1  # whoever was last: each file was whole
     _whole(path)
 
 
 def test_the_sweep_spares_what_a_living_process_is_writing(tmp_path):
     path = tmp_path / "m.likely"
-    saver = _saver(path, 0)
-    try:
-        for _ in range(30):
-            model_file.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
-            assert saver.poll() is None, "the other process lost its file while it was writing"
-    finally:
-        saver.kill()
-        saver.wait()
+    with _imported() as savers:
+        saver = _Saver(savers, path, 0)
+        try:
+            for _ in range(30):
+                model_file.write(path, {"seed": 5}, {"a": np.full(10, 5.0)})
+                assert saver.alive(), "the other process lost its file while it was writing"
+        finally:
+            saver.kill()
 
 
 def test_many_threads_may_save_one_file(small, tmp_path):

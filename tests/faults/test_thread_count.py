@@ -13,8 +13,7 @@ import pytest
 import likely
 from likely.kernels import parallel, thread_count
 from likely.kernels.thread_count import container_quota, from_n_jobs, limited_to, threads, usable_cores
-
-SOURCE = Path(likely.__file__).parent
+from source_tree import GROUP, SOURCE, nodes
 
 
 @pytest.fixture(autouse=True)
@@ -131,11 +130,8 @@ def test_a_model_learned_with_one_thread_is_the_one_learned_with_many(monkeypatc
     assert found[0] == found[1]
 
 
+@pytest.mark.xdist_group(GROUP)
 def test_nothing_asks_for_the_number_of_cores_but_the_one_setting() -> None:
     askers = {"cpu_count", "process_cpu_count", "sched_getaffinity"}
-    found = set()
-    for path in SOURCE.rglob("*.py"):
-        names = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
-        if names & askers:
-            found.add(str(path.relative_to(SOURCE)))
-    assert found == {"kernels/thread_count.py"}
+    found = {path for path, node in nodes() if isinstance(node, ast.Attribute) and node.attr in askers}
+    assert found == {Path("kernels", "thread_count.py")}

@@ -177,11 +177,11 @@ from likely import NaiveBayes, TextNaiveBayes
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-x = np.column_stack([rng.normal(size=(2000, 3)), rng.integers(0, 9, (2000, 2))])
+x = np.column_stack([rng.normal(size=(700, 3)), rng.integers(0, 9, (700, 2))])  # few rows: locks are taken the more often
 table = {f"c{j}": x[:, j] for j in range(5)} | {"y": np.where(x[:, 0] + x[:, 3] > 4, "high", "low")}
 words = [f"word{i}é" for i in range(2000)]
-texts = [" ".join(words[j] for j in rng.integers(0, 2000, 60)) for _ in range(300)]
-labels = [("a", "b")[i % 2] for i in range(300)]
+texts = [" ".join(words[j] for j in rng.integers(0, 2000, 60)) for _ in range(100)]
+labels = [("a", "b")[i % 2] for i in range(100)]
 shared = TextNaiveBayes().partial_fit(texts, labels)
 model = likely.learn(table, "y")
 expected = model.posterior(table).probabilities
@@ -191,7 +191,7 @@ def tabular():
 
 def text():
     shared.partial_fit(texts, labels)
-    assert len(shared.predict(texts)) == 300
+    assert len(shared.predict(texts)) == 100
 
 def both(_=None):
     tabular()
@@ -231,6 +231,7 @@ for k in range(12):
             status = os.waitpid(child, 0)[1]
         time.sleep(0.01)
     faults += status != 0
+print("faults of forks:", faults)
 """
 
 POOLS = """
@@ -244,20 +245,20 @@ over = True
 for thread in threads:
     thread.join(120)
     faults += thread.is_alive()
-print("faults:", faults)
+print("faults in all:", faults)
 sys.stdout.flush()
 os._exit(0)
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here: not tested")
-@pytest.mark.parametrize("how", [MANY_FORKS, POOLS], ids=["fork", "pool"])
-def test_a_process_may_fork_while_its_threads_work(how: str, tmp_path: Path) -> None:
+def test_a_process_may_fork_while_its_threads_work(tmp_path: Path) -> None:
+    """One child after the other, then pools of them, from one process: starting it takes as long as some children."""
     script = tmp_path / "forking.py"
-    script.write_text(textwrap.dedent(FORKING + how + END))
+    script.write_text(textwrap.dedent(FORKING + MANY_FORKS + POOLS + END))
     env = os.environ | {"PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=1200, check=False
     )
-    assert done.stdout.strip() == "faults: 0", (done.stdout, done.stderr)
+    assert done.stdout.splitlines() == ["faults of forks: 0", "faults in all: 0"], (done.stdout, done.stderr)
     assert done.returncode == 0

@@ -1,7 +1,6 @@
 """The house stands: rooms import downwards, the front door is light, files and functions stay small."""
 
 import ast
-import functools
 import json
 import os
 import subprocess
@@ -14,16 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
+from source_tree import GROUP, SOURCE, files, nodes
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "likely"
 HEAVY = ("numba", "sklearn", "duckdb", "pandas", "polars")
 EXECUTABLE_FORMATS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 MAY_USE_THE_FRONT_DOOR = {"__init__", "__main__", "cli", "teaching", "web"}
 MOST_LINES_IN_A_FILE = 400
 MOST_LINES_IN_A_FUNCTION = 40
 
-pytestmark = pytest.mark.xdist_group("source tree")  # which is parsed once
+pytestmark = pytest.mark.xdist_group(GROUP)
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -37,21 +36,9 @@ def python(code: str) -> str:
     return done.stdout.strip()
 
 
-def files() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
-
-
 def measured_files() -> list[Path]:
     """The package and what stands beside it: benchmarks and scripts."""
     return [*files(), *sorted((ROOT / "bench").rglob("*.py")), *sorted((ROOT / "scripts").rglob("*.py"))]
-
-
-@functools.cache
-def nodes() -> list[tuple[Path, ast.AST]]:
-    """Imports and functions of every file: walking through the whole tree for each test would take seconds."""
-    wanted = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef
-    trees = [(path.relative_to(SOURCE), ast.parse(path.read_text(encoding="utf-8"))) for path in files()]
-    return [(path, node) for path, tree in trees for node in ast.walk(tree) if isinstance(node, wanted)]
 
 
 def imported_modules(node: ast.AST) -> Iterator[str]:

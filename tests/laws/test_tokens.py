@@ -44,10 +44,11 @@ def texts(exclude: tuple[str, ...] = ()) -> st.SearchStrategy[str]:
     return st.lists(anything | awkward, max_size=30).map("".join)
 
 
-def as_counters(found: Bags) -> list[Counter[str]]:
+def as_counters(found: Bags) -> list[dict[str, int]]:
+    """Counts of the words of each text, as plain dicts: two Counters are compared word by word in Python."""
     words = found.vocabulary.words()
     pairs = [(words[i], n) for i, n in zip(found.ids.tolist(), found.counts.tolist(), strict=True)]
-    return [Counter(dict(pairs[a:b])) for a, b in pairwise(found.indptr.tolist())]
+    return [dict(pairs[a:b]) for a, b in pairwise(found.indptr.tolist())]
 
 
 def words_of(text: str, lowercase: bool = True) -> Counter[str]:

@@ -1,5 +1,6 @@
 """The published networks, beside pgmpy: the same log-likelihoods and answers, structures and tables at least as near."""
 
+import functools
 import logging
 import warnings
 
@@ -11,7 +12,7 @@ from likely.networks.inference import Evidence
 from likely.networks.sampling import sample_rows
 from networks_help import published, text_of
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("pgmpy")]  # which is imported once, and reads each network once
 NAMES = ["asia", "sachs", "child", "alarm"]
 
 
@@ -22,6 +23,7 @@ def pgmpy():
     return pytest.importorskip("pgmpy", reason="NOT TESTED: pgmpy is not installed (pip install pgmpy)")
 
 
+@functools.cache
 def theirs(name):
     from pgmpy.readwrite import BIFReader
 
@@ -33,7 +35,7 @@ def test_log_likelihoods_and_queries_equal_pgmpys(name, pgmpy):
     import pandas as pd
     from pgmpy.inference import VariableElimination
 
-    net, model = published(name), theirs(name)
+    net, model = published(name), theirs(name).copy()
     rows = net.sample(200, seed=1)
     logs = net.log_likelihoods(rows)
     frame = pd.DataFrame(rows)
@@ -59,9 +61,10 @@ def test_bif_is_read_as_pgmpy_reads_it(name, pgmpy):
     net, model = published(name), theirs(name)
     assert set(net.arcs) == set(model.edges())
     for cpd in model.get_cpds():
+        first = {p: net.columns[p].values[-1] for p in net.graph.parents[cpd.variable]}
+        row = net.table(cpd.variable)[tuple(first.values())]
         for value in net.columns[cpd.variable].values:
-            first = {p: net.columns[p].values[-1] for p in net.graph.parents[cpd.variable]}
-            assert net.table(cpd.variable)[tuple(first.values())][value] == cpd.get_value(**first, **{cpd.variable: value})
+            assert row[value] == cpd.get_value(**first, **{cpd.variable: value})
 
 
 @pytest.mark.parametrize("name", ["asia", "sachs", "child"])

@@ -95,6 +95,7 @@ def _acyclic(arcs):
         left -= roots
 
 
+@pytest.mark.xdist_group("pgmpy")  # imported once
 @pytest.mark.parametrize("nodes", [6, 12])
 def test_random_networks_are_found_at_least_as_well_as_by_pgmpys_hill_climbing(nodes):
     """Structural Hamming distances, of graphs and of equivalence classes, summed over networks of other tables and shapes."""

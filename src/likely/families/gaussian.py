@@ -22,6 +22,7 @@ from likely.families.base import (
     Encoded,
     Labels,
     Parameters,
+    Readable,
     back_off,
     dust,
     first_bad,
@@ -332,18 +333,33 @@ def _gaussian_term(mean: Array, variance: Array) -> GaussianTerm:
     return GaussianTerm(mean, -0.5 / variance, -0.5 * np.log(2 * np.pi * variance))
 
 
+@dataclass(frozen=True, eq=False)
+class MomentTable(Readable):
+    """Readable table with one row for each class, made on access: EM derives parameters that nobody reads."""
+
+    column: str
+    classes: Sequence[Any]
+    counts: Array
+    means: Array
+    variances: Array
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def line(self, number: int) -> dict[str, Any]:
+        """Count, mean and standard deviation of one class."""
+        return {
+            "column": self.column,
+            "class": self.classes[number],
+            "count": float(self.counts[number]),
+            "mean": float(self.means[number]),
+            "deviation": float(np.sqrt(self.variances[number])),
+        }
+
+
 def _parameters(name: str, estimate: GaussianEstimate, n: Array, classes: Sequence[Any], free: int) -> Parameters:
     mean, variance, borrowed = estimate
-    rows = tuple(
-        {
-            "column": name,
-            "class": label,
-            "count": float(n[c]),
-            "mean": float(mean[c]),
-            "deviation": float(np.sqrt(variance[c])),
-        }
-        for c, label in enumerate(classes)
-    )
-    alone = [str(label) for c, label in enumerate(classes) if borrowed[c] and n[c] > 0]
+    rows = MomentTable(name, classes, n, mean, variance)
+    alone = [str(label) for label, one in zip(classes, (borrowed & (n > 0)).tolist(), strict=True) if one]
     notes = (f"column {name!r} does not vary in {', '.join(alone[:5])}: a variance is borrowed",) if alone else ()
     return Parameters((name,), _gaussian_term(mean, variance), rows, 2 * len(classes), free, notes)
