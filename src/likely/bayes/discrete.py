@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,26 @@ class Categorical:
     def mode(self) -> Any:
         """The most probable outcome."""
         return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def between(self, low: float, high: float) -> float:
+        """P(low < X < high), both ends left out, where all outcomes are numbers."""
+        return math.fsum(p for x, p in self._ordered() if low < x < high)
+
+    def quantile(self, p: float) -> float:
+        """The smallest outcome with P(X ≤ x) ≥ p, where all outcomes are numbers."""
+        below, found = 0.0, self._ordered()
+        checked_probability(p)
+        for x, own in found:
+            below += own
+            if below >= p - PRECISE and own > 0:
+                return x
+        return found[-1][0]
+
+    def _ordered(self) -> list[tuple[float, float]]:
+        names = [x for x in self.probabilities if isinstance(x, bool) or not isinstance(x, Real)]
+        if names:
+            raise UsageError(f"the outcome {names[0]!r} is no number: named outcomes have no order, only .density(outcome)")
+        return sorted(self.probabilities.items())
 
     def draw(self, n: int, seed: Any = None) -> list[Any]:
         """Random outcomes."""

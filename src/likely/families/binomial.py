@@ -165,8 +165,15 @@ class Binomial(Family):
         return discrete.Binomial(self.trials, parameters["p"])
 
     def value_columns(self, names: list[str], table: Array, named: Sequence[Any]) -> tuple[list[str], Array]:
-        """Pairs of successes and trials, or successes alone."""
-        return (["k", "n"] if isinstance(self.trials, str) else names), table
+        """Pairs of successes and trials, or successes alone. A column with the name of the trials is the trials."""
+        if not isinstance(self.trials, str):
+            return super().value_columns(names, table, named)
+        if table.shape[1] != 2:
+            raise UsageError(
+                f"Binomial({self.trials!r}) is estimated from pairs (successes, trials), not from {table.shape[1]} columns: "
+                "pass [(3, 4), ...], or one number of trials for all values, as in Binomial(20)"
+            )
+        return ["k", "n"], table[:, ::-1] if names[0] == self.trials else table
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`p`, the probability of success."""

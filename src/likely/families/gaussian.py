@@ -220,20 +220,38 @@ class Gaussian(Family):
 
     def distribution(self, parameters: Mapping[Any, float]) -> Any:
         """One number."""
+        if not parameters["variance"] > 0:
+            self.cannot("give the distribution of a value where the variance is zero; pass NormalInverseGamma(...) as prior")
         return continuous.Normal(parameters["mean"], parameters["variance"])
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`mean` and `variance`."""
         return {"mean": rows[0]["mean"], "variance": rows[0]["deviation"] ** 2}
 
+    def estimated(self, rows: Sequence[Mapping[str, Any]], statistic: Moments, prior: BlockPrior) -> dict[Any, float]:
+        """Values that do not vary have a variance of zero; a classifier borrows another one for them."""
+        found = self.named_parameters(rows)
+        parts = (np.atleast_2d(part) for part in (statistic.n, statistic.mean, statistic.spread))
+        if self.variance is None and estimate_gaussian(*parts, [prior], self.tie, unbiased=self.unbiased).borrowed.any():
+            found["variance"] = math.nan if self.unbiased and statistic.n[0] <= 1 else 0.0
+        return found
+
+    def is_possible(self, name: Any, value: Any) -> bool:
+        """Any mean, and a variance above zero."""
+        return math.isfinite(value) and (name == "mean" or value > 0)
+
     def log_likelihood(
         self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
     ) -> Callable[[Mapping[Any, float]], float]:
         """−n/2 log 2πσ² − Σ (x − μ)² / 2σ²."""
         n, mean, spread = (float(counted[part][0]) for part in ("n", "mean", "spread"))
-        return lambda p: (
-            -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
-        )
+
+        def at(p: Mapping[Any, float]) -> float:
+            if not p["variance"] > 0:  # the density of a constant grows without limit
+                return math.nan if math.isnan(p["variance"]) else math.inf if p["mean"] == mean else -math.inf
+            return -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
+
+        return at
 
     def parameter_range(self, name: Any, at: Mapping[Any, float], n: float) -> tuple[float, float]:
         """Four standard errors around the mean; from a tenth to three times the variance."""
