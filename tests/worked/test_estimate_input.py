@@ -127,3 +127,25 @@ def test_numbered_outcomes_have_probabilities_between_and_quantiles() -> None:
     assert [die.quantile(p, at="ml") for p in (0, 0.2, 0.5, 0.6, 0.61, 1)] == [1, 1, 3, 3, 6, 6]
     with pytest.raises(UsageError, match="'a' is no number"):
         likely.estimate(["a", "b"]).probability(0, 1)
+
+
+def test_the_next_binomial_value_has_as_many_trials_as_the_others() -> None:
+    found = likely.estimate([3, 5, 9], Binomial(20), 1)
+    exact = scipy.stats.betabinom(20, 18, 44)
+    assert found.probability(3, 6, at="predictive") == pytest.approx(exact.pmf([4, 5]).sum(), abs=1e-12)
+    following = found.posterior.predictive
+    assert [following.density(k) for k in range(21)] == pytest.approx(exact.pmf(range(21)), abs=1e-13)
+    assert (following.mean, following.variance) == pytest.approx((exact.mean(), exact.var()), rel=1e-12)
+    assert [following.quantile(p) for p in (0.01, 0.5, 0.975, 1)] == [exact.ppf(p) for p in (0.01, 0.5, 0.975, 1)]
+    assert following.draw(20_000, seed=0).mean() == pytest.approx(exact.mean(), abs=0.1)
+    pair = likely.estimate([(3, 20), (14, 40)], Binomial("n"), 1)
+    assert pair.posterior.predictive.density(1) == pytest.approx(18 / 62)
+
+
+def test_the_prior_of_a_mean_holds_beside_a_known_variance() -> None:
+    x, prior = [1.0, 2.5, 0.3], NormalInverseGamma(1, 0.5, 2, 3)
+    found = likely.estimate(x, Gaussian(variance=4.0), prior)
+    exact = scipy.stats.norm((0.5 + sum(x)) / 3.5, math.sqrt(4 / 3.5))
+    assert found.map["mean"] == found.posterior.mean["mean"] == pytest.approx(exact.mean(), rel=1e-14)
+    assert found.posterior.interval()["mean"] == pytest.approx(exact.interval(0.95), rel=1e-12)
+    assert found.posterior.predictive.variance == pytest.approx(4 + 4 / 3.5)

@@ -52,6 +52,10 @@ class Distribution:
         """P(X ≤ x)."""
         raise NotImplementedError
 
+    def upper(self, x: float) -> float:
+        """P(X > x), with all its digits where it is small."""
+        return 1.0 - self.cdf(x)
+
     def quantile(self, p: float) -> float:
         """The smallest x with P(X ≤ x) ≥ p."""
         raise NotImplementedError
@@ -60,8 +64,11 @@ class Distribution:
         """P(low < X < high); of counts, both ends are left out."""
         if high <= low:
             return 0.0
-        below = self.cdf(math.ceil(high) - 1) if self.discrete and math.isfinite(high) else self.cdf(high)
-        return max(below - self.cdf(low), 0.0)
+        last = math.ceil(high) - 1 if self.discrete and math.isfinite(high) else high
+        below = self.cdf(low)
+        if below > 0.5:  # 1 − cdf would lose the digits of an upper tail
+            return max(self.upper(low) - self.upper(last), 0.0)
+        return max(self.cdf(last) - below, 0.0)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The central interval that holds this share of the probability."""
@@ -120,6 +127,10 @@ class Normal(Distribution):
         """By the complementary error function."""
         return special.normal_cdf((x - self.location) / self.deviation)
 
+    def upper(self, x: float) -> float:
+        """By symmetry."""
+        return special.normal_cdf((self.location - x) / self.deviation)
+
     def quantile(self, p: float) -> float:
         """By Wichura's rational approximation."""
         return self.location + self.deviation * special.normal_quantile(checked_probability(p))
@@ -161,6 +172,10 @@ class Student(Distribution):
     def cdf(self, x: float) -> float:
         """By the incomplete beta function."""
         return special.student_cdf(self.degrees, (x - self.location) / self.scale)
+
+    def upper(self, x: float) -> float:
+        """By symmetry."""
+        return special.student_cdf(self.degrees, (self.location - x) / self.scale)
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -206,6 +221,10 @@ class Beta(Distribution):
         """The regularised incomplete beta function."""
         return special.beta_cdf(self.a, self.b, min(max(x, 0.0), 1.0))[0]
 
+    def upper(self, x: float) -> float:
+        """The complement of the regularised incomplete beta function."""
+        return special.beta_cdf(self.a, self.b, min(max(x, 0.0), 1.0))[1]
+
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
         return special.beta_quantile(self.a, self.b, checked_probability(p))
@@ -244,6 +263,10 @@ class Gamma(Distribution):
     def cdf(self, x: float) -> float:
         """The regularised incomplete gamma function."""
         return special.gamma_cdf(self.shape, self.rate * x)[0]
+
+    def upper(self, x: float) -> float:
+        """The complement of the regularised incomplete gamma function."""
+        return special.gamma_cdf(self.shape, self.rate * x)[1]
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -284,6 +307,10 @@ class InverseGamma(Distribution):
     def cdf(self, x: float) -> float:
         """The upper tail of a gamma variable."""
         return special.gamma_cdf(self.shape, self.scale / x)[1] if x > 0 else 0.0
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a gamma variable."""
+        return special.gamma_cdf(self.shape, self.scale / x)[0] if x > 0 else 1.0
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -326,6 +353,10 @@ class RootInverseGamma(Distribution):
     def cdf(self, x: float) -> float:
         """The distribution function of the variance at x²."""
         return InverseGamma(self.shape, self.scale).cdf(x * x) if x > 0 else 0.0
+
+    def upper(self, x: float) -> float:
+        """The upper tail of the variance at x²."""
+        return InverseGamma(self.shape, self.scale).upper(x * x) if x > 0 else 1.0
 
     def quantile(self, p: float) -> float:
         """The root of the quantile of the variance."""

@@ -13,6 +13,7 @@ import numpy as np
 from likely.bayes import special
 from likely.bayes.continuous import Array, Distribution, checked_probability
 from likely.errors import UsageError
+from likely.kernels.parallel import cached_property
 
 FARTHEST = 1e13  # counts that a quantile is searched over
 PRECISE = 1e-9  # by which probabilities may miss the sum of one
@@ -74,7 +75,13 @@ class Poisson(_Counts):
         """The upper tail of a gamma variable."""
         if x < 0:
             return 0.0
-        return 1.0 if self.rate == 0 else special.gamma_cdf(math.floor(x) + 1.0, self.rate)[1]
+        return 1.0 if self.rate == 0 or x == math.inf else special.gamma_cdf(math.floor(x) + 1.0, self.rate)[1]
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a gamma variable."""
+        if x < 0 or self.rate == 0:
+            return float(x < 0)
+        return special.gamma_cdf(math.floor(x) + 1.0, self.rate)[0] if math.isfinite(x) else 0.0
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
@@ -121,6 +128,12 @@ class Binomial(_Counts):
             return 0.0 if x < 0 else 1.0
         k = math.floor(x)
         return special.beta_cdf(k + 1.0, self.n - k, self.p)[1]
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a beta variable."""
+        if x < 0 or x >= self.n:
+            return float(x < 0)
+        return special.beta_cdf(math.floor(x) + 1.0, self.n - math.floor(x), self.p)[0]
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
@@ -245,12 +258,79 @@ class NegativeBinomial(_Counts):
 
     def cdf(self, x: float) -> float:
         """The incomplete beta function."""
-        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[0] if x >= 0 else 0.0
+        if x < 0 or x == math.inf:
+            return float(x > 0)
+        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[0]
+
+    def upper(self, x: float) -> float:
+        """The complement of the incomplete beta function."""
+        if x < 0 or not math.isfinite(x):
+            return float(x < 0)
+        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[1]
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
         rng = np.random.default_rng(seed)
         return rng.poisson(rng.gamma(self.shape, 1.0 / self.rows, n))
+
+
+@dataclass(frozen=True)
+class BetaBinomial(_Counts):
+    """Successes among n trials whose probability is Beta(a, b): the posterior predictive of a binomial variable."""
+
+    n: int
+    a: float
+    b: float
+
+    @property
+    def mean(self) -> float:
+        """na / (a + b)."""
+        return self.n * self.a / (self.a + self.b)
+
+    @property
+    def variance(self) -> float:
+        """nab(a + b + n) / (a + b)²(a + b + 1)."""
+        whole = self.a + self.b
+        return self.n * self.a * self.b * (whole + self.n) / (whole * whole * (whole + 1))
+
+    @property
+    def mode(self) -> float:
+        """The most probable count."""
+        return float(np.argmax(self._probabilities))
+
+    def _last(self) -> float:
+        return float(self.n)
+
+    def log_density(self, x: float) -> float:
+        """log (n choose k) B(k + a, n − k + b) / B(a, b)."""
+        if not 0 <= x <= self.n or x != math.floor(x):
+            return -math.inf
+        if min(self.a, self.b) == 0:  # an improper prior and successes, or failures, alone
+            return 0.0 if x == (self.n if self.b == 0 else 0) else -math.inf
+        ways = -math.log(self.n + 1.0) - special.log_beta(self.n - x + 1.0, x + 1.0)
+        return ways + special.log_beta(x + self.a, self.n - x + self.b) - special.log_beta(self.a, self.b)
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        return np.exp([self.log_density(k) for k in range(self.n + 1)])
+
+    def cdf(self, x: float) -> float:
+        """The sum of the probabilities of all counts up to x."""
+        if x < 0 or x >= self.n:
+            return 0.0 if x < 0 else 1.0
+        return min(float(self._probabilities[: math.floor(x) + 1].sum()), 1.0)
+
+    def upper(self, x: float) -> float:
+        """The sum of the probabilities of all counts above x."""
+        if x < 0 or x >= self.n:
+            return float(x < 0)
+        return min(float(self._probabilities[math.floor(x) + 1 :].sum()), 1.0)
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts."""
+        rng = np.random.default_rng(seed)
+        p = rng.beta(self.a, self.b, n) if min(self.a, self.b) > 0 else np.full(n, self.mean / max(self.n, 1))
+        return rng.binomial(self.n, p)
 
 
 @dataclass(frozen=True)

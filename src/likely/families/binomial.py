@@ -139,10 +139,14 @@ class Binomial(Family):
         return {block.columns[0].name: drawn.astype(np.float64)}
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
-        """Beta(successes + pseudocount, failures + pseudocount); the predictive is that of one more trial."""
+        """Beta(successes + pseudocount, failures + pseudocount).
+
+        The predictive is that of the next value where the number of trials is given for all, else that of one more trial.
+        """
         seen = block.statistic.seen
         alpha = seen + pseudocounts_of(block.prior, (False, True), seen)
-        next_one = [discrete.Binomial(1, float(yes / (no + yes))) if no + yes > 0 else None for no, yes in alpha]
+        trials = 1 if isinstance(self.trials, str) else int(self.trials)
+        next_one = [discrete.BetaBinomial(trials, float(yes), float(no)) if no + yes > 0 else None for no, yes in alpha]
         return [
             DirichletPosterior({False: float(no), True: float(yes)}, (True,), {True: "p"}, following)
             for (no, yes), following in zip(alpha, next_one, strict=True)

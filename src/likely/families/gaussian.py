@@ -14,7 +14,7 @@ from likely.bayes import continuous
 from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior, NormalPrior
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
-from likely.families._normal_inverse_gamma import VariancePosterior
+from likely.families._normal_inverse_gamma import MeanPosterior, VariancePosterior
 from likely.families.base import (
     SHARED,
     SMALLEST,
@@ -119,21 +119,29 @@ class Gaussian(Family):
 
     def log_prior_density(self, block: FittedBlock) -> float:
         """The log density of a normal–inverse-gamma prior."""
-        if self.variance is not None or block.prior.normal is None:
+        if block.prior.normal is None:
             return 0.0
         mean, strength, shape, scale = block.prior.normal
+        if self.variance is not None:
+            return float((-strength * (block.likelihood.mean - mean) ** 2 / (2 * self.variance)).sum())
         variance = -0.5 / block.likelihood.curve
         apart = 2 * scale + strength * (block.likelihood.mean - mean) ** 2
         return float((-(shape + 1.5) * np.log(variance) - apart / (2 * variance)).sum())
 
     def arc(self, block: FittedBlock) -> Arc | None:
-        """Normal–inverse-gamma marginal likelihoods; without a prior, one pseudo-row with the mean and variance of all rows."""
-        if self.tie in ("column", "both"):
+        """Normal–inverse-gamma marginal likelihoods; without a prior, one pseudo-row with the mean and variance of all rows.
+
+        Where the variance is known, only the mean is integrated out.
+        """
+        if self.variance is None and self.tie in ("column", "both"):
             remedy = "use tie=None or tie='class'"
             raise improper(block.name, f"tie={self.tie!r} shares a variance with other columns", remedy)
         moments: Moments = block.statistic
         whole = Moments(*(part[:, None] for part in (moments.n, moments.mean, moments.spread))).summed()
-        prior = _proper_prior(block, whole)
+        prior = _proper_prior(block, whole, known_variance=self.variance is not None)
+        if self.variance is not None:
+            by_class, one = (MeanPosterior.of(prior, m, self.variance) for m in (moments, whole))
+            return Arc(by_class.log_marginal, one.log_marginal, by_class.predictive(block.classes), one.predictive(block.classes))
         own = VariancePosterior.of(prior, moments.n, moments.mean, moments.spread, shared=self.tie == "class")
         alike = VariancePosterior.of(prior, whole.n, whole.mean, whole.spread, shared=False)
         return Arc(own.log_marginal, alike.log_marginal, own.predictive(block.classes), alike.predictive(block.classes))
@@ -193,7 +201,9 @@ class Gaussian(Family):
         m: Moments = block.statistic
         parts = list(zip(m.n.tolist(), m.mean.tolist(), m.spread.tolist(), strict=True))
         if self.variance is not None:
-            return [NormalPosterior(mean, n, self.variance) for n, mean, _ in parts]
+            level, strength = (0.0, 0.0) if block.prior.normal is None else block.prior.normal[:2]
+            centres = [(strength * level + n * mean) / max(strength + n, SMALLEST) for n, mean, _ in parts]
+            return [NormalPosterior(c, strength + n, self.variance) for c, (n, _, _) in zip(centres, parts, strict=True)]
         if self.tie in ("column", "both"):
             self.cannot(f"give a posterior in closed form with tie={self.tie!r}, which shares a variance among columns")
         found = [NormalInverseGammaPosterior.of(n, mean, spread, block.prior.normal) for n, mean, spread in parts]
@@ -261,14 +271,16 @@ class Gaussian(Family):
         return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
 
 
-def _proper_prior(block: FittedBlock, whole: Moments) -> NormalPrior:
+def _proper_prior(block: FittedBlock, whole: Moments, *, known_variance: bool) -> NormalPrior:
     """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
     given = block.prior.normal
     if given is None:
         n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
         variance = spread / n if n > 0 else 0.0
         return NormalPrior(mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2)
-    if min(given.strength, given.shape, given.scale) <= 0:
+    if known_variance and given.strength <= 0:
+        raise improper(block.name, "its prior is improper", "strength must be above 0")
+    if not known_variance and min(given.strength, given.shape, given.scale) <= 0:
         raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
     return given
 

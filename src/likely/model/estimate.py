@@ -271,7 +271,8 @@ class Estimate(Shown):
 
 def _as_dict(distribution: Any) -> dict[str, Any]:
     """A distribution as plain data: its name and parameters."""
-    given = {name: dict(v) if isinstance(v, Mapping) else v for name, v in vars(distribution).items()}
+    own = {name: v for name, v in vars(distribution).items() if not name.startswith("_")}
+    given = {name: dict(v) if isinstance(v, Mapping) else v for name, v in own.items()}
     return {"distribution": type(distribution).__name__} | given
 
 
