@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,7 @@ class Distribution:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The central interval that holds this share of the probability."""
-        if not 0.0 < level < 1.0:
-            raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
+        checked_level(level)
         return self.quantile((1.0 - level) / 2), self.quantile((1.0 + level) / 2)
 
     def draw(self, n: int, seed: Any = None) -> Array:
@@ -89,9 +89,16 @@ class Distribution:
         return [(x, self.density(x)) for x in np.linspace(low, high, points).tolist()]
 
 
+def checked_level(level: float) -> float:
+    """The probability of an interval, refused where it is none."""
+    if not isinstance(level, Real) or not 0.0 < level < 1.0:
+        raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
+    return float(level)
+
+
 def checked_probability(p: float) -> float:
     """A probability, refused where it is none."""
-    if not 0.0 <= p <= 1.0:
+    if not isinstance(p, Real) or not 0.0 <= p <= 1.0:
         raise UsageError(f"a quantile of {p!r}: choose a probability between 0 and 1")
     return p
 
@@ -262,11 +269,11 @@ class Gamma(Distribution):
 
     def cdf(self, x: float) -> float:
         """The regularised incomplete gamma function."""
-        return special.gamma_cdf(self.shape, self.rate * x)[0]
+        return special.gamma_cdf(self.shape, self.rate * x)[0] if math.isfinite(x) else float(x > 0)
 
     def upper(self, x: float) -> float:
         """The complement of the regularised incomplete gamma function."""
-        return special.gamma_cdf(self.shape, self.rate * x)[1]
+        return special.gamma_cdf(self.shape, self.rate * x)[1] if math.isfinite(x) else float(x < 0)
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
