@@ -193,5 +193,5 @@ def test_an_impossible_level_of_the_intervals_is_refused() -> None:
     model = likely.learn("src/likely/data/tennis.csv", target="PlayTennis", plain=True)
     with pytest.raises(UsageError, match="between 0 and 1"):
         model.parameters["Outlook"].intervals(95)
-    with pytest.raises(UsageError, match="not 'tennis.likely'"):
+    with pytest.raises(UsageError, match=r"not 'tennis\.likely'"):
         likely.compare_models(model, "tennis.likely")

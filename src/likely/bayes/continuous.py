@@ -89,18 +89,18 @@ class Distribution:
         return [(x, self.density(x)) for x in np.linspace(low, high, points).tolist()]
 
 
-def checked_level(level: float) -> float:
+def checked_level(level: Any) -> float:
     """The probability of an interval, refused where it is none."""
-    if not isinstance(level, Real) or not 0.0 < level < 1.0:
+    if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
         raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
     return float(level)
 
 
-def checked_probability(p: float) -> float:
+def checked_probability(p: Any) -> float:
     """A probability, refused where it is none."""
-    if not isinstance(p, Real) or not 0.0 <= p <= 1.0:
+    if not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
         raise UsageError(f"a quantile of {p!r}: choose a probability between 0 and 1")
-    return p
+    return float(p)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -53,8 +52,9 @@ class GridHypotheses:
             raise DataError(f"the grid goes from {self.low} to {self.high}", remedy="give finite numbers, low < high")
         for name, function in (("likelihood", self.likelihood), ("prior", self.prior)):
             if not callable(function) and (name, function) != ("prior", None):
-                raise DataError(f"the {name} is {function!r:.60}, not a function", remedy="give a function that returns a number")
-        if not isinstance(self.points, Integral) or isinstance(self.points, bool) or self.points < 3:
+                raise DataError(f"the {name} is {function!r:.60}, not a function", remedy="give a function of θ")
+        points: Any = self.points
+        if isinstance(points, bool) or not isinstance(points, int | np.integer) or points < 3:
             raise DataError(f"a grid of {self.points!r} points", value=self.points, remedy="give 3 points or more")
         if not self.prior_density.any():
             raise DataError("the prior density is 0 everywhere", remedy="give a prior that is positive on the grid")

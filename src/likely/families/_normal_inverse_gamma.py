@@ -60,7 +60,7 @@ class VariancePosterior:
 
 @dataclass(frozen=True)
 class MeanPosterior:
-    """Posterior of the means by class where the variance is known: rows and pseudo-rows, centre, and log marginal likelihood."""
+    """Posterior of the means by class where the variance is known: rows and pseudo-rows, centre, log marginal likelihood."""
 
     weight: Array
     centre: Array

@@ -141,7 +141,8 @@ class Gaussian(Family):
         prior = _proper_prior(block, whole, known_variance=self.variance is not None)
         if self.variance is not None:
             by_class, one = (MeanPosterior.of(prior, m, self.variance) for m in (moments, whole))
-            return Arc(by_class.log_marginal, one.log_marginal, by_class.predictive(block.classes), one.predictive(block.classes))
+            both = (each.predictive(block.classes) for each in (by_class, one))
+            return Arc(by_class.log_marginal, one.log_marginal, *both)
         own = VariancePosterior.of(prior, moments.n, moments.mean, moments.spread, shared=self.tie == "class")
         alike = VariancePosterior.of(prior, whole.n, whole.mean, whole.spread, shared=False)
         return Arc(own.log_marginal, alike.log_marginal, own.predictive(block.classes), alike.predictive(block.classes))
@@ -241,8 +242,9 @@ class Gaussian(Family):
     def estimated(self, rows: Sequence[Mapping[str, Any]], statistic: Moments, prior: BlockPrior) -> dict[Any, float]:
         """Values that do not vary have a variance of zero; a classifier borrows another one for them."""
         found = self.named_parameters(rows)
-        parts = (np.atleast_2d(part) for part in (statistic.n, statistic.mean, statistic.spread))
-        if self.variance is None and estimate_gaussian(*parts, [prior], self.tie, unbiased=self.unbiased).borrowed.any():
+        n, mean, spread = (np.atleast_2d(part) for part in (statistic.n, statistic.mean, statistic.spread))
+        made = estimate_gaussian(n, mean, spread, [prior], self.tie, unbiased=self.unbiased)
+        if self.variance is None and made.borrowed.any():
             found["variance"] = math.nan if self.unbiased and statistic.n[0] <= 1 else 0.0
         return found
 

@@ -152,9 +152,9 @@ class Poisson(Family):
         """`rate`, the expected number of events a row."""
         return {"rate": rows[0]["rate"]}
 
-    def is_possible(self, name: Any, value: Any) -> bool:  # noqa: ARG002
+    def is_possible(self, name: Any, value: Any) -> bool:
         """Any rate of zero or more."""
-        return value >= 0 and np.isfinite(value)
+        return bool(value >= 0 and np.isfinite(value))
 
     def log_likelihood(
         self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array

@@ -313,7 +313,7 @@ def _require_usable(family: Family, prior: Prior) -> None:
     """Refuse a prior that the family would ignore."""
     of_moments = prior.normal is not None
     if of_moments and not family.counts_moments:
-        raise UsageError(f"{prior} is a prior of mean and variance, and the family {family.name} has neither: pass a pseudocount")
+        raise UsageError(f"{prior} is a prior of mean and variance, which the family {family.name} lacks: pass a pseudocount")
     if family.counts_moments and not of_moments and prior != Pseudocount(0.0):
         raise UsageError(f"the family {family.name} has no counts that {prior} could add to: pass NormalInverseGamma(...)")
 

@@ -37,7 +37,8 @@ def encoded_values(values: Any, family: Family, named: Sequence[Any], weights: A
     else:
         rows, columns = _numbered(values, table, family, named)
         missing = np.isnan(rows.numbers)
-        known = ~(missing.all(1) if family.single else missing.any(1))  # several columns of a single family are independent
+        # several columns of a single family are independent
+        known = np.asarray(~(missing.all(1) if family.single else missing.any(1)))
     w = _weights(weights, len(known))
     if not known.any():
         raise DataError("there is no value to estimate from: " + ("all are missing" if len(known) else "the values are empty"))
@@ -134,5 +135,6 @@ def _weights(given: Any, count: int) -> Array:
         raise DataError(f"there are {count} values and weights of shape {w.shape}: pass one weight for each value")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        raise DataError("which is no finite number of zero or more", column="weights", value=w[bad[0]].item(), row=int(bad[0]) + 1)
+        row = int(bad[0])
+        raise DataError("which is no finite number of zero or more", column="weights", value=w[row].item(), row=row + 1)
     return w
