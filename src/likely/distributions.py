@@ -2,6 +2,7 @@
 
 from likely.bayes.continuous import Beta, Distribution, Gamma, InverseGamma, Normal, Student
 from likely.bayes.discrete import (
+    BetaBinomial,
     Binomial,
     Categorical,
     Multinomial,
@@ -14,6 +15,7 @@ from likely.bayes.discrete import bernoulli as Bernoulli  # noqa: N812 - a distr
 __all__ = [
     "Bernoulli",
     "Beta",
+    "BetaBinomial",
     "Binomial",
     "Categorical",
     "Distribution",

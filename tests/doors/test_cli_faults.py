@@ -265,3 +265,17 @@ def test_a_fault_of_our_own_is_one_line_too(model: str, monkeypatch: pytest.Monk
     result = CliRunner().invoke(main, ["explain", model, "--set", "Wind=Weak"])
     assert result.exit_code == 1
     assert result.stderr.startswith("error: KeyError: 'oops' (a bug in Likely")
+
+
+def test_estimate_asks_no_range_of_names_and_no_success_beyond_the_trials() -> None:
+    table = write("t.csv", "k,n,c\n3,4,a\n5,4,b\n")
+    assert "'a' is no number" in refused("estimate", table, "--column", "c", "--between", "1", "2", code=2)
+    wrong = refused("estimate", table, "--column", "k", "--column", "n", "--family", "binomial:n", code=3)
+    assert "column 'k' has 5.0 in row 2, which is more than the trials" in wrong
+
+
+def test_weights_of_zero_and_the_format_of_an_example_are_named() -> None:
+    table = write("w.csv", "x,y,w\n1,a,0\n2,b,0\n3,a,0\n")
+    said = refused("learn", table, "--target", "y", "--weights", "w", "-o", "m.likely", code=3)
+    assert "column 'w' gives no labelled row of 'w.csv' a weight above zero" in said
+    assert "OUT.svg" in refused("examples", "tennis", "--picture", "out.bmp", code=2)

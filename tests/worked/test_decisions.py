@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import likely
 from likely.bayes.decisions import Costs, Ranking, by_threshold
 from likely.errors import UsageError
 
@@ -78,3 +79,12 @@ def test_the_best_threshold_has_the_lowest_cost_of_all() -> None:
         assert mean_cost(threshold) == pytest.approx(cost)
         assert cost <= min(mean_cost(t) for t in np.linspace(0, 1, 500)) + 1e-12
     assert ranking.cost_curve()[0][1] == ranking.cost_curve()[-1][1] == 0.0
+
+
+def test_the_areas_of_an_unknown_class_are_refused() -> None:
+    table = {"x": [0.1, 0.9, 0.2, 1.1], "y": list("abab")}
+    found = likely.evaluate(table, "y", model=likely.learn(table, "y", plain=True))
+    for area in (found.class_auc, found.average_precision):
+        with pytest.raises(UsageError, match="'c' is no class"):
+            area("c")
+    assert found.class_auc("b") == 1.0

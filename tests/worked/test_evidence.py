@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import likely
 from likely.errors import UsageError
@@ -78,3 +79,19 @@ def test_what_has_no_marginal_likelihood_is_refused() -> None:
     other = likely.learn({"Wind": ["a", "b"], "PlayTennis": ["Yes", "No"]}, "PlayTennis", smoothing=1)
     with pytest.raises(UsageError, match="the same rows"):
         likely.compare_models(one, other)
+
+
+def test_with_a_known_variance_only_the_mean_is_integrated_out() -> None:
+    x, y = [1.0, 2.5, 0.3, 4.0, 5.5, 3.0], list("aaabbb")
+    family, prior = likely.Gaussian(variance=4.0), likely.NormalInverseGamma(1, 0.5, 2, 3)
+    model = likely.learn({"x": x, "y": y}, target="y", plain=True, families={"x": family}, smoothing={"x": prior})
+    cells = scipy.stats.multivariate_normal(np.ones(3), 4 * np.eye(3) + 4 / 0.5)
+    labels = math.lgamma(2) - math.lgamma(8) + 2 * math.lgamma(4)
+    assert model.log_marginal_likelihood == pytest.approx(labels + cells.logpdf(x[:3]) + cells.logpdf(x[3:]), rel=1e-12)
+    averaged = likely.learn({"x": x, "y": y}, "y", families={"x": family}, smoothing={"x": prior}, average=True)
+    together = scipy.stats.multivariate_normal(np.ones(6), 4 * np.eye(6) + 4 / 0.5).logpdf(x)
+    on = 1 / (1 + math.exp(together - cells.logpdf(x[:3]) - cells.logpdf(x[3:])))
+    own = [scipy.stats.norm((0.5 + sum(part)) / 3.5, math.sqrt(4 + 4 / 3.5)).pdf(2.0) for part in (x[:3], x[3:])]
+    one = scipy.stats.norm((0.5 + sum(x)) / 6.5, math.sqrt(4 + 4 / 6.5)).pdf(2.0)
+    a, b = (on * p + (1 - on) * one for p in own)
+    assert averaged.posterior([{"x": 2.0}]).probabilities[0] == pytest.approx([a / (a + b), b / (a + b)], rel=1e-9)

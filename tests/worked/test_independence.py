@@ -171,3 +171,14 @@ def test_columns_that_cannot_be_tested_are_refused_by_name():
         likely.simpson(data, "treatment", "cured", "stone", event="maybe")
     with pytest.raises(DataError, match="no row has a value"):
         likely.independence_test({"a": ["x", None], "b": [None, "y"]}, "a", "b")
+
+
+def test_an_event_may_be_named_as_text_and_faults_read_as_sentences() -> None:
+    table = {"drug": ["A", "A", "B", "B"], "cured": [1, 0, 1, 1], "sex": ["m", "f", "m", "f"], "dose": [1, 2, 3, 1]}
+    assert likely.simpson(table, "drug", "cured", "sex", event="1") == likely.simpson(table, "drug", "cured", "sex", event=1)
+    with pytest.raises(DataError, match="column 'cured' has no value 7: it has 0, 1"):
+        likely.simpson(table, "drug", "cured", "sex", event=7)
+    with pytest.raises(DataError, match="column 'dose' has 3 values: compare two groups"):
+        likely.simpson(table, "dose", "cured", "sex")
+    with pytest.raises(DataError, match=r"has no column 'drugs', did you mean 'drug'|has no column 'drugs'.*'drug'"):
+        likely.independence_test(table, "drugs", "cured")

@@ -3,9 +3,23 @@
 import math
 
 import pytest
+import scipy.stats
 
 import likely
-from likely.distributions import Bernoulli, Binomial, Multinomial, MultivariateBernoulli
+from likely.distributions import (
+    Bernoulli,
+    Beta,
+    BetaBinomial,
+    Binomial,
+    Gamma,
+    InverseGamma,
+    Multinomial,
+    MultivariateBernoulli,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    Student,
+)
 from likely.errors import UsageError
 
 
@@ -45,3 +59,26 @@ def test_a_multivariate_bernoulli_is_estimated_column_by_column() -> None:
     assert found.posterior.marginal("b").mean == pytest.approx(2 / 6)
     assert found.log_likelihood_of(b=0.5) < found.log_likelihood
     assert found.to_dict()["predictive"]["distribution"] == "MultivariateBernoulli"
+
+
+def test_small_upper_tails_keep_their_digits() -> None:
+    pairs = [
+        (Normal(1, 4), scipy.stats.norm(1, 2), 20),
+        (Student(3.5, 1, 2), scipy.stats.t(3.5, 1, 2), 1e6),
+        (Beta(2.5, 30), scipy.stats.beta(2.5, 30), 0.9),
+        (Gamma(2.2, 3), scipy.stats.gamma(2.2, scale=1 / 3), 30),
+        (InverseGamma(2.2, 3), scipy.stats.invgamma(2.2, scale=3), 1e8),
+        (Poisson(2.5), scipy.stats.poisson(2.5), 40),
+        (Binomial(30, 0.1), scipy.stats.binom(30, 0.1), 25),
+        (NegativeBinomial(3.3, 2), scipy.stats.nbinom(3.3, 2 / 3), 60),
+        (BetaBinomial(12, 2, 900), scipy.stats.betabinom(12, 2, 900), 9),
+    ]
+    for ours, theirs, x in pairs:
+        assert ours.between(x, math.inf) == pytest.approx(theirs.sf(x), rel=1e-9), ours
+        assert ours.between(-math.inf, math.inf) == 1.0
+
+
+def test_more_events_than_a_number_are_asked_for_without_an_upper_end() -> None:
+    found = likely.estimate([1, 2, 0, 4], "poisson")
+    assert found.probability(2, at="ml") == pytest.approx(scipy.stats.poisson(1.75).sf(2), rel=1e-12)
+    assert found.probability(2, at="predictive") == pytest.approx(scipy.stats.nbinom(7, 4 / 5).sf(2), rel=1e-12)

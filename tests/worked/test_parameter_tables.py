@@ -187,3 +187,11 @@ def test_bins_that_moved_in_one_column_alone_stay_those_of_the_calibration() -> 
     edges = {p.columns[0]: p.likelihood.edges for p in found[:2]}
     assert edges["a"].tolist() == model.calibration.edges["a"].tolist()
     assert edges["b"].tolist() == moved.tolist()
+
+
+def test_an_impossible_level_of_the_intervals_is_refused() -> None:
+    model = likely.learn("src/likely/data/tennis.csv", target="PlayTennis", plain=True)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        model.parameters["Outlook"].intervals(95)
+    with pytest.raises(UsageError, match=r"not 'tennis\.likely'"):
+        likely.compare_models(model, "tennis.likely")

@@ -241,3 +241,12 @@ def test_what_makes_no_grid_is_refused(settings, message):
 def test_data_that_are_impossible_on_the_grid_are_refused():
     with pytest.raises(DataError, match="impossible at every point"):
         likely.Hypotheses.grid(0, 0.5, likelihood=lambda o, t: float(o == "x" and t > 1)).observe(["x"])
+
+
+def test_a_grid_of_no_functions_or_points_is_refused() -> None:
+    with pytest.raises(DataError, match="the prior is 3, not a function"):
+        likely.Hypotheses.grid(0, 1, likelihood=lambda _, theta: theta, prior=3)
+    with pytest.raises(DataError, match="the likelihood is None, not a function"):
+        likely.Hypotheses.grid(0, 1, likelihood=None)
+    with pytest.raises(DataError, match="3 points or more"):
+        likely.Hypotheses.grid(0, 1, "many", likelihood=lambda _, theta: theta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ class Distribution:
         """P(X ≤ x)."""
         raise NotImplementedError
 
+    def upper(self, x: float) -> float:
+        """P(X > x), with all its digits where it is small."""
+        return 1.0 - self.cdf(x)
+
     def quantile(self, p: float) -> float:
         """The smallest x with P(X ≤ x) ≥ p."""
         raise NotImplementedError
@@ -60,13 +65,15 @@ class Distribution:
         """P(low < X < high); of counts, both ends are left out."""
         if high <= low:
             return 0.0
-        below = self.cdf(math.ceil(high) - 1) if self.discrete and math.isfinite(high) else self.cdf(high)
-        return max(below - self.cdf(low), 0.0)
+        last = math.ceil(high) - 1 if self.discrete and math.isfinite(high) else high
+        below = self.cdf(low)
+        if below > 0.5:  # 1 − cdf would lose the digits of an upper tail
+            return max(self.upper(low) - self.upper(last), 0.0)
+        return max(self.cdf(last) - below, 0.0)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The central interval that holds this share of the probability."""
-        if not 0.0 < level < 1.0:
-            raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
+        checked_level(level)
         return self.quantile((1.0 - level) / 2), self.quantile((1.0 + level) / 2)
 
     def draw(self, n: int, seed: Any = None) -> Array:
@@ -82,11 +89,18 @@ class Distribution:
         return [(x, self.density(x)) for x in np.linspace(low, high, points).tolist()]
 
 
-def checked_probability(p: float) -> float:
+def checked_level(level: Any) -> float:
+    """The probability of an interval, refused where it is none."""
+    if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+        raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
+    return float(level)
+
+
+def checked_probability(p: Any) -> float:
     """A probability, refused where it is none."""
-    if not 0.0 <= p <= 1.0:
+    if not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
         raise UsageError(f"a quantile of {p!r}: choose a probability between 0 and 1")
-    return p
+    return float(p)
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,10 @@ class Normal(Distribution):
     def cdf(self, x: float) -> float:
         """By the complementary error function."""
         return special.normal_cdf((x - self.location) / self.deviation)
+
+    def upper(self, x: float) -> float:
+        """By symmetry."""
+        return special.normal_cdf((self.location - x) / self.deviation)
 
     def quantile(self, p: float) -> float:
         """By Wichura's rational approximation."""
@@ -161,6 +179,10 @@ class Student(Distribution):
     def cdf(self, x: float) -> float:
         """By the incomplete beta function."""
         return special.student_cdf(self.degrees, (x - self.location) / self.scale)
+
+    def upper(self, x: float) -> float:
+        """By symmetry."""
+        return special.student_cdf(self.degrees, (self.location - x) / self.scale)
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -206,6 +228,10 @@ class Beta(Distribution):
         """The regularised incomplete beta function."""
         return special.beta_cdf(self.a, self.b, min(max(x, 0.0), 1.0))[0]
 
+    def upper(self, x: float) -> float:
+        """The complement of the regularised incomplete beta function."""
+        return special.beta_cdf(self.a, self.b, min(max(x, 0.0), 1.0))[1]
+
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
         return special.beta_quantile(self.a, self.b, checked_probability(p))
@@ -243,7 +269,11 @@ class Gamma(Distribution):
 
     def cdf(self, x: float) -> float:
         """The regularised incomplete gamma function."""
-        return special.gamma_cdf(self.shape, self.rate * x)[0]
+        return special.gamma_cdf(self.shape, self.rate * x)[0] if math.isfinite(x) else float(x > 0)
+
+    def upper(self, x: float) -> float:
+        """The complement of the regularised incomplete gamma function."""
+        return special.gamma_cdf(self.shape, self.rate * x)[1] if math.isfinite(x) else float(x < 0)
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -284,6 +314,10 @@ class InverseGamma(Distribution):
     def cdf(self, x: float) -> float:
         """The upper tail of a gamma variable."""
         return special.gamma_cdf(self.shape, self.scale / x)[1] if x > 0 else 0.0
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a gamma variable."""
+        return special.gamma_cdf(self.shape, self.scale / x)[0] if x > 0 else 1.0
 
     def quantile(self, p: float) -> float:
         """The inverse of the distribution function."""
@@ -326,6 +360,10 @@ class RootInverseGamma(Distribution):
     def cdf(self, x: float) -> float:
         """The distribution function of the variance at x²."""
         return InverseGamma(self.shape, self.scale).cdf(x * x) if x > 0 else 0.0
+
+    def upper(self, x: float) -> float:
+        """The upper tail of the variance at x²."""
+        return InverseGamma(self.shape, self.scale).upper(x * x) if x > 0 else 1.0
 
     def quantile(self, p: float) -> float:
         """The root of the quantile of the variance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from likely.bayes import special
 from likely.bayes.continuous import Array, Distribution, checked_probability
 from likely.errors import UsageError
+from likely.kernels.parallel import cached_property
 
 FARTHEST = 1e13  # counts that a quantile is searched over
 PRECISE = 1e-9  # by which probabilities may miss the sum of one
@@ -73,7 +75,13 @@ class Poisson(_Counts):
         """The upper tail of a gamma variable."""
         if x < 0:
             return 0.0
-        return 1.0 if self.rate == 0 else special.gamma_cdf(math.floor(x) + 1.0, self.rate)[1]
+        return 1.0 if self.rate == 0 or x == math.inf else special.gamma_cdf(math.floor(x) + 1.0, self.rate)[1]
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a gamma variable."""
+        if x < 0 or self.rate == 0:
+            return float(x < 0)
+        return special.gamma_cdf(math.floor(x) + 1.0, self.rate)[0] if math.isfinite(x) else 0.0
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
@@ -120,6 +128,12 @@ class Binomial(_Counts):
             return 0.0 if x < 0 else 1.0
         k = math.floor(x)
         return special.beta_cdf(k + 1.0, self.n - k, self.p)[1]
+
+    def upper(self, x: float) -> float:
+        """The lower tail of a beta variable."""
+        if x < 0 or x >= self.n:
+            return float(x < 0)
+        return special.beta_cdf(math.floor(x) + 1.0, self.n - math.floor(x), self.p)[0]
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
@@ -244,12 +258,79 @@ class NegativeBinomial(_Counts):
 
     def cdf(self, x: float) -> float:
         """The incomplete beta function."""
-        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[0] if x >= 0 else 0.0
+        if x < 0 or x == math.inf:
+            return float(x > 0)
+        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[0]
+
+    def upper(self, x: float) -> float:
+        """The complement of the incomplete beta function."""
+        if x < 0 or not math.isfinite(x):
+            return float(x < 0)
+        return special.beta_cdf(self.shape, math.floor(x) + 1.0, self.rows / (1.0 + self.rows))[1]
 
     def draw(self, n: int, seed: Any = None) -> Array:
         """Random counts."""
         rng = np.random.default_rng(seed)
         return rng.poisson(rng.gamma(self.shape, 1.0 / self.rows, n))
+
+
+@dataclass(frozen=True)
+class BetaBinomial(_Counts):
+    """Successes among n trials whose probability is Beta(a, b): the posterior predictive of a binomial variable."""
+
+    n: int
+    a: float
+    b: float
+
+    @property
+    def mean(self) -> float:
+        """na / (a + b)."""
+        return self.n * self.a / (self.a + self.b)
+
+    @property
+    def variance(self) -> float:
+        """nab(a + b + n) / (a + b)²(a + b + 1)."""
+        whole = self.a + self.b
+        return self.n * self.a * self.b * (whole + self.n) / (whole * whole * (whole + 1))
+
+    @property
+    def mode(self) -> float:
+        """The most probable count."""
+        return float(np.argmax(self._probabilities))
+
+    def _last(self) -> float:
+        return float(self.n)
+
+    def log_density(self, x: float) -> float:
+        """log (n choose k) B(k + a, n − k + b) / B(a, b)."""
+        if not 0 <= x <= self.n or x != math.floor(x):
+            return -math.inf
+        if min(self.a, self.b) == 0:  # an improper prior and successes, or failures, alone
+            return 0.0 if x == (self.n if self.b == 0 else 0) else -math.inf
+        ways = -math.log(self.n + 1.0) - special.log_beta(self.n - x + 1.0, x + 1.0)
+        return ways + special.log_beta(x + self.a, self.n - x + self.b) - special.log_beta(self.a, self.b)
+
+    @cached_property
+    def _probabilities(self) -> Array:
+        return np.exp([self.log_density(k) for k in range(self.n + 1)])
+
+    def cdf(self, x: float) -> float:
+        """The sum of the probabilities of all counts up to x."""
+        if x < 0 or x >= self.n:
+            return 0.0 if x < 0 else 1.0
+        return min(float(self._probabilities[: math.floor(x) + 1].sum()), 1.0)
+
+    def upper(self, x: float) -> float:
+        """The sum of the probabilities of all counts above x."""
+        if x < 0 or x >= self.n:
+            return float(x < 0)
+        return min(float(self._probabilities[math.floor(x) + 1 :].sum()), 1.0)
+
+    def draw(self, n: int, seed: Any = None) -> Array:
+        """Random counts."""
+        rng = np.random.default_rng(seed)
+        p = rng.beta(self.a, self.b, n) if min(self.a, self.b) > 0 else np.full(n, self.mean / max(self.n, 1))
+        return rng.binomial(self.n, p)
 
 
 @dataclass(frozen=True)
@@ -266,6 +347,26 @@ class Categorical:
     def mode(self) -> Any:
         """The most probable outcome."""
         return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def between(self, low: float, high: float) -> float:
+        """P(low < X < high), both ends left out, where all outcomes are numbers."""
+        return math.fsum(p for x, p in self._ordered() if low < x < high)
+
+    def quantile(self, p: float) -> float:
+        """The smallest outcome with P(X ≤ x) ≥ p, where all outcomes are numbers."""
+        below, found = 0.0, self._ordered()
+        checked_probability(p)
+        for x, own in found:
+            below += own
+            if below >= p - PRECISE and own > 0:
+                return x
+        return found[-1][0]
+
+    def _ordered(self) -> list[tuple[float, float]]:
+        names = [x for x in self.probabilities if isinstance(x, bool) or not isinstance(x, Real)]
+        if names:
+            raise UsageError(f"the outcome {names[0]!r} is no number: named outcomes have no order, only .density(outcome)")
+        return sorted(self.probabilities.items())
 
     def draw(self, n: int, seed: Any = None) -> list[Any]:
         """Random outcomes."""

@@ -50,7 +50,11 @@ class GridHypotheses:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise DataError(f"the grid goes from {self.low} to {self.high}", remedy="give finite numbers, low < high")
-        if isinstance(self.points, bool) or int(self.points) != self.points or self.points < 3:
+        for name, function in (("likelihood", self.likelihood), ("prior", self.prior)):
+            if not callable(function) and (name, function) != ("prior", None):
+                raise DataError(f"the {name} is {function!r:.60}, not a function", remedy="give a function of θ")
+        points: Any = self.points
+        if isinstance(points, bool) or not isinstance(points, int | np.integer) or points < 3:
             raise DataError(f"a grid of {self.points!r} points", value=self.points, remedy="give 3 points or more")
         if not self.prior_density.any():
             raise DataError("the prior density is 0 everywhere", remedy="give a prior that is positive on the grid")

@@ -107,7 +107,7 @@ def _values(source: Source, columns: Sequence[str], kind: str | None) -> tuple[A
 
 def _require(rows: int, source: Source, columns: Sequence[str]) -> None:
     if not rows:
-        raise DataError(f"{source.label} has no values to estimate from", column=columns[0])
+        raise DataError(f"has no values to estimate from in {source.label}", column=columns[0])
 
 
 def _prior(given: Sequence[str], family: Family) -> Any:

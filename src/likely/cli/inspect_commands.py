@@ -211,7 +211,7 @@ def examples(terminal: Terminal, name: str | None, picture: str | None) -> None:
     if picture is not None:
         drawn_as_svg = picture.lower().endswith(".svg")
         if not drawn_as_svg:
-            outputs.check_page(picture, "--picture")
+            outputs.check_page(picture, "--picture", "a picture is OUT.svg, a page OUT.html")
         outputs.check({"--picture": picture})
         writers.write_page(picture, worked.picture(name) if drawn_as_svg else worked.page(name))
     if name is None:

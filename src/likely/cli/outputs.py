@@ -167,7 +167,7 @@ def check_picture(output: str | None, data: str, terminal: Terminal, check_endin
     stdout_is_taken(output, terminal, "picture")
 
 
-def check_page(path: str, option: str) -> None:
+def check_page(path: str, option: str, remedy: str = "it is an HTML page: use the extension .html") -> None:
     """Refuse a path for an HTML page with another extension."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{option} {path!r} is an HTML page: use the extension .html")
+        raise UsageError(f"{option} {path!r} cannot be written: {remedy}")

@@ -145,17 +145,22 @@ class Curves(Drawable):
         return panels_svg(f"{self.label} against the rest", subtitle, panels)
 
 
+def place_of(label: Any, classes: Sequence[Any]) -> int:
+    """The place of a class among the classes, refused where it is none of them."""
+    if label not in classes:
+        names = [str(known) for known in classes]
+        raise UsageError(f"{label!r} is no class{did_you_mean(str(label), names)}: choose from {names}")
+    return list(classes).index(label)
+
+
 def curves_of(scores: Scores, classes: Sequence[Any], label: Any, costs: Any) -> Curves:
     """The curves of one class against the others; of two classes the second, unless another is named."""
     if label is None:
         if len(classes) != 2:
             raise UsageError(f"there are {len(classes)} classes: name the one whose curves are wanted")
         label = classes[1]
-    if label not in classes:
-        names = [str(known) for known in classes]
-        raise UsageError(f"{label!r} is no class{did_you_mean(str(label), names)}: choose from {names}")
     p, true, weights = scores
-    place = list(classes).index(label)
+    place = place_of(label, classes)
     ranking = Ranking.of(p[:, place], true == place, weights)
     if costs is None or len(classes) != 2:
         return Curves(label, ranking)

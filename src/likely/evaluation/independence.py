@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.contingency import Counts, chi_square_p_value, degrees_of_freedom, g_statistic, permutation_p_value
-from likely.errors import DataError, SchemaError, UsageError, did_you_mean
-from likely.schema import ordered
+from likely.errors import DataError, UsageError, no_column
+from likely.schema import CATEGORY, Column, ordered
 from likely.sources import open_source, require_rows
 
 MOST_VALUES = 100  # a column with more different values is no category
@@ -239,9 +239,10 @@ def simpson(data: Any, cause: str, effect: str, given: str, *, event: Any = None
         raise UsageError("the columns must differ from each other: cause, effect and given")
     (groups, events), tables = _tables(data, (cause, effect), (given,))
     if len(groups) != 2:
-        raise DataError(f"which has {len(groups)} values", column=cause, remedy="compare two groups")
+        raise DataError(f"has {len(groups)} values", column=cause, remedy="compare two groups")
+    event = Column(effect, CATEGORY, tuple(events)).canonical(event)  # 1 and "1" are equal: a shell has text only
     if event is not None and event not in events:
-        raise DataError(f"which has no value {event!r}", column=effect, remedy=f"it has {', '.join(map(repr, events))}")
+        raise DataError(f"has no value {event!r}", column=effect, remedy=f"it has {', '.join(map(repr, events))}")
     chosen = events[-1] if event is None else event
     place = events.index(chosen)
 
@@ -266,7 +267,7 @@ def _tables(
     for batch in open_source(data).batches():
         for name in names:
             if name not in batch.names:
-                raise SchemaError(f"there is no column {name!r}{did_you_mean(name, list(batch.names))}", column=name)
+                raise no_column("the table", name, list(batch.names))
         parts.append([_coded(batch, name) for name in names])
         rows += batch.rows
     require_rows(rows, "the table")
@@ -300,7 +301,7 @@ def _joined(name: str, parts: Sequence[tuple[Sequence[Any], NDArray[np.int64]]])
     values = list(ordered(dict.fromkeys(value for own, _ in parts for value in own)))
     if len(values) > MOST_VALUES:
         remedy = f"cut it into at most {MOST_VALUES} classes"
-        raise DataError(f"which has {len(values):,} different values", column=name, remedy=remedy)
+        raise DataError(f"has {len(values):,} different values", column=name, remedy=remedy)
     place = {value: i for i, value in enumerate(values)}
     codes = [np.append([place[v] for v in own], -1).astype(np.int64)[cells] for own, cells in parts]
     return values, np.concatenate(codes)

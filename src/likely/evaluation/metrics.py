@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likely.bayes import Posterior
 from likely.errors import UsageError
-from likely.evaluation.decision_figures import Curves, DecisionFigures, Scores, curves_of, decided
+from likely.evaluation.decision_figures import Curves, DecisionFigures, Scores, curves_of, decided, place_of
 from likely.evaluation.drawable import confusion_svg
 from likely.kernels.parallel import cached_property
 from likely.plots.shown import Shown, ShownTable
@@ -237,8 +237,8 @@ class Evaluation(Shown):
         float
             The area, averaged over folds; NaN where it is not defined.
         """
-        parts = self.parts or (self.total,)
-        found = [area for part in parts if not math.isnan(area := part.class_auc.get(label, math.nan))]
+        known, parts = self.classes[place_of(label, self.classes)], self.parts or (self.total,)
+        found = [area for part in parts if not math.isnan(area := part.class_auc.get(known, math.nan))]
         return math.fsum(found) / len(found) if found else math.nan
 
     @property

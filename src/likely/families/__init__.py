@@ -62,6 +62,9 @@ def family(given: Any, **settings: Any) -> Family:
     try:
         made: Any = given(**settings) if isinstance(given, type) else given
     except TypeError as error:
+        if not settings and issubclass(given, Family) and given.shorthand:
+            name, needed = given.name, given.shorthand
+            raise UsageError(f"family {name!r} needs {needed}: name it, as in '{name}:{needed}'") from None
         raise UsageError(f"family {getattr(given, 'name', given)!r}: {error}") from None
     if not isinstance(made, Family):
         raise UsageError(f"{given!r} is not a family: choose one of {', '.join(REGISTRY)}")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from likely.bayes.conjugate import NormalPrior
+from likely.families.likelihoods import GaussianTerm
 from likely.families.posterior_predictive import StudentPredictive, log_gamma
-from likely.families.statistics import Array
+from likely.families.statistics import Array, Moments
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,28 @@ class VariancePosterior:
         width = np.sqrt(scale / shape * (k + 1) / k)
         mean, width, degrees = (np.broadcast_to(part, classes) for part in (self.mean, width, 2 * shape))
         return StudentPredictive(mean, width, degrees)
+
+
+@dataclass(frozen=True)
+class MeanPosterior:
+    """Posterior of the means by class where the variance is known: rows and pseudo-rows, centre, log marginal likelihood."""
+
+    weight: Array
+    centre: Array
+    variance: float
+    log_marginal: float
+
+    @classmethod
+    def of(cls, prior: NormalPrior, moments: Moments, variance: float) -> MeanPosterior:
+        """Posterior from a prior of the mean, Normal(mean, variance / strength), and sufficient statistics."""
+        level, strength, n = prior.mean, prior.strength, moments.n
+        k = strength + n
+        squares = moments.spread + strength * n / k * (moments.mean - level) ** 2
+        logs = 0.5 * np.log(strength / k) - n / 2 * np.log(2 * np.pi * variance) - squares / (2 * variance)
+        return cls(k, (strength * level + n * moments.mean) / k, variance, float(logs.sum()))
+
+    def predictive(self, classes: int) -> GaussianTerm:
+        """Posterior predictive distribution: normal, wider by the uncertainty of the mean."""
+        width = self.variance * (1.0 + 1.0 / self.weight)
+        mean, width = (np.broadcast_to(part, classes) for part in (self.centre, width))
+        return GaussianTerm(mean.copy(), -0.5 / width, -0.5 * np.log(2 * np.pi * width))

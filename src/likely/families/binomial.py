@@ -139,10 +139,14 @@ class Binomial(Family):
         return {block.columns[0].name: drawn.astype(np.float64)}
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
-        """Beta(successes + pseudocount, failures + pseudocount); the predictive is that of one more trial."""
+        """Beta(successes + pseudocount, failures + pseudocount).
+
+        The predictive is that of the next value where the number of trials is given for all, else that of one more trial.
+        """
         seen = block.statistic.seen
         alpha = seen + pseudocounts_of(block.prior, (False, True), seen)
-        next_one = [discrete.Binomial(1, float(yes / (no + yes))) if no + yes > 0 else None for no, yes in alpha]
+        trials = 1 if isinstance(self.trials, str) else int(self.trials)
+        next_one = [discrete.BetaBinomial(trials, float(yes), float(no)) if no + yes > 0 else None for no, yes in alpha]
         return [
             DirichletPosterior({False: float(no), True: float(yes)}, (True,), {True: "p"}, following)
             for (no, yes), following in zip(alpha, next_one, strict=True)
@@ -165,8 +169,15 @@ class Binomial(Family):
         return discrete.Binomial(self.trials, parameters["p"])
 
     def value_columns(self, names: list[str], table: Array, named: Sequence[Any]) -> tuple[list[str], Array]:
-        """Pairs of successes and trials, or successes alone."""
-        return (["k", "n"] if isinstance(self.trials, str) else names), table
+        """Pairs of successes and trials, or successes alone. A column with the name of the trials is the trials."""
+        if not isinstance(self.trials, str):
+            return super().value_columns(names, table, named)
+        if table.shape[1] != 2:
+            raise UsageError(
+                f"Binomial({self.trials!r}) is estimated from pairs (successes, trials), not from {table.shape[1]} columns: "
+                "pass [(3, 4), ...], or one number of trials for all values, as in Binomial(20)"
+            )
+        return ["k", "n"], table[:, ::-1] if names[0] == self.trials else table
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`p`, the probability of success."""

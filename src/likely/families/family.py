@@ -286,6 +286,14 @@ class Family:
         """The parameters of one class by name, from its table."""
         self.cannot("be estimated alone")
 
+    def estimated(self, rows: Sequence[Mapping[str, Any]], statistic: Any, prior: BlockPrior) -> dict[Any, float]:
+        """The parameters of values on their own, by name; a classifier may have to replace a degenerate one."""
+        return self.named_parameters(rows)
+
+    def is_possible(self, name: Any, value: Any) -> bool:
+        """Whether a parameter can have this value: by default a probability."""
+        return bool(0.0 <= value <= 1.0)
+
     def log_likelihood(
         self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
     ) -> Callable[[Mapping[Any, float]], float]:

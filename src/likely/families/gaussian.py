@@ -14,7 +14,7 @@ from likely.bayes import continuous
 from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior, NormalPrior
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
-from likely.families._normal_inverse_gamma import VariancePosterior
+from likely.families._normal_inverse_gamma import MeanPosterior, VariancePosterior
 from likely.families.base import (
     SHARED,
     SMALLEST,
@@ -120,21 +120,30 @@ class Gaussian(Family):
 
     def log_prior_density(self, block: FittedBlock) -> float:
         """The log density of a normal–inverse-gamma prior."""
-        if self.variance is not None or block.prior.normal is None:
+        if block.prior.normal is None:
             return 0.0
         mean, strength, shape, scale = block.prior.normal
+        if self.variance is not None:
+            return float((-strength * (block.likelihood.mean - mean) ** 2 / (2 * self.variance)).sum())
         variance = -0.5 / block.likelihood.curve
         apart = 2 * scale + strength * (block.likelihood.mean - mean) ** 2
         return float((-(shape + 1.5) * np.log(variance) - apart / (2 * variance)).sum())
 
     def arc(self, block: FittedBlock) -> Arc | None:
-        """Normal–inverse-gamma marginal likelihoods; without a prior, one pseudo-row with the mean and variance of all rows."""
-        if self.tie in ("column", "both"):
+        """Normal–inverse-gamma marginal likelihoods; without a prior, one pseudo-row with the mean and variance of all rows.
+
+        Where the variance is known, only the mean is integrated out.
+        """
+        if self.variance is None and self.tie in ("column", "both"):
             remedy = "use tie=None or tie='class'"
             raise improper(block.name, f"tie={self.tie!r} shares a variance with other columns", remedy)
         moments: Moments = block.statistic
         whole = Moments(*(part[:, None] for part in (moments.n, moments.mean, moments.spread))).summed()
-        prior = _proper_prior(block, whole)
+        prior = _proper_prior(block, whole, known_variance=self.variance is not None)
+        if self.variance is not None:
+            by_class, one = (MeanPosterior.of(prior, m, self.variance) for m in (moments, whole))
+            both = (each.predictive(block.classes) for each in (by_class, one))
+            return Arc(by_class.log_marginal, one.log_marginal, *both)
         own = VariancePosterior.of(prior, moments.n, moments.mean, moments.spread, shared=self.tie == "class")
         alike = VariancePosterior.of(prior, whole.n, whole.mean, whole.spread, shared=False)
         return Arc(own.log_marginal, alike.log_marginal, own.predictive(block.classes), alike.predictive(block.classes))
@@ -194,7 +203,9 @@ class Gaussian(Family):
         m: Moments = block.statistic
         parts = list(zip(m.n.tolist(), m.mean.tolist(), m.spread.tolist(), strict=True))
         if self.variance is not None:
-            return [NormalPosterior(mean, n, self.variance) for n, mean, _ in parts]
+            level, strength = (0.0, 0.0) if block.prior.normal is None else block.prior.normal[:2]
+            centres = [(strength * level + n * mean) / max(strength + n, SMALLEST) for n, mean, _ in parts]
+            return [NormalPosterior(c, strength + n, self.variance) for c, (n, _, _) in zip(centres, parts, strict=True)]
         if self.tie in ("column", "both"):
             self.cannot(f"give a posterior in closed form with tie={self.tie!r}, which shares a variance among columns")
         found = [NormalInverseGammaPosterior.of(n, mean, spread, block.prior.normal) for n, mean, spread in parts]
@@ -221,20 +232,39 @@ class Gaussian(Family):
 
     def distribution(self, parameters: Mapping[Any, float]) -> Any:
         """One number."""
+        if not parameters["variance"] > 0:
+            self.cannot("give the distribution of a value where the variance is zero; pass NormalInverseGamma(...) as prior")
         return continuous.Normal(parameters["mean"], parameters["variance"])
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`mean` and `variance`."""
         return {"mean": rows[0]["mean"], "variance": rows[0]["deviation"] ** 2}
 
+    def estimated(self, rows: Sequence[Mapping[str, Any]], statistic: Moments, prior: BlockPrior) -> dict[Any, float]:
+        """Values that do not vary have a variance of zero; a classifier borrows another one for them."""
+        found = self.named_parameters(rows)
+        n, mean, spread = (np.atleast_2d(part) for part in (statistic.n, statistic.mean, statistic.spread))
+        made = estimate_gaussian(n, mean, spread, [prior], self.tie, unbiased=self.unbiased)
+        if self.variance is None and made.borrowed.any():
+            found["variance"] = math.nan if self.unbiased and statistic.n[0] <= 1 else 0.0
+        return found
+
+    def is_possible(self, name: Any, value: Any) -> bool:
+        """Any mean, and a variance above zero."""
+        return math.isfinite(value) and (name == "mean" or value > 0)
+
     def log_likelihood(
         self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
     ) -> Callable[[Mapping[Any, float]], float]:
         """−n/2 log 2πσ² − Σ (x − μ)² / 2σ²."""
         n, mean, spread = (float(counted[part][0]) for part in ("n", "mean", "spread"))
-        return lambda p: (
-            -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
-        )
+
+        def at(p: Mapping[Any, float]) -> float:
+            if not p["variance"] > 0:  # the density of a constant grows without limit
+                return math.nan if math.isnan(p["variance"]) else math.inf if p["mean"] == mean else -math.inf
+            return -0.5 * (n * math.log(2 * math.pi * p["variance"]) + (spread + n * (mean - p["mean"]) ** 2) / p["variance"])
+
+        return at
 
     def parameter_range(self, name: Any, at: Mapping[Any, float], n: float) -> tuple[float, float]:
         """Four standard errors around the mean; from a tenth to three times the variance."""
@@ -244,14 +274,16 @@ class Gaussian(Family):
         return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
 
 
-def _proper_prior(block: FittedBlock, whole: Moments) -> NormalPrior:
+def _proper_prior(block: FittedBlock, whole: Moments, *, known_variance: bool) -> NormalPrior:
     """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
     given = block.prior.normal
     if given is None:
         n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
         variance = spread / n if n > 0 else 0.0
         return NormalPrior(mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2)
-    if min(given.strength, given.shape, given.scale) <= 0:
+    if known_variance and given.strength <= 0:
+        raise improper(block.name, "its prior is improper", "strength must be above 0")
+    if not known_variance and min(given.strength, given.shape, given.scale) <= 0:
         raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
     return given
 

@@ -152,6 +152,10 @@ class Poisson(Family):
         """`rate`, the expected number of events a row."""
         return {"rate": rows[0]["rate"]}
 
+    def is_possible(self, name: Any, value: Any) -> bool:
+        """Any rate of zero or more."""
+        return bool(value >= 0 and np.isfinite(value))
+
     def log_likelihood(
         self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
     ) -> Callable[[Mapping[Any, float]], float]:

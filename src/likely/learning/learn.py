@@ -344,6 +344,10 @@ def _one_of(**settings: tuple[str, tuple[str, ...]]) -> None:
 def _refuse_one_class(model: Model, label: str) -> None:
     if len(model.classes) < 2:
         target = model.schema.target.name
+        if not model.classes and model.weights is not None:
+            named = None if model.weights == WEIGHT_COLUMN else model.weights
+            subject = "the weights give" if named is None else f"column {named!r} gives"
+            raise DataError(f"{subject} no labelled row of {label} a weight above zero: check the weights", column=named)
         raise DataError(
             f"column {target!r} has {'only one class, ' + repr(model.classes[0]) if model.classes else 'no class'} "
             f"in {label}: a classifier needs two classes; declare the others with classes=[...] to learn a part",

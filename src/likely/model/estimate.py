@@ -14,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.parameter_posterior import ParameterPosterior
-from likely.errors import DataError, UsageError
-from likely.families import Encoded, Family, FittedBlock
+from likely.errors import UsageError
+from likely.families import Family, FittedBlock
 from likely.families import family as family_of
+from likely.model.estimate_values import encoded_values
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 from likely.priors import Prior, Pseudocount
 from likely.priors import prior as prior_of
-from likely.schema import CATEGORY, NUMBER, Column, ordered
-from likely.sources import open_source
+from likely.schema import Column
 
 Array = NDArray[np.float64]
 ParameterValues = dict[Any, float]
+ROUNDING = 1e-9  # by which probabilities may miss the sum of one
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Estimate(Shown):
     family_made : Family
         The family.
     n : float
-        Number of values, or their total weight.
+        Number of values that are not missing, or their total weight.
     ml : dict
         Maximum-likelihood estimates, by name.
     map : dict
@@ -125,20 +126,28 @@ class Estimate(Shown):
         """log P(values | parameters) at the maximum likelihood estimate."""
         return self._log_likelihood(self.ml)
 
-    def log_likelihood_of(self, **parameters: float) -> float:
+    def log_likelihood_of(self, at: Mapping[Any, float] | None = None, /, **parameters: float) -> float:
         """Log-likelihood of the values at other parameters.
 
         Parameters
         ----------
+        at : dict or None, default=None
+            Parameters by name, where a name is no word of Python: {6: 0.3}.
         **parameters
-            Parameters by name; those not named stay at their maximum-likelihood estimates.
+            Parameters by name. Those not named stay at their maximum-likelihood estimates; probabilities of outcomes keep
+            their proportions, so that all sum to one.
 
         Returns
         -------
         float
             log P(values | parameters).
         """
-        return self._log_likelihood(self.ml | parameters)
+        wanted = {**(at or {}), **parameters}
+        for name, value in wanted.items():
+            self._require(name)
+            if not self.family_made.is_possible(name, value):
+                raise UsageError(f"{name}={value!r} is not possible for this parameter of the family {self.family}")
+        return self._log_likelihood(self._moved(wanted))
 
     def curve(self, parameter: Any = None, points: int = 101) -> list[tuple[float, float]]:
         """Log-likelihood along one parameter, the others at their maximum (probabilities keep their proportions).
@@ -156,16 +165,26 @@ class Estimate(Shown):
             Parameter and log-likelihood.
         """
         name = next(iter(self.ml)) if parameter is None else parameter
+        self._require(name)
+        if not math.isfinite(self.log_likelihood):
+            raise UsageError(f"the likelihood of {name!r} has no maximum: the values do not vary")
+        return [(x, self._log_likelihood(self._moved({name: x}))) for x in _grid(self, name, points)]
+
+    def _require(self, name: Any) -> None:
         if name not in self.ml:
             raise UsageError(f"there is no parameter {name!r}: choose one of {list(self.ml)}")
-        return [(x, self._log_likelihood(self._moved(name, x))) for x in _grid(self, name, points)]
 
-    def _moved(self, name: Any, value: float) -> ParameterValues:
+    def _moved(self, wanted: Mapping[Any, float]) -> ParameterValues:
+        """The maximum-likelihood estimates with some of them replaced; other probabilities keep their proportions."""
+        moved: ParameterValues = self.ml | dict(wanted)
         if not self.family_made.sums_to_one:
-            return self.ml | {name: value}
-        rest = 1.0 - self.ml[name]
-        scale = (1.0 - value) / rest if rest else 0.0
-        return {k: value if k == name else p * scale for k, p in self.ml.items()}
+            return moved
+        rest = math.fsum(p for name, p in self.ml.items() if name not in wanted)
+        left = 1.0 - math.fsum(wanted.values())
+        if left < -ROUNDING or (left > ROUNDING and len(wanted) == len(self.ml)):
+            raise UsageError(f"the probabilities {dict(wanted)} sum to {1.0 - left:g}: they must sum to 1")
+        scale = max(left, 0.0) / rest if rest else 0.0
+        return {name: p if name in wanted else p * scale for name, p in moved.items()}
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """The estimate as plain data, with posterior and predictive distribution.
@@ -252,7 +271,8 @@ class Estimate(Shown):
 
 def _as_dict(distribution: Any) -> dict[str, Any]:
     """A distribution as plain data: its name and parameters."""
-    given = {name: dict(v) if isinstance(v, Mapping) else v for name, v in vars(distribution).items()}
+    own = {name: v for name, v in vars(distribution).items() if not name.startswith("_")}
+    given = {name: dict(v) if isinstance(v, Mapping) else v for name, v in own.items()}
     return {"distribution": type(distribution).__name__} | given
 
 
@@ -263,7 +283,8 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
     ----------
     values : sequence, array or dict of columns
         The values; pairs (k, n) for a binomial, a table of counts (or one row of it) for a multinomial, one column of yes/no
-        values or several independent ones (a multivariate Bernoulli variable) for a Bernoulli family.
+        values or several independent ones (a multivariate Bernoulli variable) for a Bernoulli family. A data frame is a dict
+        of columns. Missing values are left out, and so are rows of pairs or counts with a missing cell.
     family : name or family, default="categorical"
         The family, as for `learn`. `Gaussian(unbiased=True)` divides by n − 1.
     prior : float or prior, default=0.0
@@ -277,23 +298,24 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
         Maximum-likelihood and MAP estimates, posterior and predictive distribution.
     """
     chosen, chosen_prior = family_of(family), prior_of(prior)
-    rows, columns = _encoded(values, chosen, chosen_prior.named)
-    count = len(rows.numbers)
-    w = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
-    if not count or w.shape != (count,) or not (w >= 0).all() or w.sum() == 0:
-        raise DataError(
-            f"{count} values with weights of shape {w.shape}: at least one value of positive weight is needed"
-        )
-    for j, column in enumerate(columns):
-        bad = chosen.check(column.name, rows.numbers[:, j]) if rows.numbers.shape[1] > j else None
-        if bad:
-            raise DataError(f"which {bad[1]}", column=column.name, value=rows.numbers[bad[0], j].item(), row=bad[0] + 1)
-    statistics = chosen.count(rows, np.zeros(count, np.int64), w, 1)
+    _require_usable(chosen, chosen_prior)
+    found = encoded_values(values, chosen, chosen_prior.named, weights)
+    rows, columns, w = found.rows, found.columns, found.weights
+    statistics = chosen.count(rows, np.zeros(len(w), np.int64), w, 1)
     counted = _Counted(chosen, _blocks(columns, len(statistics)), statistics, rows.numbers, w)
     at_most, with_prior = counted.parameters(Pseudocount(0.0)), counted.parameters(chosen_prior)
     return Estimate(
         chosen, float(w.sum()), at_most, with_prior, counted.log_likelihood(), lambda: counted.posterior(chosen_prior.averaged)
     )
+
+
+def _require_usable(family: Family, prior: Prior) -> None:
+    """Refuse a prior that the family would ignore."""
+    of_moments = prior.normal is not None
+    if of_moments and not family.counts_moments:
+        raise UsageError(f"{prior} is a prior of mean and variance, which the family {family.name} lacks: pass a pseudocount")
+    if family.counts_moments and not of_moments and prior != Pseudocount(0.0):
+        raise UsageError(f"the family {family.name} has no counts that {prior} could add to: pass NormalInverseGamma(...)")
 
 
 def _blocks(columns: Sequence[Column], number: int) -> list[tuple[Column, ...]]:
@@ -318,7 +340,10 @@ class _Counted:
 
     def parameters(self, prior: Prior) -> ParameterValues:
         derived = self.family.derive(self.blocks, self.statistics, [prior] * len(self.blocks), ["values"])
-        return self._named([self.family.named_parameters(each.rows) for each in derived])
+        by_block = [
+            self.family.estimated(each.rows, statistic, prior) for each, statistic in zip(derived, self.statistics, strict=True)
+        ]
+        return self._named(by_block)
 
     def posterior(self, prior: Prior) -> ParameterPosterior:
         derived = self.family.derive(self.blocks, self.statistics, [prior] * len(self.blocks), ["values"])
@@ -339,41 +364,6 @@ class _Counted:
         if not several:
             return parts[0][1]
         return lambda p: math.fsum(of({"p": p[name]}) for name, of in parts)
-
-
-def _coded(values: Any, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
-    """Codes of categorical values, with the outcomes that the prior names."""
-    coded = next(iter(open_source({"value": list(values)}).batches())).coded("value")
-    column = Column("value", CATEGORY, ordered(coded.values)).union(Column("value", CATEGORY, ordered(named)))
-    place = np.array([*(column.code[column.canonical(v)] for v in coded.values), -1])
-    codes = place[coded.codes - coded.low].astype(np.int32)[:, None]
-    size = np.array([len(column.values)], np.int64)
-    return Encoded(codes, np.zeros(1, np.int64), size, np.zeros((len(codes), 0))), [column]
-
-
-def _encoded(values: Any, chosen: Family, named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
-    """The values in the form that the family counts."""
-    none = np.zeros(0, np.int64)
-    if chosen.column_kind == CATEGORY:
-        return _coded(values, named)
-    if isinstance(values, Mapping):
-        names, table = [str(name) for name in values], np.column_stack([np.atleast_1d(v) for v in values.values()])
-    else:
-        table = _numbers(values)
-        table = table[:, None] if table.ndim == 1 and not chosen.a_vector_is_a_row else np.atleast_2d(table)
-        names, named = (["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]), ()
-    names, table = chosen.value_columns(names, table, named)
-    table = np.ascontiguousarray(table, dtype=np.float64)
-    return Encoded(np.zeros((len(table), 0), np.int32), none, none, table), [Column(name, NUMBER) for name in names]
-
-
-def _numbers(values: Any) -> NDArray[np.float64]:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        odd = next((v for v in np.asarray(values, dtype=object).ravel() if not isinstance(v, int | float | np.number)), values)
-        message = f"{odd!r:.60} is no number, and the family estimates from numbers or counts"
-        raise DataError(message, remedy="family='categorical' takes names") from None
 
 
 def _grid(found: Estimate, name: Any, points: int) -> list[float]:

@@ -178,8 +178,9 @@ def compare_models(*models: Model, names: Sequence[str] | None = None) -> ModelC
     ModelComparison
         Prints as a table; `.best`, `.probabilities`, `.log_bayes_factor(one, other)`, `.to_dict()`.
     """
-    if len(models) < 2:
-        raise UsageError("pass two or more models to compare")
+    odd = next((each for each in models if not isinstance(each, Model)), None)
+    if odd is not None or len(models) < 2:
+        raise UsageError("pass two or more models to compare" + ("" if odd is None else f", not {odd!r:.60}"))
     called = tuple(names) if names is not None else tuple(f"model {i + 1}" for i in range(len(models)))
     if len(called) != len(models) or len(set(called)) != len(called):
         raise UsageError(f"names={list(called)!r}: pass one name for each of the {len(models)} models, all different")

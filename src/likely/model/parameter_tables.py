@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likely.bayes.conjugate import DirichletPosterior
-from likely.bayes.continuous import Distribution
+from likely.bayes.continuous import Distribution, checked_level
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import UsageError, did_you_mean
@@ -73,6 +73,7 @@ class ParameterTable(Readable):
         """
         if self.without_intervals:
             raise UsageError(self.without_intervals)
+        checked_level(level)
         return [{**row, "interval": self._interval(row, level)} for row in self.rows]
 
     def _interval(self, row: Mapping[str, Any], level: float = 0.95) -> dict[str, tuple[float, float]]:
