@@ -1,5 +1,6 @@
 """EM over rows that stay where they are: every pass is a task on parts, and the model equals that of the memory engine."""
 
+import itertools
 import pickle
 from dataclasses import dataclass
 from typing import ClassVar
@@ -85,6 +86,10 @@ def engine(request):
     return request.param(request)
 
 
+# Every setting in parts of this process; a cluster does the same work, and much slower.
+JOINT = [(way, *each) for way in (InSlices, Planned) for each in itertools.product((None, "w"), ("ignore", 0.7))]
+
+
 def hidden(table, every=4):
     """The table with a label in every fourth row only."""
     place = table.column_names.index("class")
@@ -137,10 +142,11 @@ def with_gaps(rows=400):
     return pa.table(table | {"w": rng.choice([0, 0.5, 1.0, 2.0], rows), "class": labels})
 
 
-@pytest.mark.parametrize("unlabelled", ["ignore", 0.7])
-@pytest.mark.parametrize("weights", [None, "w"])
-def test_missing_cells_of_joint_blocks_are_counted_in_parts_as_in_memory(engine, weights, unlabelled):
-    table = with_gaps()
+@pytest.mark.parametrize(
+    ("way", "weights", "unlabelled"), [*JOINT, pytest.param(OnSpark, "w", 0.7, marks=pytest.mark.xdist_group("spark"))]
+)
+def test_missing_cells_of_joint_blocks_are_counted_in_parts_as_in_memory(request, way, weights, unlabelled):
+    table, engine = with_gaps(), way(request)
     settings = {"plain": True, "joint": [("a", "b", "c"), ("g", "k")], "weights": weights, "unlabelled": unlabelled}
     expected = likely.learn(table, "class", engine="memory", **settings)
     assert "only here" in expected.schema.by_name["k"].values

@@ -40,20 +40,20 @@ def log_loss(model, data):
 
 @pytest.fixture(scope="module")
 def model():
-    return learn(mislabelled(1500, 0))
+    return learn(mislabelled(900, 0))
 
 
 def test_wrong_labels_bound_the_evidence_of_a_document_and_lower_the_held_out_log_loss(model, monkeypatch):
-    new = mislabelled(2000, 1)
+    new = mislabelled(1500, 1)
     assert model.stages["text"].saturation.power > 0.5
     monkeypatch.setattr(text_curve_fit, "fit_saturation", lambda *_: None)
-    without = learn(mislabelled(1500, 0))
+    without = learn(mislabelled(900, 0))
     assert without.stages["text"].saturation is None
     assert log_loss(model, new) < log_loss(without, new) - 0.01
     confidence = model.posterior({"text": new["text"]}).probabilities.max(1)
     right = model.predict({"text": new["text"]}) == np.array(new["y"])
     sure = confidence > 0.85
-    assert sure.sum() > 500
+    assert sure.sum() > 300
     assert abs(confidence[sure].mean() - right[sure].mean()) < 0.02
 
 
@@ -69,7 +69,7 @@ def test_scores_that_are_calibrated_are_left_as_they_are():
 
 def test_a_saturation_that_made_the_labels_is_found():
     rng = np.random.default_rng(1)
-    scores, true = rng.normal(0, 5, (20_000, 3)), Saturation(1.5, 0.5, 0.8)
+    scores, true = rng.normal(0, 5, (8_000, 3)), Saturation(1.5, 0.5, 0.8)
     scaled = scores * true.scale(scores)[:, None]
     p = np.exp(scaled) / np.exp(scaled).sum(1, keepdims=True)
     labels = (p.cumsum(1) > rng.random((len(p), 1))).argmax(1)
@@ -100,7 +100,7 @@ def test_the_evidence_of_the_words_adds_up_to_that_of_the_document(model):
 
 
 def test_copies_of_all_documents_change_no_saturation(model):
-    data = mislabelled(1500, 0)
+    data = mislabelled(900, 0)
     twice = learn({name: column * 2 for name, column in data.items()})
     np.testing.assert_allclose(twice.stages["text"].saturation.array, model.stages["text"].saturation.array, rtol=0.02)
 

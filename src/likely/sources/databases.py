@@ -138,7 +138,7 @@ class SqliteTable(Database):
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if str(error) == "not authorized":
-                message = f"the query of {self.label} does more than read its tables, or is recursive, which may never end"
+                message = f"the query or view of {self.label} does more than read tables, or is recursive, which may never end"
                 raise DataError(message, remedy="pass a plain select") from None
             raise DataError(f"{self.label} cannot be read as a SQLite database ({error})") from None
 
