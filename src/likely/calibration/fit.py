@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.log_loss import log_losses
 from likely.bayes.rule import softmax
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, JointGaussian
@@ -32,7 +33,6 @@ from likely.calibration.terms import (
     Term,
     base_scores,
     included,
-    log_loss,
     make_missingness_terms,
     make_terms,
 )
@@ -339,7 +339,7 @@ class CalibrationFit:
         """Leave-one-out log likelihood of all rows minus that of the class frequencies, estimated from the first rows."""
         rows = min(len(self.base), GAIN_ROWS)
         labels, w = self.sample.labels[:rows], self.sample.weights
-        gained = log_loss(self.base[:rows].astype(np.float64), labels) - log_loss(self._scores(rows), labels)
+        gained = log_losses(self.base[:rows].astype(np.float64), labels) - log_losses(self._scores(rows), labels)
         return float(w[:rows] @ gained) * self.rows / max(float(w[:rows].sum()), 1e-300)
 
     def _part(self, i: int, rows: int) -> Array:

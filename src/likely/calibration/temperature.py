@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.log_loss import log_losses, paired_gain
 from likely.calibration.calibration import Calibration
-from likely.calibration.terms import CalibrationData, base_scores, log_loss, make_terms
+from likely.calibration.terms import CalibrationData, base_scores, make_terms
 from likely.errors import LikelyWarning
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
@@ -83,10 +84,8 @@ def common_factor(base: Single, scores: Array, sample: Reservoir, least: float) 
     labels, w = sample.labels[: len(base)], sample.weights[: len(base)]
     evidence = scores - base
     found = temperature(base, [evidence], labels, w, FACTOR_STRENGTH, highest=LARGEST_FACTOR)
-    gain = log_loss(scores, labels) - log_loss(base + found * evidence, labels)
-    total = float(w @ gain)
-    error = float(np.sqrt(w @ (gain - total / max(float(w.sum()), 1e-300)) ** 2))
-    return found if total > max(least, error) else 1.0
+    gain, error = paired_gain(log_losses(scores, labels), log_losses(base + found * evidence, labels), w)
+    return found if gain > max(least, error) else 1.0
 
 
 def temperature(

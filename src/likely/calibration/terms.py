@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.log_loss import log_losses
 from likely.calibration import loops
 from likely.calibration.copies import EffectiveSample
 from likely.calibration.interaction_search import GroupedColumn, group_column
@@ -92,7 +93,7 @@ class CalibrationData:
         labels, weights = self.sample.labels[: len(score)], self.sample.weights[: len(score)]
         if self.compiled_loss:
             return float(loops.label_loss.fast(score, evidence[: len(score)], weight, labels, weights))
-        return float(weights @ log_loss(score + weight * evidence[: len(score)], labels))
+        return float(weights @ log_losses(score + weight * evidence[: len(score)], labels))
 
     @property
     def fold(self) -> NDArray[np.int64]:
@@ -291,10 +292,3 @@ def _posterior(gains: Array) -> Array:
             break
         prior = new
     return probability
-
-
-def log_loss(score: Array, labels: NDArray[np.int64]) -> Array:
-    """Log loss of each row: -log of the probability of its class."""
-    top = score.max(1)
-    lost: Array = np.log(np.exp(score - top[:, None]).sum(1)) + top - score[np.arange(len(score)), labels]
-    return lost

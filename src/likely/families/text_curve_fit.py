@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.log_loss import log_losses, paired_gain
 from likely.families.base import log
 from likely.families.document_sample import DocumentSample
 from likely.families.statistics import Array
@@ -46,10 +47,10 @@ def fit_text_calibration(family: Any, words: Words) -> tuple[TextCalibration, Le
 
 def _lower(one: LeftOutDocuments, other: LeftOutDocuments) -> bool:
     """Whether one has the lower log loss, by more than the standard error of the difference."""
-    losses = [np.logaddexp.reduce(d.scores, axis=1) - d.scores[np.arange(len(d.scores)), d.labels] for d in (one, other)]
-    rows = min(map(len, losses))
-    gain = losses[1][:rows].astype(np.float64) - losses[0][:rows]
-    return bool(gain.mean() > gain.std() / np.sqrt(rows))
+    rows = min(len(one.scores), len(other.scores))
+    after, before = (log_losses(d.scores[:rows].astype(np.float64), d.labels[:rows]) for d in (one, other))
+    gain, error = paired_gain(before, after, np.ones(rows))
+    return gain > error
 
 
 def _fitted(family: Any, words: Words) -> tuple[TextCalibration, LeftOutDocuments] | None:

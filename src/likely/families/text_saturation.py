@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.log_loss import log_losses, paired_gain
 from likely.families.statistics import Array
 from likely.kernels.lbfgs import minimise
 
@@ -34,7 +35,11 @@ class Saturation:
 
     def scale(self, scores: Array) -> Array:
         """Scale of each document, from its scores, documents × classes."""
-        return np.asarray(self.gain * (1.0 + self.rate * _centred(scores)[1]) ** -self.power)
+        return self.at(_centred(scores)[1])
+
+    def at(self, size: Array) -> Array:
+        """Scale of documents of these sizes."""
+        return np.asarray(self.gain * (1.0 + self.rate * size) ** -self.power)
 
     @property
     def array(self) -> Array:
@@ -69,12 +74,14 @@ def fit_saturation(scores: Array, bias: Array, labels: NDArray[Any], weights: Ar
     start = loss.centre.copy()
     start[2] = START
     found, _ = minimise(loss, start, lower, upper, iterations=ITERATIONS)
-    gain = loss.of_documents(np.concatenate([[0.0, 0.0, 0.0], bias])) - loss.of_documents(found)
-    mean = float(np.average(gain, weights=weights))
-    error = float(np.sqrt(np.average((gain - mean) ** 2, weights=weights) / weights.sum()))
-    if not mean > error:
-        return None
-    return Saturation(float(np.exp(found[0])), float(np.exp(found[1])), float(found[2])), found[SETTINGS:]
+    saturation, bias_found = _unpacked(found)
+    after = centred * saturation.at(size)[:, None] + bias_found
+    gain, error = paired_gain(log_losses(centred + bias, labels), log_losses(after, labels), weights)
+    return (saturation, bias_found) if gain > error else None
+
+
+def _unpacked(q: Array) -> tuple[Saturation, Array]:
+    return Saturation(float(np.exp(q[0])), float(np.exp(q[1])), float(q[2])), q[SETTINGS:]
 
 
 @dataclass(frozen=True)
@@ -87,19 +94,12 @@ class SaturationLoss:
     weights: Array
     centre: Array
 
-    def _scaled(self, q: Array) -> Array:
-        return np.asarray(self.scores * np.exp(q[0] - q[2] * np.log1p(np.exp(q[1]) * self.size))[:, None])
-
-    def of_documents(self, q: Array) -> Array:
-        """Log loss of each document."""
-        score = self._scaled(q) + q[SETTINGS:]
-        return np.asarray(np.logaddexp.reduce(score, axis=1) - score[np.arange(len(score)), self.labels])
-
     def __call__(self, q: Array) -> tuple[float, Array]:
         """Mean loss and gradient."""
         own, total = np.arange(len(self.scores)), float(self.weights.sum())
-        scaled, grown = self._scaled(q), np.exp(q[1]) * self.size
-        score = scaled + q[SETTINGS:]
+        (saturation, bias), power = _unpacked(q), q[2]
+        scaled, grown = self.scores * saturation.at(self.size)[:, None], saturation.rate * self.size
+        score = scaled + bias
         top = score.max(1, keepdims=True)
         residual = np.exp(score - top)
         whole = residual.sum(1, keepdims=True)
@@ -108,7 +108,7 @@ class SaturationLoss:
         residual[own, self.labels] -= 1.0
         residual *= (self.weights / total)[:, None]
         slope = (residual * scaled).sum(1)  # of the loss along the log scale of each document
-        settings = [slope.sum(), -q[2] * (slope @ (grown / (1.0 + grown))), -(slope @ np.log1p(grown))]
+        settings = [slope.sum(), -power * (slope @ (grown / (1.0 + grown))), -(slope @ np.log1p(grown))]
         away, strength = q - self.centre, STRENGTH / total
         gradient = np.concatenate([settings, residual.sum(0)]) + 2 * strength * away
         return float(loss + strength * (away @ away)), gradient

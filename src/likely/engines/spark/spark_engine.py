@@ -78,7 +78,7 @@ class SparkEngine:
         return aimed(SparkRows(self.frame, ReadOptions(), files=self.files))
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:
-        """Count all rows in the tasks of Spark; `rows` is called with their number."""
+        """Count all rows in the tasks of Spark; `rows` gets their number."""
         work = task()
         assert work.part is not None
         found = work.part(self._counted(work))
