@@ -6,12 +6,31 @@ import math
 
 import numpy as np
 
-from likely.kernels.kernel import Kernel
+from likely.kernels.kernel import ComposedKernel, Kernel, piece
 
 LOG_LIKELIHOOD, BIC, AIC, BDEU, K2 = range(5)
 
 
-@Kernel
+@piece
+def count_in_banks(place, some, cells, banks):  # type: ignore[no-untyped-def]
+    """Count places in four tables in turn: a cell that comes again need not wait for the last time."""
+    for i in range(0, some - 3, 4):
+        banks[place[i]] += 1
+        banks[cells + place[i + 1]] += 1
+        banks[2 * cells + place[i + 2]] += 1
+        banks[3 * cells + place[i + 3]] += 1
+    for i in range(some // 4 * 4, some):
+        banks[place[i]] += 1
+
+
+@piece
+def add_banks(banks, cells, out):  # type: ignore[no-untyped-def]
+    """Add the four tables to one."""
+    for k in range(cells):
+        out[k] += banks[k] + banks[cells + k] + banks[2 * cells + k] + banks[3 * cells + k]
+
+
+@ComposedKernel
 def count_family(codes, members, strides, w, out):  # type: ignore[no-untyped-def]
     """Add the weight of every row to its cell of a table; rows in which a member is missing (-1) are left out.
 
@@ -49,16 +68,9 @@ def count_family(codes, members, strides, w, out):  # type: ignore[no-untyped-de
                 if place[i] >= 0:
                     out[place[i]] += w[start + i] if weighted else 1.0
         else:
-            for i in range(0, some - 3, 4):  # four tables: a cell that comes again need not wait for the last time
-                banks[place[i]] += 1
-                banks[cells + place[i + 1]] += 1
-                banks[2 * cells + place[i + 2]] += 1
-                banks[3 * cells + place[i + 3]] += 1
-            for i in range(some // 4 * 4, some):
-                banks[place[i]] += 1
+            count_in_banks(place, some, cells, banks)
     if banked:
-        for k in range(cells):
-            out[k] += banks[k] + banks[cells + k] + banks[2 * cells + k] + banks[3 * cells + k]
+        add_banks(banks, cells, out)
     return left_out
 
 
@@ -96,14 +108,14 @@ def count_group(codes, members, sizes, out):  # type: ignore[no-untyped-def]
     return True
 
 
-@Kernel
+@ComposedKernel
 def score_families(codes, w, card, first, members, gaps, kind, weight, table, out):  # type: ignore[no-untyped-def]
     """The score of each family: members[first[f]:first[f + 1]] are its parents and, last, the child.
 
     With N_ijk rows in which node i has value k under configuration j of its parents: the log-likelihood is the sum of
     N_ijk log(N_ijk / N_ij), from which BIC and AIC subtract `weight` for each free parameter; BDeu and K2 are log marginal
     likelihoods under Dirichlet priors of `weight` / (q r), and of `weight`, for each cell.
-    `table` is room for the counts; `gaps` tells which columns have missing cells.
+    `table` is scratch memory for the counts; `gaps` tells which columns have missing cells.
     """
     rows = codes.shape[1]
     weighted = w.shape[0] > 0
@@ -145,19 +157,12 @@ def score_families(codes, w, card, first, members, gaps, kind, weight, table, ou
                 for i in range(some):
                     table[place[i]] += w[start + i]
             elif banked:
-                for i in range(0, some - 3, 4):
-                    banks[place[i]] += 1
-                    banks[cells + place[i + 1]] += 1
-                    banks[2 * cells + place[i + 2]] += 1
-                    banks[3 * cells + place[i + 3]] += 1
-                for i in range(some // 4 * 4, some):
-                    banks[place[i]] += 1
+                count_in_banks(place, some, cells, banks)
             else:
                 for i in range(some):
                     table[place[i]] += 1.0
         if banked:
-            for k in range(cells):
-                table[k] += banks[k] + banks[cells + k] + banks[2 * cells + k] + banks[3 * cells + k]
+            add_banks(banks, cells, table)
         configurations = cells // values
         cell = weight / cells if kind == 3 else weight
         cell_zero = math.lgamma(cell) if kind >= 3 else 0.0
