@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, terms, weight_fit
+from likely.bayes.log_loss import log_losses
+from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, weight_fit
 from likely.engines import category_counts
 from likely.families import compiled_choice, smoothing_choice, value_tables
 from likely.families.histogram import Histogram
@@ -136,7 +137,7 @@ def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
     assert not np.allclose(some[0], some[1])
     np.testing.assert_allclose(same, some, rtol=1e-9)
     score, said = rng.normal(size=(2, n, classes))
-    lost = rows.weights @ terms.log_loss(score + 0.7 * said, rows.labels)
+    lost = rows.weights @ log_losses(score + 0.7 * said, rows.labels)
     assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
 
 
