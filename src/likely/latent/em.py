@@ -336,7 +336,7 @@ def variances(parts: Iterable[LabelledRows], columns: Iterable[Column]) -> dict[
     """Variance of every numeric column over all rows."""
     names = numbers_of(columns)
     found = [number_moments(batch, names, weights) for batch, _, weights in parts] if names else []
-    return variances_of(names, totals(found) if found else [])
+    return variances_of(names, totals(found)) if found else {}
 
 
 def numbers_of(columns: Iterable[Column]) -> list[str]:
@@ -354,7 +354,7 @@ def number_moments(batch: Batch, names: Sequence[str], weights: Array) -> list[M
 
 def variances_of(names: Sequence[str], moments: Sequence[Moments]) -> dict[str, float]:
     """Variance of every numeric column, from its moments."""
-    return {name: float(m.spread[0] / m.n[0]) if m.n[0] > 0 else 0.0 for name, m in zip(names, moments, strict=False)}
+    return {name: float(m.spread[0] / m.n[0]) if m.n[0] > 0 else 0.0 for name, m in zip(names, moments, strict=True)}
 
 
 def mixture_priors(smoothing: Any, tally: Tally, spread: Mapping[str, float], class_prior: Any) -> Priors:
