@@ -215,3 +215,14 @@ def test_the_gallery_is_what_its_script_makes():
         assert f"<desc>{escape(drawn.find(f'{SVG}desc').text)}</desc>" in committed, "run scripts/make_gallery.py"
         assert f"likely examples {name} --picture {name}.svg" in made.page()
     assert set(made.SHOWN) == set(examples.PICTURES)
+
+
+def test_the_axis_of_a_check_holds_every_finite_distance_and_infinite_ones_are_named():
+    from likely.plots.charts import Dot, Dots, dots_svg
+
+    far = [Dot("usual", 0.2, math.nan), Dot("other", 0.3, math.nan), Dot("far", 10.0, math.nan), Dot("never", math.inf, math.nan)]
+    whole = dots_svg("check", "", [Dots("distance", far, whole=True)])
+    assert ">10.000</text>" in whole
+    assert ">∞ →</text>" in whole
+    assert whole.count("<circle") == len(far)
+    assert ">10.000 →</text>" in dots_svg("check", "", [Dots("distance", far)])  # an outlier of a comparison

@@ -152,7 +152,7 @@ class PredictiveCheck(Drawable):
         order = sorted(names, key=lambda name: -max(farthest(name, False), np.nan_to_num(farthest(name, True))))[:SHOWN]
         labels = {False: "own statistics", True: "association with others"}
         panels = [
-            charts.Dots(text, [charts.Dot(name, farthest(name, pairs), math.nan, name in bad) for name in order])
+            charts.Dots(text, [charts.Dot(name, farthest(name, pairs), math.nan, name in bad) for name in order], whole=True)
             for pairs, text in labels.items()
         ]
         kind = "Prior" if self.prior else "Posterior"

@@ -189,23 +189,26 @@ class Dot:
 
 @dataclass(frozen=True)
 class Dots:
-    """A panel of a dot plot; an outlier is drawn at the edge with its value beside it."""
+    """A panel of a dot plot; an infinite value, or an outlier, is drawn at the edge with its value beside it."""
 
     label: str
     dots: Sequence[Dot]
     percent: bool = False
+    whole: bool = False  # whether the axis has room for all finite values, outliers included
 
     def show(self, value: float) -> str:
         """A value as the label of a dot."""
-        return (f"{100 * value:.1f} %" if self.percent else f"{value:.3f}") if math.isfinite(value) else "–"
+        if math.isinf(value):
+            return "∞"
+        return "–" if math.isnan(value) else f"{100 * value:.1f} %" if self.percent else f"{value:.3f}"
 
     def ticks(self) -> list[float]:
-        """Tick values around the data, outliers excluded."""
+        """Tick values around the data; without outliers, unless the axis is whole."""
         seen = sorted((dot for dot in self.dots if math.isfinite(dot.value)), key=lambda dot: dot.value)
         if not seen:
             return [0.0, 1.0]
         middle, best = seen[len(seen) // 2].value, seen[0].value
-        near = seen if self.percent else [d for d in seen if d.value - middle <= 4 * max(middle - best, 0.02)]
+        near = seen if self.percent or self.whole else [d for d in seen if d.value - middle <= 4 * max(middle - best, 0.02)]
         ends = [dot.value + sign * dot.error for dot in near for sign in (-1, 1) if math.isfinite(dot.error)]
         ends += [dot.value for dot in near]
         ceiling = 1.0 if self.percent else math.inf
@@ -262,7 +265,7 @@ def _panel(panel: Dots, left: float, right: float) -> list[str]:
     parts.append(svg_text((left + right) / 2, ground + 36, panel.label, "ink", 'font-size="13" text-anchor="middle"'))
     for i, dot in enumerate(panel.dots):
         y = TOP + LINE * (i + 0.5)
-        if math.isfinite(dot.value):
+        if not math.isnan(dot.value):
             if math.isfinite(dot.error):
                 a, b = x(dot.value - dot.error), x(dot.value + dot.error)
                 parts.append(f'<path class="lk-{"line" if dot.marked else "bar"}" d="M{a:.1f} {y:.1f}H{b:.1f}"/>')
