@@ -220,7 +220,8 @@ def test_the_gallery_is_what_its_script_makes():
 def test_the_axis_of_a_check_holds_every_finite_distance_and_infinite_ones_are_named():
     from likely.plots.charts import Dot, Dots, dots_svg
 
-    far = [Dot("usual", 0.2, math.nan), Dot("other", 0.3, math.nan), Dot("far", 10.0, math.nan), Dot("never", math.inf, math.nan)]
+    values = {"usual": 0.2, "other": 0.3, "far": 10.0, "never": math.inf}
+    far = [Dot(name, value, math.nan) for name, value in values.items()]
     whole = dots_svg("check", "", [Dots("distance", far, whole=True)])
     assert ">10.000</text>" in whole
     assert ">∞ →</text>" in whole
