@@ -119,6 +119,13 @@ def test_the_examples_of_a_page_run_as_printed(page: str, tmp_path: Path, monkey
     assert ran or page != "README.md", "the README holds no example that runs"
 
 
+def test_every_block_of_the_readme_imports_what_it_uses() -> None:
+    """Whoever copies one block must not need another."""
+    for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")):
+        if block.language == "python" and "likely." in block.text:
+            assert re.search(r"^import likely$|^from likely import", block.text, re.M), f"README.md, line {block.line}"
+
+
 def test_output_that_is_not_printed_so_is_noticed() -> None:
     shown = Block("text", 1, "a 1\n...\nc 3", run=True)
     check_output(shown, "title\na 1\nb 2\nc 3\n", "a page")
