@@ -112,7 +112,7 @@ def test_compiled_loops_group_and_cut_bins_like_arrays(seed):
     codes = rng.integers(0, values + 2, 3000).astype(np.int32)
     weights, others = rng.uniform(0.5, 2, 3000), rng.integers(0, cells, 3000).astype(np.int32)
     some, same = (interaction_search.group_column(codes, values, True, weights, compiled) for compiled in (False, True))
-    for name in ("codes", "of_pairs", "of_more", "of_search"):
+    for name in ("codes", "of_pairs", "of_more", "of_search", "fine_pairs", "fine_more"):
         np.testing.assert_array_equal(getattr(same, name), getattr(some, name))
     wrong = rng.normal(size=(3000, classes)) + np.where(codes[:, None] > values / 2, 0.5, -0.5) * (others[:, None] % 2)
     residuals = np.concatenate([wrong, wrong**2], axis=1, dtype=np.float32)

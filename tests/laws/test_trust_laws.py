@@ -283,6 +283,31 @@ def test_a_bin_that_holds_the_edge_of_a_pattern_is_a_group_of_its_own_where_that
     assert _parity(4, 2, 2) < 0.034  # all bins on one side of a cut: 0.042
 
 
+def test_bins_of_a_table_are_finer_where_leave_one_out_prefers_them():
+    """Two spirals of two turns each."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 8_000)
+    radius = np.sqrt(rng.random(8_000))
+    angle = 4 * np.pi * radius + np.pi * y
+    x = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1) + 0.03 * rng.normal(size=(8_000, 2))
+    model = quietly(likely.learn, table(x[:4_000], y[:4_000]), "y")
+    own = probabilities(model, table(x[4_000:], y[4_000:]))[np.arange(4_000), y[4_000:]]
+    assert -np.log(own).mean() < 0.006  # 24 bins, or cuts: 0.0082
+    assert max(len(groups) for groups in model.calibration.interactions[0].groups) > 25
+
+
+def test_a_pattern_of_six_columns_is_found_by_adding_columns_to_smaller_sets():
+    """The class is a random function of six columns, with three labels in a hundred wrong."""
+    rng, function = np.random.default_rng(2), np.random.default_rng(99).integers(0, 2, 64)
+    x = rng.integers(0, 2, (8_000, 6))
+    y = np.where(rng.random(8_000) < 0.97, function[x @ 2 ** np.arange(6)], rng.integers(0, 2, 8_000))
+    model = quietly(likely.learn, table(x[:4_000].astype(str), y[:4_000]), "y")
+    own = probabilities(model, table(x[4_000:].astype(str), y[4_000:]))[np.arange(4_000), y[4_000:]]
+    found = max(len(each.columns) for each in model.calibration.interactions)
+    assert found == 6
+    assert -np.log(own).mean() < 0.093  # four columns at most: 0.097; the function itself: 0.078
+
+
 def test_moments_of_the_discriminant_are_those_of_repeated_rows():
     rng = np.random.default_rng(2)
     x, labels, weights = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), rng.integers(1, 4, 40)

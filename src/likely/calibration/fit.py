@@ -51,14 +51,14 @@ Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 # Maximum number of columns of an interaction; the last two are TAN and AODE.
-DEPENDENCE = {"auto": 4, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
+DEPENDENCE = {"auto": 6, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
 ENTRIES = 8_000_000  # of evidence: fewer rows are used where classes and columns are many
 FEWEST_ROWS = 2_000
 MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
 OWN_PROBABILITY = 0.5  # that a term is relevant: with more terms than that, a less probable one has the common weight as well
-ROUNDS = 6
+ROUNDS = 12
 # Ridge penalties: of column weights towards the temperature, of all others towards 0.
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
 SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text

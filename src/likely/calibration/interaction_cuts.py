@@ -1,6 +1,6 @@
 """Adaptive bins of numeric columns for one interaction table, cut where the residuals change.
 
-Bins of equal weight blur every edge that lies within a bin. Here each numeric column of a table is cut again from its narrow
+Finer bins of equal weight are taken where leave-one-out prefers them. Bins of equal weight blur every edge that lies within a bin. Here each numeric column of a table is cut again from its narrow
 bins, greedily by gain, with the other columns grouped as before. A cut must gain more than the best of all its positions gains
 by chance. An edge may lie within a narrow bin, half of whose rows would then get the evidence of the wrong side: such bins as
 groups of their own are tried as well, and the table with the larger leave-one-out gain is taken.
@@ -45,27 +45,34 @@ def best_table(
 ) -> tuple[ResidualTable, Single] | None:
     """Residual table of some columns and its leave-one-out evidence; None where it gains too little.
 
-    Numbers are in bins of equal weight or, with residuals, in adaptive bins where these gain more.
+    Numbers are in bins of equal weight or, with residuals, in finer or adaptive bins where these gain more.
     """
     usual = tuple(part.groups(len(parts)) for part in parts)
     axes, cells = GroupedColumn.together(parts, usual)
     table = make_table(axes, cells, rows, threshold, compiled)
     if table is None:
         return None
-    price = 0.0
-    for groups in [] if residuals is None else adaptive(parts, residuals, cut_compiled):
+    for groups, price in [] if residuals is None else [*_finer(parts, usual), *adaptive(parts, residuals, cut_compiled)]:
         axes, anew = GroupedColumn.together(parts, groups)
         other = make_table(axes, anew, rows, threshold, compiled)
         if other is not None and other.gain > table.gain + price:
             table, cells = replace(other, groups=groups), anew
-        price = EDGE * len(parts)  # of groups at edges, the second of the two
     return table, table.left_out(cells, rows)
 
 
-def adaptive(parts: Sequence[GroupedColumn], residuals: Single, compiled: bool = False) -> list[tuple[Groups, ...]]:
+def _finer(parts: Sequence[GroupedColumn], usual: tuple[Groups, ...]) -> list[tuple[tuple[Groups, ...], float]]:
+    """Finer bins of equal weight; none if they are the usual ones, or if the table is too large."""
+    fine = tuple(part.fine_groups(len(parts)) for part in parts)
+    sizes = [int(each[-1]) + 1 for each in fine]
+    return [(fine, 0.0)] if sizes != [int(each[-1]) + 1 for each in usual] and np.prod(sizes) <= CELLS else []
+
+
+def adaptive(
+    parts: Sequence[GroupedColumn], residuals: Single, compiled: bool = False
+) -> list[tuple[tuple[Groups, ...], float]]:
     """Groups of the values of every column of a table; none without a numeric column, or if the table is too large.
 
-    If there are two, the second has a narrow bin beside every cut as a group of its own.
+    If there are two, the second has a narrow bin beside every cut as a group of its own, and must gain more.
     """
     groups = [part.groups(len(parts)) for part in parts]
     apart = list(groups)
@@ -86,7 +93,7 @@ def adaptive(parts: Sequence[GroupedColumn], residuals: Single, compiled: bool =
             groups[i], apart[i] = _grouped(cuts, values), _grouped(_with_edges(cuts, before), values)
     sizes = [int(each[-1]) + 1 for each in apart]
     more = sizes != [int(each[-1]) + 1 for each in groups] and np.prod(sizes) <= CELLS
-    return [tuple(groups), tuple(apart)] if more else [tuple(groups)]
+    return [(tuple(groups), 0.0), *([(tuple(apart), EDGE * len(parts))] if more else [])]
 
 
 def _cut_numbers(codes: Groups, values: int, cells: Groups, size: int, residuals: Single) -> tuple[list[int], Array]:

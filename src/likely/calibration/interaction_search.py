@@ -22,8 +22,9 @@ Array = NDArray[np.float64]
 Groups = NDArray[np.int32]
 Single = NDArray[np.float32]
 
-PAIR_BINS, DEEP_BINS, SEARCH_BINS = 24, 12, 8  # of a number: in a table of two columns, of more, and in the search
-BINS = (PAIR_BINS, DEEP_BINS, SEARCH_BINS)
+# Bins of a number: in a table of two columns, in one of more, in the search, and finer ones of two and of more, which
+# are taken where leave-one-out prefers them.
+BINS = (24, 12, 8, 48, 18)
 VALUES = 48  # of a category in a table: rarer values are one group
 CELLS = 1 << 14
 ENTRIES = 1 << 20  # cells times classes of one table
@@ -54,6 +55,8 @@ class GroupedColumn:
     of_pairs: Groups  # the group of every value or bin, and last of a missing cell
     of_more: Groups
     of_search: Groups
+    fine_pairs: Groups
+    fine_more: Groups
 
     @cached_property
     def in_search(self) -> NDArray[np.uint8]:
@@ -63,6 +66,10 @@ class GroupedColumn:
     def groups(self, columns: int) -> Groups:
         """Groups in a table of so many columns."""
         return self.of_pairs if columns == 2 else self.of_more
+
+    def fine_groups(self, columns: int) -> Groups:
+        """Finer groups in a table of so many columns; the same groups for a category."""
+        return self.fine_pairs if columns == 2 else self.fine_more
 
     def size(self, columns: int) -> int:
         """Number of groups in such a table, missing included."""
@@ -84,9 +91,7 @@ def group_column(codes: NDArray[np.int32], values: int, numeric: bool, weights: 
         return GroupedColumn(known, True, *groups_of)
     codes = np.where(codes >= values, values, codes).astype(np.int32)
     mass = np.bincount(codes, weights, values + 1)[:values].astype(np.float64)
-    sizes = BINS if numeric else (VALUES, VALUES, VALUES)
-    cut = _neighbours if numeric else _most_frequent
-    groups = (cut(mass, size) for size in sizes)
+    groups = [_neighbours(mass, size) for size in BINS] if numeric else [_most_frequent(mass, VALUES)] * len(BINS)
     return GroupedColumn(codes, numeric, *(np.append(g, g.max(initial=-1) + 1).astype(np.int32) for g in groups))
 
 

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "pairs", "none", "tree", "one-dependence"]),
     default="auto",
     show_default=True,
-    help="Which interactions between columns may be added: of up to four columns, of pairs, none, "
+    help="Which interactions between columns may be added: of up to six columns, of pairs, none, "
     "the pairs of a tree (TAN), or all pairs (A1DE).",
 )
 @click.option("--select", is_flag=True, help="Forward feature selection by the leave-one-out log loss.")
