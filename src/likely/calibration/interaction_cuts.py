@@ -1,9 +1,10 @@
-"""Adaptive bins of numeric columns for one interaction table, cut where the residuals change.
+"""Bins of numeric columns for one interaction table: finer ones, or adaptive ones, cut where the residuals change.
 
-Finer bins of equal weight are taken where leave-one-out prefers them. Bins of equal weight blur every edge that lies within a bin. Here each numeric column of a table is cut again from its narrow
-bins, greedily by gain, with the other columns grouped as before. A cut must gain more than the best of all its positions gains
-by chance. An edge may lie within a narrow bin, half of whose rows would then get the evidence of the wrong side: such bins as
-groups of their own are tried as well, and the table with the larger leave-one-out gain is taken.
+Finer bins of equal weight are taken where leave-one-out prefers them. Bins of equal weight blur every edge that lies within a
+bin; adaptive ones are cut from the narrow bins of a column, greedily by gain, with the other columns grouped as before. A cut
+must gain more than the best of all its positions gains by chance. An edge may lie within a narrow bin, half of whose rows would
+then get the evidence of the wrong side: such bins as groups of their own are tried as well, and the table with the larger
+leave-one-out gain is taken.
 """
 
 from __future__ import annotations
