@@ -4,6 +4,9 @@ Equal rows are one row of the sample with their weights summed, so a weight of 2
 oversampled row) or two rows that are equal by chance. If the cells of a row were independent given its class, λ rows like it
 would be expected by chance; of its weight w, w / (1 + λ) counts as copies. With many or continuous columns λ is near zero and
 all of the weight is left out; where rows repeat naturally, one unit is. Two documents are never equal by chance.
+
+The unit is 1 unless all weights are multiples of another number, which is then the number of copies of every row: a table that
+was learned twice, or with constant weights, has the same rows in other units. An oversampled class has a unit of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from likely.tally.row_sample import Reservoir, hashes, sums_of_number_hashes, to
 Array = NDArray[np.float64]
 HEAVIEST = 1e12  # maximum weight of a row: beyond, sums lose the other rows
 NEGLIGIBLE = 1e-3  # rows expected by chance
+# By chance the weights of n rows that repeat naturally are all multiples of g with a probability below g^-n.
+BY_CHANCE, FEW_ROWS = 1e-3, 10  # that probability, and the number of rows, below which there is no other unit than 1
+USUAL = 0.05  # share of rows of the lightest weight from which a fraction is the unit
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,31 @@ def _copies(sample: Reservoir, weights: Array, classes: Array) -> Array:
     """The part of each row's weight that is left out with it; `classes` is the weight of rows that may be equal by chance."""
     if (weights == 1.0).all():
         return weights
-    return left_together(_beyond_chance(sample, weights, classes), weights, sample.labels)
+    units = _units(weights, sample.labels, len(classes))
+    own = units[sample.labels]
+    in_units = weights / own
+    return own * left_together(_beyond_chance(sample, in_units, classes / units), in_units, sample.labels)
+
+
+def _units(weights: Array, labels: NDArray[np.int64], classes: int) -> Array:
+    """Number of copies of every row, by class: that of its own rows, or else that of all rows, or else 1."""
+    common = _unit(weights)
+    own = (_unit(weights[labels == c]) for c in range(classes))
+    return np.array([unit or common or 1.0 for unit in own])
+
+
+def _unit(weights: Array) -> float | None:
+    """The number of which all weights are multiples; None where chance may explain it."""
+    if len(weights) < FEW_ROWS:
+        return None
+    lightest = float(weights.min())
+    for unit in (lightest, lightest / 2, lightest / 3):
+        times = weights / unit
+        if (np.abs(times - np.round(times)) <= 1e-6 * times).all():
+            copied = unit > 1.0 and -len(weights) * np.log(unit) < np.log(BY_CHANCE)
+            fraction = unit < 1.0 and (times == 1.0).mean() >= USUAL
+            return unit if copied or fraction else None
+    return None
 
 
 def _beyond_chance(sample: Reservoir, weights: Array, classes: Array) -> Array:
