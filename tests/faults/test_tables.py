@@ -279,3 +279,29 @@ def test_weights_beside_an_array_leave_its_values_as_they_are(dtype):
     assert again.tally.classes.tolist() == [3.0, 3.0]
     heavy = learn(array, "x1", families={"x0": "categorical"}, weights=[2.0, 1.0, 0.0, 1.0])
     assert heavy.tally.classes.tolist() == [2.0, 2.0]
+
+
+# ------------------------------------------------------------------ long texts: documents, or answers to choose from
+
+
+@pytest.mark.parametrize(
+    ("different", "times", "kind"),
+    [
+        (300, 1, "text"),
+        (150, 2, "text"),  # every document twice
+        (120, 9, "text"),
+        (60, 2, "category"),  # too few to tell from answers
+        (110, 12, "category"),
+        (30, 1, "text"),
+        (5, 20, "category"),
+    ],
+)
+def test_long_texts_are_documents_unless_they_are_few_that_repeat(different, times, kind):
+    texts = [f"note {i} of a customer who {('waits', 'asks', 'pays')[i % 3]}" for i in range(different)]
+    data = {"note": texts * times, "y": [i % 2 for i in range(different)] * times}
+    assert learn(data).schema.by_name["note"].kind == kind
+
+
+def test_a_repeated_document_among_few_rows_leaves_the_column_a_text():
+    texts = [f"the {i}th of the letters that came to us" for i in range(40)]
+    assert learn({"note": [*texts, texts[0]], "y": [0, 1] * 20 + [0]}).schema.by_name["note"].kind == "text"

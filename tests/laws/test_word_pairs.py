@@ -61,6 +61,16 @@ def test_pairs_are_derived_from_what_adds_so_parts_give_the_model_of_the_whole()
     np.testing.assert_allclose(parts.predict_proba(fresh), whole.predict_proba(fresh), atol=1e-9)
 
 
+def test_documents_learned_twice_have_the_same_pairs_and_probabilities():
+    texts, y = opinions(np.random.default_rng(0), 300, paired=True)
+    fresh, _ = opinions(np.random.default_rng(2), 100, paired=True)
+    once = likely.learn({"note": texts, "y": y}, "y")
+    twice = likely.learn({"note": texts * 2, "y": np.tile(y, 2)}, "y")
+    assert len(twice.stages["note"].pairs.vocabulary) == len(once.stages["note"].pairs.vocabulary)
+    for other in (twice, once + once):
+        np.testing.assert_allclose(other.predict_proba({"note": fresh}), once.predict_proba({"note": fresh}), atol=5e-3)
+
+
 def test_models_of_text_with_pairs_merge_forget_and_are_filed(tmp_path):
     parts = []
     for seed in range(3):

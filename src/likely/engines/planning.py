@@ -25,6 +25,7 @@ UNNAMED = re.compile(r"\s*|Unnamed: \d+")  # what pandas calls its index in a CS
 FEWEST_ROWS_FOR_ID = 8
 AT_FIRST = 16  # rows
 FEWEST_WORDS_FOR_TEXT = 5  # on average: fewer make a name or an address
+MANY_DOCUMENTS, DIFFERENT = 100, 0.1  # different values, and their share of the rows: fewer are answers to choose from
 REST = "*"  # in a mapping from columns: every column that is not named otherwise
 AUTO, NONE = "auto", "none"  # parts of dates: those that are informative, and none
 
@@ -231,9 +232,9 @@ def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[C
         if nature != EMPTY:
             raise DataError(f"cannot be used: {nature}", column=name)
         kind = CATEGORY  # of no values yet
-    why_not = nature if kind is None else "" if keep else name_like(batch, name, kind)
-    if why_not and kind == CATEGORY and (words := words_a_cell(batch.coded(name))) >= FEWEST_WORDS_FOR_TEXT:
+    if kind == CATEGORY and not keep and (words := _words_of_documents(batch.coded(name))):
         return Column(name, TEXT, reason=f"text, {words:.0f} words a row"), ""
+    why_not = nature if kind is None else "" if keep else name_like(batch, name, kind)
     return (None, why_not) if kind is None or why_not else (Column(name, kind, reason=nature), "")
 
 
@@ -263,7 +264,7 @@ def name_like(batch: Batch, name: str, kind: str) -> str:
             else ""
         )
     coded = batch.coded(name)
-    seen = int(((coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values))).sum())
+    seen = _present(coded)
     if not seen:
         return EMPTY
     many = len(coded.values) == seen if seen < 100 else len(coded.values) > seen / 2
@@ -280,6 +281,21 @@ def used_as(batch: Batch, name: str) -> tuple[str | None, str, bool]:
     kind, nature = batch.kind(name)
     column, why_not = _column(batch, name, None, keep=False)
     return (column.kind, column.reason, True) if column is not None else (kind, why_not or nature, False)
+
+
+def _present(coded: Coded) -> int:
+    """Number of cells that are not missing."""
+    return int(((coded.codes >= coded.low) & (coded.codes < coded.low + len(coded.values))).sum())
+
+
+def _words_of_documents(coded: Coded) -> float:
+    """Mean number of words if the values are documents, most of them different or at least many; 0 if they are not."""
+    words, different = words_a_cell(coded), len(coded.values)
+    if words < FEWEST_WORDS_FOR_TEXT or different < 2:
+        return 0.0
+    seen = _present(coded)
+    several = different > seen / 2 or (different >= MANY_DOCUMENTS and different > seen * DIFFERENT)
+    return words if several and seen >= FEWEST_ROWS_FOR_ID else 0.0
 
 
 def words_a_cell(coded: Coded) -> float:

@@ -17,7 +17,7 @@ from likely.families.word_counts import Words
 from likely.tokenizer import Vocabulary
 
 Ints = NDArray[np.int64]
-FEWEST = 2  # documents that a pair occurs in: most pairs occur in one
+FEWEST = 2  # different documents that a pair occurs in: most pairs occur in one
 
 
 def joined(words: Words, pairs: Words, sample: DocumentSample | None = None) -> Words:
@@ -30,13 +30,16 @@ def joined(words: Words, pairs: Words, sample: DocumentSample | None = None) -> 
 def sampled_pairs(words: Words) -> tuple[Words, Words] | None:
     """Pairs that at least two documents of the sample have, and words and pairs together with their sample; None without any.
 
-    Left out of its own pairs, a document has those that two others have: the bags of the sample hold no other pairs.
+    Left out of its own pairs, a document has those that two others have: the bags of the sample hold no other pairs. Copies of
+    a document, which are left out together, are one document.
     """
     sample = words.sample
     if sample is None or not sample.ordered:
         return None
     pairs, owner, at, counts = _occurrences(sample, len(words.vocabulary))
-    frequency = np.bincount(at, minlength=len(pairs))
+    original = np.zeros(len(sample), bool)
+    original[np.unique(sample.keys, return_index=True)[1]] = True
+    frequency = np.bincount(at[original[owner]], minlength=len(pairs))
     if not (frequency > FEWEST).any():
         return None
     kept = np.flatnonzero(frequency >= FEWEST)
