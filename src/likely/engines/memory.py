@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from likely.engines.adding import settled, together
 from likely.engines.category_counts import can_count, count_categories
 from likely.engines.coded_rows import CodedRows
+from likely.engines.counted_before import CountedBefore
 from likely.engines.read_ahead import in_turn
-from likely.engines.row_sampling import KeyLimit, class_hashes, draw, nothing_drawn, row_keys
+from likely.engines.row_sampling import class_hashes, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
 from likely.errors import DataError
 from likely.families import Block, Encoded, groups
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 NONE = np.zeros((0, 0))
-AT_FIRST, TOGETHER = 4, 8  # batches that are added one by one, so that the row sample is full early; then so many at once
+TOGETHER = 8  # batches that are added at once
 MANY_ROWS = 1 << 14  # of a batch: from here on rows of weight one are counted by loops of their own
 MANY_VALUES = 10_000  # of one column: from here on, sums of batches are added pairwise
 MOST_VALUES = 50_000  # a column with more, most of them in one row each, identifies rows and is no category
@@ -62,14 +63,12 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     """The tally of all batches: one tally for each, added in order."""
     sums: list[Tally] = []  # of consecutive batches, see `_waits`
     waiting: list[Tally] = []  # batches that are added together
-    limit = KeyLimit()
     parts = 0
-    for rows, counted in _tallies(batches, plan, limit):
+    for rows, counted in _tallies(batches, plan):
         waiting.append(counted)
         parts += 1
-        if parts < AT_FIRST or len(waiting) >= TOGETHER or _has_many_values(counted):
+        if len(waiting) >= TOGETHER or _has_many_values(counted):
             plan = _added(sums, waiting, plan)
-            limit.value = min([limit.value, *(each.sample.limit for each in sums if each.sample)])
         if progress:
             progress(rows)
     plan = _added(sums, waiting, plan) if waiting else plan
@@ -116,11 +115,12 @@ def _has_many_values(tally: Tally) -> bool:
     return any(len(column.values) > MANY_VALUES for column in tally.schema.columns)
 
 
-def _tallies(batches: Iterable[Batch], plan: Plan, limit: KeyLimit) -> Iterator[tuple[int, Tally]]:
+def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]]:
     """The tally of every batch, in order; several are counted in parallel while the next ones are read."""
+    before = CountedBefore()
 
     def count(batch: Batch, alone: bool) -> tuple[int, Tally]:
-        return batch.rows, tally_batch(batch, plan) if alone else tally_batch(batch, plan, part=True, limit=limit)
+        return batch.rows, tally_batch(batch, plan) if alone else tally_batch(batch, plan, before=before)
 
     return in_turn(batches, count)
 
@@ -140,18 +140,16 @@ def tally_batch(
     plan: Plan,
     labels: Coded | None = None,
     weights: Array | None = None,
-    *,
-    part: bool = False,
-    limit: KeyLimit | None = None,
+    before: CountedBefore | None = None,
 ) -> Tally:
-    """The tally of one batch, in the schema of its own values; in a `part`, unused values are pruned later."""
+    """The tally of one batch, in the schema of its own values; in one of several, unused values are pruned later."""
     coded = sorted_labels(labels or batch.coded(plan.target), plan.target_form)
     classes = len(coded.values)
     y = coded.codes.astype(np.int64, copy=False)
     y = y - coded.low if coded.low else y
     w = weights if weights is not None else _weights(batch, plan.weights)
     found: dict[str, Coded] = {}
-    rows = CodedRows(batch, y, w, classes, found)
+    rows = CodedRows(batch, y, w, classes, found, before=before.statistics if before else {})
     if weights is None and plan.weights is None and isinstance(batch, Frame) and batch.rows >= MANY_ROWS:
         rows = rows.of_weight_one(class_hashes(y, coded.values) if plan.sample else None)
     statistics: dict[Block, Statistic] = {}
@@ -162,14 +160,14 @@ def tally_batch(
     keys = row_keys(rows, schema) if plan.sample else None
     for block in texts:
         statistics |= zip([block], _count_text(rows, block, keys), strict=True)
-    used = (y >= 0) & (w > 0)
-    some = slice(None) if used.all() else used
-    seen = np.bincount(y[some], w[some], classes).astype(np.float64)
-    counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), int(used.sum()))
+    seen, used, own = rows.by_class()
+    counted = Tally(schema, plan.blocks, seen, tuple(statistics[b] for b in plan.blocks), used)
     if keys is not None:
-        drawn = draw(replace(rows, w=np.where(used, w, 0.0)), schema, keys, limit or KeyLimit())
-        counted = replace(counted, sample=drawn)
-    return in_order(counted if part else counted.pruned())
+        counted = replace(counted, sample=draw(replace(rows, w=own), schema, keys, before or CountedBefore()))
+    if before is None:
+        return in_order(counted.pruned())
+    before.statistics = {block.columns[0]: statistics[block] for block in plan.blocks if block.family.one_column_at_a_time}
+    return in_order(counted)
 
 
 def sorted_labels(coded: Coded, form: str = "") -> Coded:

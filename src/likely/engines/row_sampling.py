@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines.coded_rows import CodedRows
+from likely.engines.counted_before import CountedBefore
 from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
 from likely.kernels.hashing import Words, mixed
@@ -18,7 +18,6 @@ from likely.kernels.parallel import in_parallel, slabs
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.tally.row_sample import (
-    OPEN,
     Reservoir,
     hashes,
     lowest,
@@ -35,13 +34,6 @@ Ints = NDArray[np.int64]
 
 MANY = 4096  # rows: from here on hashes are made by a compiled loop, if that is worth compiling
 ARRAYS = 1e-8  # seconds that a hash takes longer with arrays
-
-@dataclass
-class KeyLimit:
-    """The key from which on no row is kept: it decreases while rows are counted, so that most rows need not be read."""
-
-    value: int = OPEN
-
 
 def nothing_drawn(columns: Sequence[Column]) -> Reservoir:
     """An empty reservoir for rows of these columns."""
@@ -120,11 +112,12 @@ def _of_documents(batch: Batch, name: str) -> Words:
     return np.where(documents.missing, missing_hash(name), own)
 
 
-def draw(rows: CodedRows, schema: Schema, keys: Ints, limit: KeyLimit) -> Reservoir:
-    """The rows of a batch that are kept, categories as positions in the schema."""
+def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> Reservoir:
+    """The rows of a batch that are kept, categories as positions in the schema; the next batches learn of their keys."""
     y, w, empty = rows.y, rows.w, nothing_drawn(schema.columns)
     most = most_rows(len(empty.columns))
-    some = _candidates(keys, np.flatnonzero((w > 0) & (keys < limit.value)), most)
+    low = np.flatnonzero(keys < before.limit)
+    some = _candidates(keys, low[w[low] > 0], most)
 
     def column(name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
         if name in rows.codes:
@@ -137,6 +130,7 @@ def draw(rows: CodedRows, schema: Schema, keys: Ints, limit: KeyLimit) -> Reserv
 
     chosen, (whole,), beyond = lowest(keys[some], [w[some]], most, cells)
     kept = some[chosen]
+    before.add_keys(keys[kept], most)
     return Reservoir(keys[kept], y[kept], whole, {name: column(name, kept) for name in empty.columns}, beyond)
 
 

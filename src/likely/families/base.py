@@ -36,7 +36,8 @@ class Encoded:
 
     Columns of one kind may come as `columns` instead, one array each; then all are codes or all are numbers, as their family
     knows. `keys` are those of complete rows, where a sample of rows is kept beside documents. `units` are the labels of many
-    rows that all have weight one, as unsigned numbers, the number of classes for a row without a label.
+    rows that all have weight one, as unsigned numbers, the number of classes for a row without a label. `before` are the
+    statistics of the columns in other rows, which are added: what the sum of both drops need not be counted.
     """
 
     codes: NDArray[Any]
@@ -47,6 +48,7 @@ class Encoded:
     columns: tuple[NDArray[Any], ...] = ()
     keys: NDArray[np.int64] | None = None
     units: NDArray[np.uint32] | None = None
+    before: tuple[Any, ...] = ()
 
 
 class BlockPrior(Protocol):

@@ -43,14 +43,16 @@ class Histogram:
 
     @staticmethod
     def of(
-        x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None
+        x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
+        before: Histogram | None = None,
     ) -> Histogram:
         """Histogram of one column; NaN, rows without a class and rows without weight are skipped.
 
-        `labels` may be responsibilities, rows × classes. `units` are the labels again, if all weights are one.
+        `labels` may be responsibilities, rows × classes. `units` are the labels again, if all weights are one. `before` is
+        a histogram to which this one is added: its cells may be as wide.
         """
         if labels.ndim == 1 and len(x) >= MANY and worth_compiling(SORTED * len(x), count_cells):
-            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units)
+            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units, before)
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
@@ -73,12 +75,14 @@ class Histogram:
 
     @staticmethod
     def of_columns(
-        columns: Sequence[Array], labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None
+        columns: Sequence[Array], labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
+        before: Sequence[Histogram | None] = (),
     ) -> list[Histogram]:
         """Histograms of several columns; short ones are sorted together."""
         n = len(labels)
         if not (0 < n <= MOST and len(columns) > 1 and labels.ndim == 1 and labels.min() >= 0 and weights.min() > 0):
-            return [Histogram.of(x, labels, weights, classes, units) for x in columns]
+            pairs = zip(columns, before or [None] * len(columns), strict=True)
+            return [Histogram.of(x, labels, weights, classes, units, other) for x, other in pairs]
         step = max(1, SORTED_TOGETHER // n)
         parts = [np.array(columns[a : a + step], np.float64) for a in range(0, len(columns), step)]
         return [one for x in parts for one in _sorted_together(x, labels, weights, classes)]
@@ -272,13 +276,17 @@ def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: in
 
 
 def _counted(
-    x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None
+    x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
+    before: Histogram | None = None,
 ) -> Histogram:
     """The same histogram by a compiled loop, which finds the level on its way."""
-    some = slice(None, None, max(1, len(x) // (2 * MOST)))
-    used = np.isfinite(x[some]) & (labels[some] >= 0) & (weights[some] > 0)
-    keys = np.sort(to_keys(x[some][used]))
-    level = _needed(keys)  # all rows need no lower level
+    if before is not None and len(before.keys):
+        keys, level = before.keys << before.level, before.level
+    else:
+        some = slice(None, None, max(1, len(x) // (2 * MOST)))
+        used = np.isfinite(x[some]) & (labels[some] >= 0) & (weights[some] > 0)
+        keys = np.sort(to_keys(x[some][used]))
+        level = _needed(keys)  # all rows need no lower level
     window = _window(keys, level, classes) if units is not None else None
     if units is None or window is None:
         return _cells(x, labels, weights, classes, level)
@@ -308,7 +316,8 @@ def _window(keys: Keys, level: int, classes: int) -> tuple[int, int, int, int] |
     most = WINDOW // (classes + 1)
     cells = sizes >> shift
     last = min(int(cells.max(initial=0)) + most // 8, (INFINITY >> shift) - 1)  # larger numbers may come
-    low = max(last - most + 1, 0)
+    first = int(cells.min(where=sizes > 0, initial=last))  # zero has a place of its own
+    low = max(last - most + 1, first - most // 8, 0)
     span = last - low + 1
     inside = int((cells >= low).sum())
     return (shift, low, zero, span) if most >= FEWEST and inside >= 0.9 * max(len(cells), 1) else None

@@ -231,7 +231,9 @@ def parquet_batches(
         rows = most or _batch_rows(file.metadata, len(names), 2 * reading.batch_bytes(len(names)), long)
         rows = min(rows, SHORT_BATCH) if reading.short_batches else rows
         many = threads() > 2  # of two threads, one reads while the other counts
-        yield from file.iter_batches(rows, row_groups=groups, columns=names, use_threads=many)
+        rows = rows if most or not long else min(rows + rows // 4, LONG_BATCH)  # equal batches are mostly shorter
+        for some, part in _even_parts(file.metadata, rows, groups):
+            yield from file.iter_batches(some, row_groups=part, columns=names, use_threads=many)
 
 
 @dataclass(frozen=True)
@@ -274,3 +276,18 @@ def _batch_rows(metadata: Any, columns: int, most_bytes: int, long: bool) -> int
     wide = max(8 * columns, own)
     most = 3 * most_bytes if long and own <= wide // 2 else most_bytes
     return max(1, min(LONG_BATCH, most // max(1, wide)))
+
+
+def _even_parts(metadata: Any, most: int, groups: Sequence[int] | None) -> Iterator[tuple[int, Sequence[int] | None]]:
+    """Rows of a batch, at most so many, with the row groups that are read so: large ones apart, in equal batches.
+
+    Arrow ends a batch of dictionary codes with its row group, and would leave short batches between the others.
+    """
+    every = range(metadata.num_row_groups) if groups is None else groups
+    sizes = [metadata.row_group(i).num_rows for i in every]
+    if max(sizes[:1], default=0) <= most:
+        yield most, groups
+        return
+    for i, size in zip(every, sizes, strict=True):
+        if size:
+            yield -(-size // -(-size // most)), [i]
