@@ -1,6 +1,7 @@
 """Kernels that count rows of weight one: several categorical columns in one table, numbers in a window of cells.
 
-Both find the places of a thousand rows first and count them then: the first loop runs on several rows at a time.
+Both find the places of a thousand rows first and count them then: the first loop runs on several rows at a time, which needs
+views that begin at their first row, and 32-bit results where the compiler would take 64 bits.
 """
 
 from __future__ import annotations
@@ -19,19 +20,26 @@ def count_jointly(first, second, third, fourth, sizes, y, hashes, total, counts)
     line of `counts`, combinations × classes, is for rows without a class, whose label is the number of combinations.
     """
     a, b, c, d = np.uint32(sizes[0]), np.uint32(sizes[1]), np.uint32(sizes[2]), np.uint32(sizes[3])
-    one = np.uint32(1)
-    places = np.empty(1024, np.uint32)
+    one, width = np.uint32(1), np.uint32(counts.shape[1])
+    after_a, after_b, after_c = np.uint32(b + one), np.uint32(c + one), np.uint32(d + one)
+    places, cells = np.empty(1024, np.uint32), np.empty(1024, np.uint32)
+    flat = counts.reshape(-1)
     hashing = total.shape[0] > 0
     for start in range(0, first.shape[0], 1024):
         stop = min(first.shape[0], start + 1024)
-        for i in range(start, stop):  # as unsigned numbers, negative codes are above every domain
-            place = min(np.uint32(first[i]), a) * (b + one) + min(np.uint32(second[i]), b)
-            places[i - start] = (place * (c + one) + min(np.uint32(third[i]), c)) * (d + one) + min(np.uint32(fourth[i]), d)
-        for i in range(start, stop):
-            counts[y[i], places[i - start]] += one
+        v, w, x, z, label = first[start:stop], second[start:stop], third[start:stop], fourth[start:stop], y[start:stop]
+        for i in range(stop - start):  # as unsigned numbers, negative codes are above every domain
+            place = np.uint32(np.uint32(min(np.uint32(v[i]), a) * after_a) + min(np.uint32(w[i]), b))
+            place = np.uint32(np.uint32(place * after_b) + min(np.uint32(x[i]), c))
+            place = np.uint32(np.uint32(place * after_c) + min(np.uint32(z[i]), d))
+            places[i] = place
+            cells[i] = np.uint32(place + np.uint32(label[i] * width))
+        for i in range(stop - start):
+            flat[cells[i]] += one
         if hashing:
-            for i in range(start, stop):
-                total[i] += hashes[places[i - start]]
+            sums = total[start:stop]
+            for i in range(stop - start):
+                sums[i] += hashes[places[i]]
 
 
 @Kernel
@@ -44,30 +52,32 @@ def count_window(bits, y, window, rest, counts):  # type: ignore[no-untyped-def]
     """
     level, low, zero = np.uint64(window[0]), np.uint64(window[1]), np.uint64(window[2])
     one, sign, without_sign, infinite = np.uint64(1), np.uint64(63), np.uint64(LARGEST), np.uint64(INFINITE)
-    span = np.uint64((counts.shape[1] >> 1) - 2)
+    span, width = np.uint64((counts.shape[1] >> 1) - 2), np.uint32(counts.shape[1])
     up = (one << level) - one
-    places = np.empty(1024, np.uint32)
+    cells = np.empty(1024, np.uint32)
+    flat = counts.reshape(-1)
     listed = 0
     for start in range(0, bits.shape[0], 1024):
         stop = min(bits.shape[0], start + 1024)
+        own, label = bits[start:stop], y[start:stop]
         odd = False
-        for i in range(start, stop):
-            negative = bits[i] >> sign
-            size = bits[i] & without_sign
+        for i in range(stop - start):
+            negative = own[i] >> sign
+            size = own[i] & without_sign
             place = ((size + (up if negative else np.uint64(0))) >> level) - low  # a very large number if it is below
             place = span if place > span or (size & zero) else place
             place = place if size else span + one
             odd |= place == span
-            places[i - start] = np.uint32((place << one) | negative)
+            cells[i] = np.uint32(np.uint32((place << one) | negative) + np.uint32(label[i] * width))
         if not odd:
-            for i in range(start, stop):
-                counts[y[i], places[i - start]] += np.uint32(1)
+            for i in range(stop - start):
+                flat[cells[i]] += np.uint32(1)
             continue
-        for i in range(start, stop):
-            if places[i - start] >> np.uint32(1) != span:
-                counts[y[i], places[i - start]] += np.uint32(1)
-            elif bits[i] & without_sign <= infinite:  # others are not numbers
-                rest[listed] = i
+        for i in range(stop - start):
+            if np.uint32(cells[i] - np.uint32(label[i] * width)) >> np.uint32(1) != span:
+                flat[cells[i]] += np.uint32(1)
+            elif own[i] & without_sign <= infinite:  # others are not numbers
+                rest[listed] = start + i
                 listed += 1
     return listed
 
