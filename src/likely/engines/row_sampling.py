@@ -19,6 +19,7 @@ from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.tally.row_sample import (
     Reservoir,
+    count_distinct,
     hashes,
     lowest,
     missing_hash,
@@ -139,7 +140,7 @@ def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.int
     if len(rows) > 2 * most:
         own = keys[rows]
         low: NDArray[np.intp] = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
-        if len(np.unique(keys[low])) > most:
+        if count_distinct(keys[low]) > most:
             return low
     return rows
 

@@ -131,8 +131,8 @@ def _sound_dictionary(column: Any) -> bool:
         return False
     column.validate()
     column.dictionary.validate(full=True)
-    indices = numpy_array(column.indices)
-    return not len(indices) or bool(0 <= indices.min() <= indices.max() < len(column.dictionary))
+    indices = numpy_array(column.indices).view(np.uint32)  # in which negative numbers are above every size
+    return not len(indices) or bool(indices.max() < len(column.dictionary))
 
 
 def is_text_dictionary(column: Any) -> bool:

@@ -149,6 +149,7 @@ class Frame:
     formats: Mapping[str, NumberFormat] = field(default_factory=dict)  # formats of text columns that are read as numbers
     resolve: FormatResolver | None = field(default=None, compare=False, repr=False)
     parts: Mapping[str, DatePart] = field(default_factory=dict)  # columns derived from dates
+    checked: bool = False  # whether every index of a dictionary is known to be in range
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)
 
@@ -232,7 +233,7 @@ class Frame:
         if isinstance(column, list) or self.missing.blanks or name in self.spelled or not is_text_dictionary(column):
             return None
         texts = text_values(column.dictionary, self.missing.of(name))
-        return None if texts is None else code_arrow(column, texts)
+        return None if texts is None else code_arrow(column, texts, checked=self.checked)
 
     def whole_numbers(self, names: Sequence[str]) -> NDArray[Any] | None:
         """None: columns are separate arrays."""
@@ -251,7 +252,8 @@ class Frame:
         held = ({k: v for k, v in each.items() if k != name} for each in (self.formats, self._numbers, self._coded))
         formats, numbers, coded = (dict[str, Any](each) for each in held)
         columns, spelled = self.columns | {name: column}, self.spelled - {name}
-        return replace(self, columns=columns, spelled=spelled, formats=formats, _numbers=numbers, _coded=coded)
+        one = replace(self, checked=False)
+        return replace(one, columns=columns, spelled=spelled, formats=formats, _numbers=numbers, _coded=coded)
 
 
 def with_missing(batch: Batch, gaps: MissingTokens) -> Batch:
@@ -316,14 +318,14 @@ def alike_as_one(coded: Coded) -> Coded:
     return Coded(move[coded.codes], list(merged.values))
 
 
-def code_arrow(column: Any, known: Sequence[Any] | None = None) -> Coded:
-    """Codes of an Arrow array by dictionary encoding; the values of its dictionary may be known already."""
+def code_arrow(column: Any, known: Sequence[Any] | None = None, *, checked: bool = False) -> Coded:
+    """Codes of an Arrow array by dictionary encoding; the values of its dictionary may be known, its indices be checked."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     codes, values = dictionary_indices(column), column.dictionary.to_pylist() if known is None else known
-    if len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels use codes as indices
+    if not checked and len(codes) and not -1 <= codes.min() <= codes.max() < len(values):  # kernels use codes as indices
         raise DataError("a dictionary index is out of range", remedy=DAMAGED)
     return Coded(codes, values)
 

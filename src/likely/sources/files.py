@@ -279,14 +279,15 @@ def _batch_rows(metadata: Any, columns: int, most_bytes: int, long: bool) -> int
 
 
 def _even_parts(metadata: Any, most: int, groups: Sequence[int] | None) -> Iterator[tuple[int, Sequence[int] | None]]:
-    """Rows of a batch, at most so many, with the row groups that are read so: large ones apart, in equal batches.
+    """Rows of a batch, at most so many, with the row groups that are read so: large ones each in equal batches.
 
     Arrow ends a batch of dictionary codes with its row group, and would leave short batches between the others.
     """
     every = range(metadata.num_row_groups) if groups is None else groups
     sizes = [metadata.row_group(i).num_rows for i in every]
-    if max(sizes[:1], default=0) <= most:
-        yield most, groups
+    first = max(sizes[:1], default=0)
+    if first <= most:
+        yield most - most % first if first else most, groups
         return
     for i, size in zip(every, sizes, strict=True):
         if size:

@@ -92,5 +92,5 @@ class SingleFile:
                 message = f"{self.label}: {error}"
                 raise DataError(message, column=error.column, row=error.row, remedy=error.remedy) from None
             self.reading.check_memory()
-            yield Frame(checked, batch.num_rows, start, self.missing)
+            yield Frame(checked, batch.num_rows, start, self.missing, checked=True)
             start += batch.num_rows
