@@ -33,7 +33,7 @@ def test_a_histogram_that_knows_of_another_adds_to_the_same_sum(kind, start):
     units = y.astype(np.uint32)
     count_cells.prepare()  # arrays count without a hint
     before = Histogram.of(x[first], y[first], w[first], 2, units[first])
-    knowing = Histogram.of(x[second], y[second], w[second], 2, units[second], before)
+    knowing = Histogram.of(x[second], y[second], w[second], 2, units[second], before=before)
     both = np.r_[first, second]
     assert before + knowing == Histogram.of(x[both], y[both], w[both], 2, units[both])
     assert knowing.level >= before.level

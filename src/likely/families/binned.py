@@ -54,7 +54,7 @@ class Binned(Family):
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Histogram of each column by class."""
         columns = rows.columns or list(rows.numbers.T)
-        return list(Histogram.of_columns(columns, labels, weights, classes, rows.units, rows.before))
+        return list(Histogram.of_columns(columns, labels, weights, classes, rows.units, before=rows.before))
 
     def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
         """Edges of the bins."""

@@ -44,7 +44,7 @@ class Histogram:
     @staticmethod
     def of(
         x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
-        before: Histogram | None = None,
+        *, before: Histogram | None = None,
     ) -> Histogram:
         """Histogram of one column; NaN, rows without a class and rows without weight are skipped.
 
@@ -52,7 +52,7 @@ class Histogram:
         a histogram to which this one is added: its cells may be as wide.
         """
         if labels.ndim == 1 and len(x) >= MANY and worth_compiling(SORTED * len(x), count_cells):
-            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units, before)
+            return _counted(np.ascontiguousarray(x, dtype=np.float64), labels, weights, classes, units, before=before)
         used = ~np.isnan(x) & (labels >= 0 if labels.ndim == 1 else labels.any(1)) & (weights > 0)
         if not used.all():
             x, labels, weights = x[used], labels[used], weights[used]
@@ -76,13 +76,13 @@ class Histogram:
     @staticmethod
     def of_columns(
         columns: Sequence[Array], labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
-        before: Sequence[Histogram | None] = (),
+        *, before: Sequence[Histogram | None] = (),
     ) -> list[Histogram]:
         """Histograms of several columns; short ones are sorted together."""
         n = len(labels)
         if not (0 < n <= MOST and len(columns) > 1 and labels.ndim == 1 and labels.min() >= 0 and weights.min() > 0):
             pairs = zip(columns, before or [None] * len(columns), strict=True)
-            return [Histogram.of(x, labels, weights, classes, units, other) for x, other in pairs]
+            return [Histogram.of(x, labels, weights, classes, units, before=other) for x, other in pairs]
         step = max(1, SORTED_TOGETHER // n)
         parts = [np.array(columns[a : a + step], np.float64) for a in range(0, len(columns), step)]
         return [one for x in parts for one in _sorted_together(x, labels, weights, classes)]
@@ -283,7 +283,7 @@ def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: in
 
 def _counted(
     x: Array, labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
-    before: Histogram | None = None,
+    *, before: Histogram | None = None,
 ) -> Histogram:
     """The same histogram by a compiled loop, which finds the level on its way."""
     if before is not None and len(before.keys):
