@@ -59,6 +59,8 @@ def words_of(text: str, lowercase: bool = True) -> Counter[str]:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop compiled, however small its input."""
     monkeypatch.setattr(kernel, "LARGE", 0)
+    monkeypatch.setattr(kernel, "PATIENCE", -1.0)
+    monkeypatch.setattr(kernel, "PATIENCE_LOADED", -1.0)
     monkeypatch.setattr(kernel, "announce", lambda message: None)
 
 

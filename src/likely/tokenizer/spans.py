@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from likely.tokenizer import _loops, _shaping
+from likely.tokenizer import _loops, _shaping, array_shaping
 from likely.tokenizer._block_operations import BLOCK, LOWERCASE_BIT
 from likely.tokenizer._unicode import LEADS, entries
 
@@ -208,8 +208,14 @@ def _normalised(
     text = scratch.array("other", int(wide.sum()) + BLOCK, np.uint8)
     points = scratch.array("points", int(wide.sum()) // 3 + todo.size, np.int32)
     bounds = np.zeros(offsets.size, dtype=np.int64)
-    _shaping.decode(buffer, offsets, LEADS, options.unit == "char_wb", stops, points, bounds)
-    _shaping.lower(points, bounds, entries(options.unit, options.lowercase, buffer), starts, text, stops)
+    table = entries(options.unit, options.lowercase, buffer)
+    arrays = options.unit == "word" and array_shaping.enough(offsets, stops)
+    if arrays:
+        array_shaping.decode(buffer, offsets, stops, points, bounds)
+    else:
+        _shaping.decode(buffer, offsets, LEADS, options.unit == "char_wb", stops, points, bounds)
+    if not (arrays and array_shaping.lower(points, bounds, table, starts, text=text, stops=stops)):
+        _shaping.lower(points, bounds, table, starts, text, stops)
     return _read_only(text), starts, stops
 
 
