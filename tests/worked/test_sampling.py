@@ -1,5 +1,7 @@
 """Rows drawn from a model: every family, one class, repeatable; and predictive checks that find what a model misses."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,19 @@ def test_a_check_needs_labels_and_enough_tables() -> None:
         likely.predictive_check(model, TENNIS, replicates=3)
     with pytest.raises(likely.errors.LikelyError, match="PlayTennis"):
         likely.predictive_check(model, {"Outlook": ["Sunny"]})
+
+
+def test_a_column_whose_values_are_all_in_rows_without_a_label_is_sampled_checked_and_selected_from():
+    rng = np.random.default_rng(0)
+    data = {
+        "a": rng.choice(["u", "v"], 40).tolist(), "n": rng.normal(size=40).tolist(),
+        "why": [None] * 38 + ["left", "moved"], "y": [*(["p", "q"] * 19), None, None],
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = likely.learn(data, "y", plain=True, unlabelled="ignore")
+        assert model.schema.by_name["why"].values == ()
+        assert model.sample(3, seed=0)["why"] == [None] * 3
+        assert likely.predictive_check(model, data).rows == 38
+        chosen = likely.learn(data, "y", select=True, unlabelled="ignore")
+    assert np.isfinite(chosen.predict_proba(data)).all()

@@ -100,7 +100,7 @@ def table_of_cells(like: Table, cells: Mapping[str, NDArray[Any]]) -> Table:
         drawn = cells[name]
         if name in like.coded:
             code = like.coded[name].code
-            drawn = np.array([code[value] for value in drawn.tolist()], dtype=np.float64)
+            drawn = np.array([code.get(value, np.nan) for value in drawn.tolist()], dtype=np.float64)
         elif drawn.dtype == object:
             drawn = np.array([len(document.split()) for document in drawn.tolist()], dtype=np.float64)
         found[name] = np.where(np.isnan(gaps), np.nan, drawn)

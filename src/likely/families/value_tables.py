@@ -199,6 +199,8 @@ def table_without(seen: Array, prior: BlockPrior, values: Sequence[Any], codes: 
     """Log probability of each row's value in every class, the row left out; a code past the values is a missing cell."""
     known = np.flatnonzero((codes >= 0) & (codes < len(values)))
     out = np.zeros((len(codes), len(seen)))
+    if not len(known):  # of a column without any value, too
+        return out
     part, code = rows.some(known), codes[known]
     own = part.own(len(seen))
     left, whole = seen.T[code] - own, seen.sum(1) - own
@@ -245,9 +247,9 @@ def draw_places(
 
 
 def values_at(column: Column, places: NDArray[np.int64]) -> NDArray[Any]:
-    """The values of a column at these places of its domain."""
-    values = np.empty(len(column.values), dtype=object)
-    values[:] = column.values
+    """The values of a column at these places of its domain; missing cells of a column without any value."""
+    values = np.full(max(len(column.values), 1), None, dtype=object)
+    values[: len(column.values)] = column.values
     return np.asarray(values[places])
 
 
