@@ -31,9 +31,30 @@ settings.load_profile("likely")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 ABSENT = pytest.StashKey[list[str]]()
 
+# Files whose tests start the same server run in one process; a file that is not listed is a group of its own.
+TOGETHER = {"export/test_databases": "postgres", "engines/test_in_database": "postgres", "export/test_sql": "postgres"}
+# Groups that take longest, in this order: whatever begins late with a long group ends late.
+LONGEST = ["spark", "pgmpy", "house/test_readme", "items", "faults/test_scale", "faults/test_tables", "serve page", "serve faults"]
+
 
 def pytest_configure(config):
     config.stash[ABSENT] = []
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # pytest-xdist would begin with the groups of most tests, which are short ones
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """One process runs a whole file, so that it makes what its tests share once; the longest come first."""
+    ranks = {}
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        file = f"{item.path.parent.name}/{item.path.stem}"
+        group = mark.args[0] if mark else TOGETHER.get(file, file)
+        if mark is None:
+            item.add_marker(pytest.mark.xdist_group(group))
+        ranks[item] = LONGEST.index(group) if group in LONGEST else len(LONGEST)
+    items.sort(key=ranks.__getitem__)
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +69,16 @@ def shared_data(request):
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    import databases
+
+    with databases.postgres_server() as uri:
+        opened = databases.Postgres(uri)
+        yield opened
+        opened.connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -27,14 +27,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def postgres():
-    with databases.postgres_server() as uri:
-        opened = databases.Postgres(uri)
-        yield opened
-        opened.connection.close()
-
-
 def weighted(rows=700, start=1.7e5):
     """The hostile table with weights, missing labels, and numbers far from zero, whose raw squares lose digits."""
     table = hostile(rows)

@@ -5,14 +5,6 @@ import pytest
 import databases
 
 
-@pytest.fixture(scope="session")
-def postgres():
-    with databases.postgres_server() as uri:
-        opened = databases.Postgres(uri)
-        yield opened
-        opened.connection.close()
-
-
 @pytest.fixture
 def database(request):
     """A database by the name of its dialect."""
