@@ -80,7 +80,7 @@ class Cluster:
             "spark.sql.adaptive.enabled": "false", "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
             "spark.driver.extraJavaOptions": SHORT_LIVED, "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.session.timeZone": "UTC", "spark.locality.wait": "0s",
             "spark.executorEnv.PYTHONPATH": str(SOURCES),
         }.items():
             builder = builder.config(name, value)

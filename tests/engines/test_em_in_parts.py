@@ -1,5 +1,6 @@
 """EM over rows that stay where they are: every pass is a task on parts, and the model equals that of the memory engine."""
 
+import functools
 import itertools
 import pickle
 from dataclasses import dataclass
@@ -119,14 +120,27 @@ def same(found, expected, table):
     np.testing.assert_allclose(p, q, rtol=0, atol=1e-9)
 
 
+def of_partly(name):
+    return {"unlabelled": 0.5, "max_iter": 5, **SETTINGS[name]}
+
+
+@pytest.fixture(scope="module")
+def in_memory(table):
+    """The model of partly labelled rows that every engine must learn, by the name of its settings."""
+
+    @functools.cache
+    def learned(name):
+        expected = likely.learn(hidden(table), "class", engine="memory", **of_partly(name))
+        labelled = likely.learn(hidden(table), "class", engine="memory", **of_partly(name) | {"unlabelled": "ignore"})
+        assert expected.tally.classes.sum() > labelled.tally.classes.sum()
+        return expected
+
+    return learned
+
+
 @pytest.mark.parametrize("name", SETTINGS)
-def test_rows_without_a_label_are_counted_in_parts_as_in_memory(engine, name, table):
-    partly = hidden(table)
-    settings = {"unlabelled": 0.5, "max_iter": 5, **SETTINGS[name]}
-    expected = likely.learn(partly, "class", engine="memory", **settings)
-    labelled = likely.learn(partly, "class", engine="memory", **settings | {"unlabelled": "ignore"})
-    assert expected.tally.classes.sum() > labelled.tally.classes.sum()
-    same(engine.learn(partly, **settings), expected, table)
+def test_rows_without_a_label_are_counted_in_parts_as_in_memory(engine, name, table, in_memory):
+    same(engine.learn(hidden(table), **of_partly(name)), in_memory(name), table)
 
 
 def with_gaps(rows=400):
@@ -142,15 +156,22 @@ def with_gaps(rows=400):
     return pa.table(table | {"w": rng.choice([0, 0.5, 1.0, 2.0], rows), "class": labels})
 
 
+def of_gaps(weights, unlabelled):
+    return {"plain": True, "joint": [("a", "b", "c"), ("g", "k")], "weights": weights, "unlabelled": unlabelled}
+
+
+@functools.cache
+def gaps_in_memory(weights, unlabelled):
+    return likely.learn(with_gaps(), "class", engine="memory", **of_gaps(weights, unlabelled))
+
+
 @pytest.mark.parametrize(
     ("way", "weights", "unlabelled"), [*JOINT, pytest.param(OnSpark, "w", 0.7, marks=pytest.mark.xdist_group("spark"))]
 )
 def test_missing_cells_of_joint_blocks_are_counted_in_parts_as_in_memory(request, way, weights, unlabelled):
-    table, engine = with_gaps(), way(request)
-    settings = {"plain": True, "joint": [("a", "b", "c"), ("g", "k")], "weights": weights, "unlabelled": unlabelled}
-    expected = likely.learn(table, "class", engine="memory", **settings)
+    table, engine, expected = with_gaps(), way(request), gaps_in_memory(weights, unlabelled)
     assert "only here" in expected.schema.by_name["k"].values
-    same(engine.learn(table, **settings), expected, table)
+    same(engine.learn(table, **of_gaps(weights, unlabelled)), expected, table)
 
 
 def test_an_e_step_in_parts_has_the_log_likelihood_and_entropy_of_memory(table):
