@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from likely.latent.clusters import Clusters
 from likely.latent.em import objective_name
 from likely.model.model import Model
 from likely.plots.charts import FONTS, STYLE
+from likely.plots.escaping import escape
 from likely.plots.panel import HUES, PANEL, RIGHT, WIDTH, Panel, axis_range, svg_path
 from likely.plots.svg import printable, svg_text
 from likely.schema import CATEGORY, NUMBER

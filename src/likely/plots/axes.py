@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from xml.sax.saxutils import escape
 
 from likely.plots.charts import FONTS, STYLE, ticks
+from likely.plots.escaping import escape, escape_attribute
 from likely.plots.svg import Svg, printable, svg_text
 
 WIDTH = 720
@@ -148,7 +148,7 @@ def document(
     title: str, described: str, height: float, style: str, parts: Sequence[str], *, width: float = WIDTH
 ) -> Svg:
     """A whole SVG picture, accessible by its title and description."""
-    label = escape(printable(title), {'"': "&quot;"})
+    label = escape_attribute(printable(title))
     return Svg("\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"',
         f'width="{width:.0f}" height="{height:.0f}"',

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from xml.sax.saxutils import escape
 
+from likely.plots.escaping import escape, escape_attribute
 from likely.plots.svg import printable, svg_text
 
 WIDTH, HEIGHT = 720, 440
@@ -174,7 +174,7 @@ def _short(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Text as the value of an attribute."""
-    return escape(printable(text), {'"': "&quot;"})
+    return escape_attribute(printable(text))
 
 
 @dataclass(frozen=True)

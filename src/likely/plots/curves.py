@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from likely.plots.charts import FONTS, STYLE, quoted, ticks
+from likely.plots.escaping import escape
 from likely.plots.svg import printable, svg_text
 
 SIZE, GAP, LEFT, TOP, BOTTOM = 220, 62, 58, 100, 60

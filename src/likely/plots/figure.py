@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from likely.plots.axes import (
     DASHES,
@@ -20,6 +19,7 @@ from likely.plots.axes import (
     text_width,
     within,
 )
+from likely.plots.escaping import escape
 from likely.plots.svg import Svg, printable, svg_text
 
 WIDE, HIGH = 480, 300  # of the whole picture, and of the plot area

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from likely.plots.axes import document, palette
+from likely.plots.escaping import escape
 from likely.plots.figure import LONGEST, STYLE, WIDE, short
 from likely.plots.svg import Svg, printable, svg_text
 

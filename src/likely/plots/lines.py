@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from likely.plots.axes import BOTTOM, DASHES, LEFT, LEGEND_LINE, Axes, document, legend_rows, palette, runs, spread
+from likely.plots.escaping import escape
 from likely.plots.svg import printable, svg_text
 
 HEAD, PLOT, GAP = 64, 270, 26  # pixels: title and subtitle, plot area, below a panel

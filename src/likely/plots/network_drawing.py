@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from xml.sax.saxutils import escape
+
+from likely.plots.escaping import escape, escape_attribute
 
 FONTS = "system-ui, -apple-system, Segoe UI, Roboto, DejaVu Sans, sans-serif"
 LETTER, PAD, HEIGHT = 7.4, 14.0, 34.0  # of a node: width of a letter, space beside the name, height
@@ -149,7 +150,7 @@ def network_svg(nodes: Sequence[DrawnNode], arcs: Sequence[tuple[str, str]], tit
 
 
 def _quoted(text: str) -> str:
-    return escape(text, {'"': "&quot;"})
+    return escape_attribute(text)
 
 
 def _arc(chain: Sequence[str], centre: Mapping[str, tuple[float, float]]) -> str:

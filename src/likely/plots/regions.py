@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likely.plots.axes import BOTTOM, LEFT, LEGEND_LINE, Axes, document, legend_rows, palette
+from likely.plots.escaping import escape
 from likely.plots.svg import printable, svg_text
 
 Array = NDArray[np.float64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any, Self
-from xml.sax.saxutils import escape
 
 from likely.errors import UsageError, import_optional
+from likely.plots.escaping import escape
 
 ENDINGS = (".svg", ".png", ".pdf")
 SCALE = 2.0  # pixels of a PNG for each unit of the picture
