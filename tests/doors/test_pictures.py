@@ -13,6 +13,7 @@ import pytest
 import likely
 from commands import LOANS, TENNIS, document, run
 from likely.errors import UsageError
+from likely.plots import escaping
 from likely.plots.axes import Axes, legend_rows, palette, runs
 from likely.plots.lines import Chart, Series, lines_svg
 from likely.teaching import examples
@@ -227,3 +228,9 @@ def test_the_axis_of_a_check_holds_every_finite_distance_and_infinite_ones_are_n
     assert ">∞ →</text>" in whole
     assert whole.count("<circle") == len(far)
     assert ">10.000 →</text>" in dots_svg("check", "", [Dots("distance", far)])  # an outlier of a comparison
+
+
+def test_text_is_escaped_as_the_standard_library_does_for_xml():
+    hostile = """<a href="x">'Tom' & "Jerry" &amp;</a>"""
+    assert escaping.escape(hostile) == escape(hostile)
+    assert escaping.escape_attribute(hostile) == escape(hostile, {'"': "&quot;"})
