@@ -73,7 +73,8 @@ def to_bytes(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 def _encoded(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[tuple[Any, ...], str]:
     """The pieces of a model file in their order, and its digest."""
-    arrays = {name: np.ascontiguousarray(array, dtype=_type(array)) for name, array in arrays.items()}
+    # Unlike np.ascontiguousarray, this leaves a single number a single number.
+    arrays = {name: np.asarray(array, dtype=_type(array), order="C") for name, array in arrays.items()}
     listed = {name: [_type(array), *array.shape] for name, array in arrays.items()}
     try:
         text = json.dumps(

@@ -185,15 +185,21 @@ class _State:
 def _climb(
     scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings, rng: np.random.Generator
 ) -> tuple[list[set[int]], float]:
-    """Climb, and go on from equivalent structures until none of those drawn leads higher; the structure and its score."""
+    """Climb, and go on from equivalent structures until none of those drawn leads higher; the structure and its score.
+
+    Where numbers have discrete parents or cells are missing, a covered arc that is turned round may lower the score.
+    """
     state = _State(scores, start, settings)
-    while True:
+    highest, since = -np.inf, 0
+    while since <= settings.patience:
         for _ in range(TURNS):
             state.turn_covered(rng)
         parent, child, turning, gain = state.best_move()
         if gain <= 1e-9:
             break
         state.change(parent, child, turning)
+        since = 0 if state.value > highest + 1e-9 else since + 1
+        highest = max(highest, state.value)
     best, top = _to_the_top(state)
     failed = 0
     while failed < settings.trials:
@@ -201,7 +207,8 @@ def _climb(
         for _ in range(int(rng.integers(1, state.n + 1))):
             state.turn_covered(rng)
         if state.best_move()[3] <= 1e-9:
-            best = [set(some) for some in state.parents]  # as good, and the next draw starts from here
+            if state.value > top - 1e-9:
+                best = [set(some) for some in state.parents]  # as good, and the next draw starts from here
             failed += 1
             continue
         found, value = _to_the_top(state)
