@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import likely
+from likely.errors import LikelyWarning
 from likely.kernels.arc_moves import best_move
 from likely.networks.graph import Graph
 from likely.networks.rows import Wanted, read_rows
 from likely.networks.scores import FamilyScores, log_regret
 from networks_help import random_network, sprinkler
+from strategies import quietly
 
 
 def rows_of(data):
@@ -200,3 +202,34 @@ def test_a_pattern_directs_what_every_equivalent_graph_directs():
     directed, open_pairs = Graph.of("A -> C, B -> C, C -> D").pattern()
     assert directed == {("A", "C"), ("B", "C"), ("C", "D")}
     assert open_pairs == set()
+
+
+def skeleton(net):
+    return {frozenset(arc) for arc in net.arcs}
+
+
+def with_gaps(data, share, seed=0):
+    rng = np.random.default_rng(seed)
+    return {name: [None if u < share else v for u, v in zip(rng.random(len(column)), column, strict=True)]
+            for name, column in data.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["hill-climb", "chow-liu"])
+def test_missing_cells_bring_no_arcs_of_their_own(method):
+    """A parent with gaps leaves rows out: scored on complete families, independent columns would all be connected."""
+    rng = np.random.default_rng(3)
+    data = {name: rng.choice(["p", "q"], 500).tolist() for name in "abcd"}
+    numbers = {name: rng.normal(size=500).tolist() for name in "abcd"}
+    for table in (data, numbers):
+        net = quietly(likely.Network.learn_structure, with_gaps(table, 0.3), method=method)
+        assert len(net.arcs) <= (1 if method == "hill-climb" else 3)
+
+
+def test_arcs_are_found_though_cells_are_missing():
+    data = sprinkler().sample(3_000, seed=1)
+    complete = likely.Network.learn_structure(data)
+    gaps = with_gaps(data, 0.15)
+    with pytest.warns(LikelyWarning, match="missing cells were drawn"):
+        net = likely.Network.learn_structure(gaps)
+    assert skeleton(net) == skeleton(complete) == skeleton(sprinkler())
+    assert net.arcs == quietly(likely.Network.learn_structure, gaps).arcs

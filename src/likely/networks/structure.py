@@ -15,6 +15,7 @@ from likely.networks.graph import Graph, pairs_of
 from likely.networks.rows import Rows, Wanted, read_rows
 from likely.networks.scores import FamilyScores
 from likely.networks.search import SearchSettings, hill_climb, settle_directions
+from likely.networks.structural_em import search_with_missing_cells
 from likely.networks.trees import k_dependence, spanning_tree
 from likely.schema import NUMBER
 
@@ -100,16 +101,26 @@ def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
     reading = fitting.reading_of(missing, {name: value for name, value in given.items() if name not in names})
     rows = _rows(data, settings, reading)
     columns = [c.name for c in rows.columns]
-    if not rows.complete:
-        warnings.warn(
-            "cells are missing: arcs were learned from rows in which a node and its parents are known, parameters by EM",
-            LikelyWarning, stacklevel=3,
-        )  # fmt: skip
-    parents = _climbed(rows, settings) if settings.method == "hill-climb" else _without_search(rows, settings)
+    parents = _parents(rows, settings)
     graph = Graph(tuple(columns), {columns[i]: tuple(columns[p] for p in sorted(some)) for i, some in enumerate(parents)})
     made = Network(graph, values=settings.values, kinds=settings.kinds, smoothing=settings.smoothing)
     em = {"max_iter": settings.max_iter, "tol": settings.tol, "progress": settings.progress}
     return made.fit(rows, seed=settings.seed, **em)
+
+
+def _parents(rows: Rows, settings: StructureSettings) -> Sequence[set[int]]:
+    """The parents of each node; missing cells are drawn, and a warning tells of it."""
+
+    def search(full: Rows) -> Sequence[set[int]]:
+        return _climbed(full, settings) if settings.method == "hill-climb" else _without_search(full, settings)
+
+    if rows.complete or settings.method == "naive-bayes":
+        return search(rows)
+    warnings.warn(
+        "cells are missing: arcs were learned from rows whose missing cells were drawn, parameters by EM",
+        LikelyWarning, stacklevel=4,
+    )  # fmt: skip
+    return search_with_missing_cells(rows, search, settings.seed)
 
 
 def _rows(data: Any, settings: StructureSettings, reading: Any) -> Rows:
