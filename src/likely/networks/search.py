@@ -197,9 +197,10 @@ def _climb(
         parent, child, turning, gain = state.best_move()
         if gain <= 1e-9:
             break
+        value = state.value  # before the change: nothing is scored for it
+        since = 0 if value > highest + 1e-9 else since + 1
+        highest = max(highest, value)
         state.change(parent, child, turning)
-        since = 0 if state.value > highest + 1e-9 else since + 1
-        highest = max(highest, state.value)
     best, top = _to_the_top(state)
     failed = 0
     while failed < settings.trials:
