@@ -52,13 +52,12 @@ Single = NDArray[np.float32]
 
 # Maximum number of columns of an interaction; the last two are TAN and AODE.
 DEPENDENCE = {"auto": 6, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
-ENTRIES = 8_000_000  # of evidence: fewer rows are used where classes and columns are many
-FEWEST_ROWS = 2_000
+ENTRIES, FEWEST_ROWS = 8_000_000, 2_000  # of evidence: fewer rows are used where classes and columns are many
 MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
 OWN_PROBABILITY = 0.5  # that a term is relevant: with more terms than that, a less probable one has the common weight as well
-ROUNDS = 12
+ROUNDS, ROUND_GAIN = 12, 1e-4  # of interactions; nats a row that one must gain for another one to follow
 # Ridge penalties: of column weights towards the temperature, of all others towards 0.
 TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
 SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
@@ -109,7 +108,9 @@ def calibrate(
     search = InteractionSearch(fit.grouped_columns, len(terms), DEPENDENCE[dependence])
     for i in range(ROUNDS if dependence in ("auto", "pairs") else 0):
         announce(f"interactions, round {i + 1}")
-        if not fit.add_interactions(search) and not fit.add_interactions(search, triples=True):
+        before = fit.gain()
+        added = fit.add_interactions(search) or fit.add_interactions(search, triples=True)
+        if not added or fit.gain() - before < ROUND_GAIN * fit.rows:
             break
     fit.solve(fit.weights)
     fit.shrink(search.tested)
@@ -234,11 +235,11 @@ class CalibrationFit:
         made = fit_joint_gaussian(self.data, self.terms)
         if made is None:
             return
-        before, kept = self._gain(), (self.weights, self.bias)
+        before, kept = self.gain(), (self.weights, self.bias)
         self.joint, evidence = made
         self.evidence.append(evidence)
         self.solve(np.append(self.weights, 0.1), rough=True)
-        if self._gain() - before <= EVEN_ODDS + JOINT_GAIN * self.rows:
+        if self.gain() - before <= EVEN_ODDS + JOINT_GAIN * self.rows:
             self.evidence.pop()
             self.joint, (self.weights, self.bias) = None, kept
 
@@ -317,9 +318,9 @@ class CalibrationFit:
         even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0) + WIDE_ODDS * bool(self.rest), (self.weights, self.bias)
         if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
             self.solve(self.weights, rough=True, stiff=True)
-        complete, alone = self._gain(), np.arange(len(self.weights)) < self._first_table
+        complete, alone = self.gain(), np.arange(len(self.weights)) < self._first_table
         self.weights = self.weights * alone
-        probability, interacting = signal_probabilities(complete, self._gain(), even, tested)
+        probability, interacting = signal_probabilities(complete, self.gain(), even, tested)
         self.weights, self.bias = fitted[0] * np.where(alone, probability, interacting), fitted[1] * probability
         self.temperature *= probability
 
@@ -335,7 +336,7 @@ class CalibrationFit:
         """Weight of the rows of the sample."""
         return float(self.sample.weights.sum())
 
-    def _gain(self) -> float:
+    def gain(self) -> float:
         """Leave-one-out log likelihood of all rows minus that of the class frequencies, estimated from the first rows."""
         rows = min(len(self.base), GAIN_ROWS)
         labels, w = self.sample.labels[:rows], self.sample.weights
