@@ -93,13 +93,14 @@ def _copies(sample: Reservoir, weights: Array, classes: Array) -> Array:
 def _units(weights: Array, labels: NDArray[np.int64], classes: int) -> Array:
     """Number of copies of every row, by class: that of its own rows, or else that of all rows, or else 1."""
     common = _unit(weights)
-    own = (_unit(weights[labels == c]) for c in range(classes))
-    return np.array([unit or common or 1.0 for unit in own])
+    ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
+    by_class = np.split(weights[np.argsort(labels, kind="stable")], ends)
+    return np.array([_unit(own) or common or 1.0 for own in by_class])
 
 
 def _unit(weights: Array) -> float | None:
     """The number of which all weights are multiples; None where chance may explain it."""
-    if len(weights) < FEW_ROWS:
+    if len(weights) < FEW_ROWS or weights.min() < weights.max() / HEAVIEST:
         return None
     lightest = float(weights.min())
     for unit in (lightest, lightest / 2, lightest / 3):
