@@ -146,9 +146,10 @@ def score_families(codes, w, card, first, members, gaps, kind, weight, table, ou
                 elif open_:
                     for i in range(some):
                         place[i] = place[i] * size + codes[column, start + i] if place[i] >= 0 else -1
-                else:
+                else:  # a view that begins at its first row, and 32-bit results: several rows at a time
+                    line = codes[column, start : start + some]
                     for i in range(some):
-                        place[i] = place[i] * size + codes[column, start + i]
+                        place[i] = np.int32(np.int32(place[i] * size) + np.int32(line[i]))
             if open_:
                 for i in range(some):
                     if place[i] >= 0:
