@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.statistics import Statistic
+from likely.kernels.rising_keys import merged
 from likely.tally.row_sample import OPEN
 
 Ints = NDArray[np.int64]
@@ -35,9 +36,7 @@ class CountedBefore:
     def add_keys(self, keys: Ints, most: int) -> None:
         """Lower the limit by the rising keys of the sample of a batch, of which `most` stay."""
         with self._lock:
-            # Two runs that rise are merged by a stable sort.
-            both = np.sort(np.concatenate([self._keys, keys[: np.searchsorted(keys, self.limit)]]), kind="stable")
-            different = both[np.append(True, both[1:] != both[:-1])] if len(both) else both
-            if len(different) > most:
-                self.limit = int(different[most])
-            self._keys = different[:most]
+            both = merged(self._keys, keys[: np.searchsorted(keys, self.limit)])
+            if len(both) > most:
+                self.limit = int(both[most])
+            self._keys = both[:most]

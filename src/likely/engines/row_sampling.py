@@ -15,11 +15,11 @@ from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sum
 from likely.kernels.hashing import Words, mixed
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, slabs
+from likely.kernels.rising_keys import distinct
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.tally.row_sample import (
     Reservoir,
-    count_distinct,
     hashes,
     lowest,
     missing_hash,
@@ -140,7 +140,7 @@ def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.int
     if len(rows) > 2 * most:
         own = keys[rows]
         low: NDArray[np.intp] = rows[own <= np.partition(own, most + most // 2)[most + most // 2]]
-        if count_distinct(keys[low]) > most:
+        if len(distinct(np.sort(keys[low]))) > most:
             return low
     return rows
 

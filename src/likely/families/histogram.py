@@ -19,6 +19,7 @@ from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
 from likely.kernels.cells import SLOTS, count_cells
 from likely.kernels.kernel import worth_compiling
+from likely.kernels.rising_keys import merged
 from likely.kernels.unit_counts import cells_of_window, count_window
 
 MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
@@ -116,7 +117,7 @@ class Histogram:
 
     def __add__(self, other: Histogram) -> Histogram:
         a, b = self._alike(other)
-        keys = _either(a.keys, b.keys)
+        keys = merged(a.keys, b.keys)
         seen = np.zeros((len(a.seen), len(keys)))
         seen[:, np.searchsorted(keys, a.keys)] = a.seen
         seen[:, np.searchsorted(keys, b.keys)] += b.seen
@@ -124,7 +125,7 @@ class Histogram:
 
     def __sub__(self, other: Histogram) -> Histogram:
         a, b = self._alike(other)
-        keys = _either(a.keys, b.keys)
+        keys = merged(a.keys, b.keys)
         seen, gone = np.zeros((len(a.seen), len(keys))), np.zeros((len(a.seen), len(keys)))
         seen[:, np.searchsorted(keys, a.keys)] = a.seen
         gone[:, np.searchsorted(keys, b.keys)] = b.seen
@@ -254,12 +255,6 @@ def total_histogram(parts: Sequence[Histogram]) -> Histogram:
         return Histogram(np.full((len(seen), 1), np.nan), np.zeros(1, np.int64), 0)  # the caller reports it
     labels = np.repeat(np.arange(len(seen)), len(x))
     return _cells(np.tile(x, len(seen)), labels, seen.reshape(-1), len(seen), level)
-
-
-def _either(some: Keys, others: Keys) -> Keys:
-    """Keys of both, rising as theirs do: two runs are merged by a stable sort, where `np.union1d` would hash them."""
-    keys = np.sort(np.concatenate([some, others]), kind="stable")
-    return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
 def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> list[Histogram]:

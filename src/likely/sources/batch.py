@@ -252,8 +252,9 @@ class Frame:
         held = ({k: v for k, v in each.items() if k != name} for each in (self.formats, self._numbers, self._coded))
         formats, numbers, coded = (dict[str, Any](each) for each in held)
         columns, spelled = self.columns | {name: column}, self.spelled - {name}
-        one = replace(self, checked=False)
-        return replace(one, columns=columns, spelled=spelled, formats=formats, _numbers=numbers, _coded=coded)
+        return replace(
+            self, columns=columns, spelled=spelled, formats=formats, checked=False, _numbers=numbers, _coded=coded
+        )
 
 
 def with_missing(batch: Batch, gaps: MissingTokens) -> Batch:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from likely.errors import ForgetError
 from likely.kernels.hashing import Words, digest, mixed
+from likely.kernels.rising_keys import distinct
 from likely.schema import CATEGORY, FEW_VALUES, Column
 
 Array = NDArray[np.float64]
@@ -56,7 +57,7 @@ class Reservoir:
         keys = np.concatenate([part.keys[: np.searchsorted(part.keys, limit)] for part in parts])
         if len(keys) > 2 * most:  # equal rows are one: more are taken than stay
             cut = np.partition(keys, most + most // 2)[most + most // 2]
-            if count_distinct(keys[keys <= cut]) > most:
+            if len(distinct(np.sort(keys[keys <= cut]))) > most:
                 limit = min(limit, int(cut) + 1)
         some = [part.take(slice(0, int(np.searchsorted(part.keys, limit)))) for part in parts]
         both = Reservoir.of(*_concatenated(some))
@@ -148,12 +149,6 @@ class Reservoir:
         return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def count_distinct(keys: Ints) -> int:
-    """Number of different keys."""
-    rising = np.sort(keys)
-    return int((rising[1:] != rising[:-1]).sum()) + (len(keys) > 0)
 
 
 def most_rows(columns: int) -> int:
