@@ -81,6 +81,8 @@ def run(data: Data, learner: str, seed: int, variant: str = "as it is") -> Figur
         "accuracy": found.accuracy,
         "log_loss": found.log_loss,
         "calibration_error": found.calibration_error,
+        "by_chance": found.calibration_error_by_chance,
+        "rows": len(rows),
         "brier": found.brier,
         "seconds": fit + predict,
         "fit_seconds": fit,
@@ -117,8 +119,7 @@ def work(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Data, str, i
     for data in real(arguments.data, arguments.tables):
         if data.name in arguments.without:
             continue
-        large = len(data.labels) > arguments.most_rows
-        for seed in range(0 if large else arguments.seeds):
+        for seed in range(arguments.seeds if len(data.labels) <= arguments.most_rows else 0):
             yield from (("real", learner, data, VARIANTS[0], seed) for learner in TITLES)
         for variant in VARIANTS if data.name in COPIED else ():
             some = ["likely"] if variant == VARIANTS[3] else FEWER
@@ -204,7 +205,7 @@ def page(board: Board, kept: dict[str, Figures], note: str = "") -> str:
         board, "normalised", "Normalised log loss, table by table", "Bold is the best of a line; 1 is the class frequencies."
     )
     parts += _each(board, "accuracy", "Accuracy, table by table", "Bold is the best of a line.")
-    parts += _losses(board) + _partly() + _copies(kept) + _made(kept) + _sizes(kept)
+    parts += _calibrated(kept) + _losses(board) + _partly() + _copies(kept) + _made(kept) + _sizes(kept)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -237,14 +238,12 @@ def _means(board: Board) -> list[str]:
 
 def _duels(board: Board) -> list[str]:
     lines = [
-        "## Wins and losses",
-        "",
+        "## Wins and losses", "",
         "Likely as it comes against each, by tables; differences are Likely's figure less the other's. One table can make",
-        "a mean: *without the best* leaves out the table on which Likely gains most.",
-        "",
+        "a mean: *without the best* leaves out the table on which Likely gains most.", "",
         "| against | log loss: won / lost | normalised log loss | without the best | accuracy: won / tied / lost | points |",
         "|---|---|---|---|---|---|",
-    ]
+    ]  # fmt: skip
     for name in TITLES:
         if name == "likely":
             continue
@@ -258,14 +257,7 @@ def _duels(board: Board) -> list[str]:
 
 
 def _each(board: Board, figure: str, title: str, remark: str) -> list[str]:
-    lines = [
-        f"## {title}",
-        "",
-        remark,
-        "",
-        f"| table | {' | '.join(TITLES.values())} |",
-        "|---" * (len(TITLES) + 1) + "|",
-    ]
+    lines = [f"## {title}", "", remark, "", f"| table | {' | '.join(TITLES.values())} |", "|---" * (len(TITLES) + 1) + "|"]
     for table in board.names:
         values = {name: board.scores[table, name][figure] for name in TITLES}
         best = max(values.values()) if figure == "accuracy" else min(values.values())
@@ -274,14 +266,26 @@ def _each(board: Board, figure: str, title: str, remark: str) -> list[str]:
     return [*lines, ""]
 
 
+def _calibrated(kept: dict[str, Figures]) -> list[str]:
+    """The calibration error of Likely on tables with enough rows, beside that of right probabilities."""
+    lines = ["## Calibration error, table by table", "",
+             "Of Likely, on tables above 1,000 rows. Labels are drawn, so even right probabilities have a calibration error:",
+             "*by chance* is what these probabilities would have in the mean if they were right.", "",
+             "| table | rows | calibration error | by chance |", "|---|---|---|---|"]  # fmt: skip
+    for key, found in sorted(kept.items()):
+        if key.startswith("real|") and key.endswith("|likely|0") and found.get("rows", 0) > 1_000:
+            error, chance = found["calibration_error"], found["by_chance"]
+            lines.append(f"| {key.split('|')[1]} | {int(found['rows']):,} | {error:.4f} | {chance:.4f} |")
+    return [*lines, ""]
+
+
 def _losses(board: Board) -> list[str]:
     """Where somebody else is clearly better, the worst first."""
     found = []
     for table in board.names:
         mine = board.scores[table, "likely"]["normalised"]
-        baseline = min(
-            (name for name in TITLES if name not in OURS), key=lambda name: board.scores[table, name]["normalised"]
-        )
+        others = [name for name in TITLES if name not in OURS]
+        baseline = min(others, key=lambda name: board.scores[table, name]["normalised"])
         gap = mine - board.scores[table, baseline]["normalised"]
         if gap > 0.01:
             found.append((gap, table, baseline))

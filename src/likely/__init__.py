@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.evaluation.cross_validation import evaluate as evaluate
     from likely.evaluation.decision_figures import Curves as Curves
     from likely.evaluation.decision_figures import DecisionFigures as DecisionFigures
+    from likely.evaluation.evaluation import Evaluation as Evaluation
     from likely.evaluation.feature_importance import Importance as Importance
     from likely.evaluation.feature_importance import importance as importance
     from likely.evaluation.independence import IndependenceTest as IndependenceTest
@@ -70,7 +71,6 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
     from likely.evaluation.independence import simpson as simpson
     from likely.evaluation.learning_curve import LearningCurve as LearningCurve
     from likely.evaluation.learning_curve import curve as curve
-    from likely.evaluation.metrics import Evaluation as Evaluation
     from likely.evaluation.predictive_check import CheckedStatistic as CheckedStatistic
     from likely.evaluation.predictive_check import PredictiveCheck as PredictiveCheck
     from likely.evaluation.predictive_check import predictive_check as predictive_check
@@ -170,7 +170,7 @@ _HOMES = {
     "Calibration": "calibration",
     "inspect": "engines.inspection",
     "evaluate": "evaluation.cross_validation",
-    "Evaluation": "evaluation.metrics",
+    "Evaluation": "evaluation.evaluation",
     "cluster": "latent.mixtures",
     "Clusters": "latent.clusters",
     "sequences": "latent.hidden_markov",

@@ -8,8 +8,9 @@ import pytest
 
 import likely
 from commands import LOANS, TENNIS, document, run
+from likely.bayes import Posterior
 from likely.errors import DataError, UsageError
-from likely.evaluation.metrics import _auc
+from likely.evaluation.metrics import _auc, metrics_of
 
 
 def table(rows=400, seed=0, classes=3):
@@ -205,6 +206,27 @@ def test_auc_is_scikit_learns(classes):
         assert [row["precision"], row["recall"], row["f1"], row["support"]] == pytest.approx(
             [theirs[name] for name in ("precision", "recall", "f1-score", "support")]
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_calibration_error_by_chance_is_that_of_labels_drawn_from_the_probabilities(weighted):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1.0, 1.0, 0.5], 600)
+    weights = rng.integers(1, 5, 600).astype(float) if weighted else np.ones(600)
+    posterior = Posterior(("a", "b", "c"), np.log(p), np.zeros(3))
+
+    def judged(shares):
+        labels = (shares.cumsum(1) > rng.random((600, 1))).argmax(1)
+        return metrics_of(posterior, labels, weights)
+
+    right = [judged(p) for _ in range(300)]
+    errors = [found.calibration_error for found in right]
+    assert right[0].calibration_error_by_chance == pytest.approx(np.mean(errors), rel=0.05)
+    assert sum(right[:9], metrics_of(posterior, np.full(600, -1), weights)).calibration_error_by_chance == pytest.approx(
+        right[0].calibration_error_by_chance / 3
+    )  # nine times the rows
+    blunted = (p + 1.0) / 4.0
+    assert np.mean([judged(blunted).calibration_error for _ in range(20)]) > 2 * right[0].calibration_error_by_chance
 
 
 def test_ties_count_half():

@@ -16,7 +16,8 @@ from likely.brain.run_discriminant import Discriminant
 from likely.brain.searchlight_map import refuse_unknown, warn_lacking
 from likely.brain.voxel_tally import SLAB, VoxelTally, log_frequencies, tally_runs, variances
 from likely.errors import UsageError
-from likely.evaluation.metrics import Evaluation, metrics_of
+from likely.evaluation.evaluation import Evaluation
+from likely.evaluation.metrics import metrics_of
 from likely.families.statistics import Moments
 from likely.kernels import counting
 from likely.kernels.parallel import cached_property, in_parallel, one_blas_thread

@@ -27,7 +27,7 @@ from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
-    from likely.evaluation.metrics import Evaluation
+    from likely.evaluation.evaluation import Evaluation
     from likely.latent.clusters import Clusters
     from likely.model.model import Model
     from likely.sources import ReadOptions

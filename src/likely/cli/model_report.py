@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from likely.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from likely.evaluation.metrics import Evaluation
+    from likely.evaluation.evaluation import Evaluation
     from likely.latent.clusters import Clusters
     from likely.model.model import Model
     from likely.model.parameter_tables import ParameterTable

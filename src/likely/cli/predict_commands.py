@@ -250,9 +250,9 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Evaluate MODEL on the labelled rows of DATA, with a warning if they are its training rows.
 
-    Prints accuracy, log loss, Brier score, calibration error and AUC, the baseline of the class frequencies, the
-    metrics of each class and the confusion matrix. With --folds or --groups the settings of MODEL are evaluated by
-    cross-validation on DATA instead. --cost and --threshold add the mean cost of the decisions that they call for.
+    Prints accuracy, log loss, Brier score, calibration error (and what chance alone gives) and AUC, the baseline of the
+    class frequencies, the metrics of each class and the confusion matrix. With --folds or --groups the settings of MODEL
+    are evaluated by cross-validation on DATA instead. --cost and --threshold add the mean cost of their decisions.
     """
     from likely.evaluation.cross_validation import evaluate as evaluate_model
     from likely.evaluation.drawable import check_ending

@@ -9,7 +9,7 @@ import numpy as np
 
 from likely.engines.planning import AUTO
 from likely.engines.targets import EACH
-from likely.evaluation.metrics import Overlap
+from likely.evaluation.evaluation import Overlap
 from likely.model.model import Model
 from likely.sources.date_parts import parts_of
 from likely.tally import Tally

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.evaluation.metrics import Evaluation
+from likely.evaluation.evaluation import Evaluation
 from likely.model.effects import Effect
 from likely.model.model import Model
 from likely.report.scored_rows import JudgedRows
@@ -17,7 +17,7 @@ from likely.schema import look_alikes
 
 FEW = 20  # rows of a class below which its parameters are uncertain
 MUCH = 0.1  # difference of missing shares that is worth a warning
-POOR = 0.05  # calibration error that is worth a warning
+POOR = 0.05  # calibration error that is worth a warning, where chance alone does not explain half of it
 
 
 def card(model: Model, scored: JudgedRows | None, shown: int) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def warnings_of(
             found.append(f"{evaluation.title}. Give rows that the model has not seen.")
         if evaluation.accuracy <= evaluation.baseline["accuracy"]:
             found.append("The model is not more accurate than always predicting the most frequent class.")
-        if evaluation.calibration_error > POOR:
+        if evaluation.calibration_error > max(POOR, 2 * evaluation.calibration_error_by_chance):
             found.append(f"The probabilities are off by {100 * evaluation.calibration_error:.1f} points on average.")
         if evaluation.total.unknown:
             found.append(

@@ -11,8 +11,8 @@ import numpy as np
 
 from likely.errors import UsageError, did_you_mean, no_column
 from likely.evaluation.cross_validation import evaluate
+from likely.evaluation.evaluation import Evaluation
 from likely.evaluation.feature_importance import importance
-from likely.evaluation.metrics import Evaluation
 from likely.latent.clusters import Clusters
 from likely.latent.hidden_markov_model import HiddenMarkovModel
 from likely.model.effects import Effect, effects

@@ -55,6 +55,7 @@ THRESHOLDS = _object({
 EVALUATION = _object(
     {
         "title": TEXT, "rows": COUNT, "accuracy": NUMBER, "log_loss": NUMBER, "brier": NUMBER, "calibration_error": NUMBER,
+        "calibration_error_by_chance": NUMBER,
         "auc": NUMBER, "baseline": _object({"accuracy": NUMBER, "log_loss": NUMBER}), "classes": NAMES, "confusion": MATRIX,
         "per_class": _list({"type": "object"}), "positive": TEXT, "curves": _list(CURVE),
         "calibration": _object({"of": TEXT, "after": _list(BIN), "before": {"anyOf": [_list(BIN), {"type": "null"}]}}),

@@ -131,12 +131,12 @@ def tiles(document: Document) -> list[tuple[str, str, str]]:
     card = document["card"]
     shown = [("rows learned from", f"{card['rows_learned_from']:,}", f"{card['columns']} columns, {card['kind']}")]
     if found:
-        base = found["baseline"]
+        base, chance = found["baseline"], found["calibration_error_by_chance"]
         shown += [
             ("accuracy", percent(found["accuracy"], 2), f"most frequent class {percent(base['accuracy'])}"),
             ("log loss", number(found["log_loss"]), f"class frequencies {number(base['log_loss'])}"),
             ("AUC", number(found["auc"]), "one class against the rest"),
-            ("calibration error", percent(found["calibration_error"], 2), "mean |accuracy − confidence|"),
+            ("calibration error", percent(found["calibration_error"], 2), f"{percent(chance, 2)} by chance alone"),
             ("Brier score", number(found["brier"]), f"{found['rows']:,} rows evaluated"),
         ]
     return shown

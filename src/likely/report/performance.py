@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.decisions import Costs, Ranking
-from likely.evaluation.metrics import Evaluation
+from likely.evaluation.evaluation import Evaluation
 from likely.report.scored_rows import JudgedRows
 
 Array = NDArray[np.float64]
