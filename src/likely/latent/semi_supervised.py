@@ -1,21 +1,21 @@
 """Semi-supervised learning: unlabelled rows are counted by their responsibilities (EM), where that improves predictions.
 
 Plain learning from the labelled rows comes first. EM then starts from its posteriors, with every unlabelled row weighing λ
-of a labelled one (Nigam et al. 2000). λ is chosen on held-out labelled rows. Labelled rows are often drawn evenly from the
-classes while the others are not, so the class proportions of the unlabelled rows are estimated from the plain model (EM over
-the class prior alone, Saerens et al. 2002): every λ is compared with these proportions as class prior, and a held-out row of
-a class weighs as much as the class has unlabelled rows. λ = 0, plain learning, is kept unless another is better by more than
-its standard error; then the smallest λ is taken that is clearly better too, and keeps most of the gain of the best. Few
-held-out labels may all be right by luck: with one more label, drawn at random from the class proportions, λ must still be
-better than plain learning, which responsibilities near 0 and 1 are only after many labels. The model is fitted by as many
+of a labelled one (Nigam et al. 2000). The families of EM are simpler than those of the default model of texts. There, labels
+are drawn from the posterior, EM's own or together with the plain model's, and the default model is learned from all rows:
+drawn labels, other than the most probable ones, are as uncertain as the posterior, so the model does not confirm itself
+(stochastic EM, Celeux and Diebolt 1985).
+
+Which use is made of the unlabelled rows is chosen on held-out labels (`unlabelled_choice`). The model is fitted by as many
 iterations as were tried: far beyond them, EM may leave the classes for other structure in the rows, which no held-out label
 has judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,18 @@ from likely.engines.e_step import LabelledRows, count_weighted, log_joint
 from likely.engines.memory import tally_batch
 from likely.families import Block
 from likely.latent import em
+from likely.latent.unlabelled_choice import (
+    DRAWN,
+    PLAIN,
+    TEXT_WAYS,
+    WAYS,
+    HeldOut,
+    Judge,
+    Judged,
+    Way,
+    Ways,
+    class_proportions,
+)
 from likely.model.model import Model
 from likely.model.relearning import with_named_values
 from likely.priors import MEstimate, Priors, Pseudocount
@@ -35,26 +47,23 @@ from likely.sources import Coded
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
-CHOICES = (0.0, 0.1, 1.0)
 FOLDS, MORE_FOLDS, FEW_LABELS = 3, 5, 100  # with few labels, fewer are held out at a time
 TRIAL_ROUNDS = 20  # of a trial, and of the fit with the λ that it chose: after more rounds EM may follow other structure
 TOL = 0.1  # nats in all
 FEWEST = 2  # labelled rows of every class, so that some can be held out
 MORE_ROUNDS = f"{em.MORE_ROUNDS}, label more rows, or leave out rows without a label (unlabelled='ignore')"
 BACKGROUND = 300.0  # pseudo-words of a text, with the overall word frequencies
-KEPT = 0.8  # of the best gain: the smallest λ that keeps so much is taken
-FLOOR = -30.0  # lower bound of the log probability of a held-out label: one row must not decide
-MOST_ROWS = 20_000  # unlabelled rows from which the class proportions are estimated
-SHARE_ROUNDS = 200
+DRAWS = 2  # labels are drawn from EM's posterior, and once more from that of the model which these give
+MOST_DRAWN = 2_000  # unlabelled rows with drawn labels in a trial
 
 
 @dataclass(frozen=True)
 class SemiSupervisedFit:
-    """A model of partly labelled rows, λ, and the mean held-out log probability of each λ that was tried."""
+    """A model of partly labelled rows, the weight of an unlabelled one, and the mean held-out score of each way tried."""
 
     model: Model
     unlabelled: float
-    tried: Mapping[float, float] = field(default_factory=dict)
+    tried: Mapping[Way, float] = field(default_factory=dict)
     converged: bool = True
     rounds: int = 0
 
@@ -92,39 +101,61 @@ class PartlyLabelled:
         return em.fit_em(model, parts, unlabelled=unlabelled, **until)
 
     def fit(self, unlabelled: float | None = None, max_iter: int = em.MAX_ITER, tol: float = TOL) -> SemiSupervisedFit:
-        """The model for a given λ, or for the one chosen on held-out labels."""
+        """The model for a given λ, or for the way that is chosen on held-out labels."""
         plain = plain_model(self.counted, self.classes, self.prior) if self.counted else self.plain(self.parts)
-        tried: dict[float, float] = {}
-        rounds = max_iter
-        if unlabelled is None:
-            unlabelled, tried = self._chosen()
-            rounds = min(max_iter, TRIAL_ROUNDS)
-        if unlabelled == 0.0:
+        way, tried = self._chosen() if unlabelled is None else (Way(unlabelled), {})
+        if way == PLAIN:
             return SemiSupervisedFit(plain, 0.0, tried)
         first = log_posteriors(plain, self.parts)
-        fit = self.fit_em(self.parts, unlabelled, first, max_iter=rounds, tol=tol)
+        if way.drawn:
+            ((_, model, _),) = self._models((way,), self.parts, first)
+            return SemiSupervisedFit(model, way.unlabelled, tried, rounds=TRIAL_ROUNDS)
+        rounds = max_iter if unlabelled is not None else min(max_iter, TRIAL_ROUNDS)
+        fit = self.fit_em(self.parts, way.em, first, max_iter=rounds, tol=tol)
         ended = fit.converged or tol <= 0 or rounds < max_iter
-        return SemiSupervisedFit(fit.model, unlabelled, tried, ended, len(fit.trace))
+        return SemiSupervisedFit(fit.model, way.unlabelled, tried, ended, len(fit.trace))
 
-    def _chosen(self) -> tuple[float, dict[float, float]]:
-        """λ by the log probability of held-out labels: 0, plain learning, unless another is clearly better."""
+    @property
+    def ways(self) -> Ways:
+        """The uses of unlabelled rows that are tried."""
+        return TEXT_WAYS if any(is_calibrated_text(block) for block in self.plan.blocks) else WAYS
+
+    def _chosen(self) -> tuple[Way, dict[Way, float]]:
+        """The way with the best log probability of held-out labels: plain learning, unless another is clearly better."""
         counts = sum(np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts)
         if np.min(counts) < FEWEST:
-            return 0.0, {}
-        found: list[_Judged] = []
+            return PLAIN, {}
+        found: list[Judged] = []
+        hidden = sum(int(np.sum(y < 0)) for _, y, _ in self.parts)
         folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
         for fold in range(folds):
-            kept = _HeldOut(self.parts, fold, len(self.classes), folds)
+            kept = HeldOut(self.parts, fold, len(self.classes), folds)
             plain = self.plain(kept)
-            first, prior = log_posteriors(plain, kept), plain.scorer.log_prior
-            shares = self._shares(first, prior)
-            judged = {0.0: kept.score(first, _shift(np.log(shares), prior), shares)}
-            for choice in CHOICES[1:]:
-                model = self.fit_em(kept, choice, first, max_iter=TRIAL_ROUNDS, tol=TOL).model
-                logs = log_posteriors(model, kept, cached=True)
-                judged[choice] = kept.score(logs, _shift(np.log(shares), model.scorer.log_prior), shares)
-            found.append(_Judged(judged, kept.weights(shares / counts)))
-        return _Judged.together(found).choice()
+            first = log_posteriors(plain, kept)
+            shares = self._shares(first, plain.scorer.log_prior)
+            judge = Judge(kept, shares if self.ways.same_prior else None)
+            scores = {PLAIN: judge.score(first, plain)}
+            for way, model, logs in self._models(self.ways.tried[1:], kept, first, MOST_DRAWN / max(hidden, 1)):
+                scores[way] = judge.score(logs, model)
+            found.append(Judged(scores, kept.weights(self.ways.weights(shares / counts))))
+        return Judged.together(found).choice()
+
+    def _models(
+        self, ways: Iterable[Way], parts: Iterable[LabelledRows], first: list[Array], share: float = 1.0
+    ) -> Iterable[tuple[Way, Model, list[Array]]]:
+        """The model of each way with its log posteriors; labels of a `share` of the unlabelled rows are drawn."""
+        for weight, some in groupby(ways, key=lambda way: way.em):
+            fit = self.fit_em(parts, weight, first, max_iter=TRIAL_ROUNDS, tol=TOL)
+            found = log_posteriors(fit.model, parts, cached=True)
+            for way in some:
+                if way.drawn is None:
+                    yield way, fit.model, found
+                    continue
+                model, logs = fit.model, _pooled((first, found), way.drawn)
+                for draw in range(DRAWS):
+                    model = self.plain(drawn_labels(parts, logs, draw, share))
+                    logs = log_posteriors(model, parts)
+                yield way, model, logs
 
     def _shares(self, log_posteriors: list[Array], log_prior: Array) -> Array:
         """Class proportions of the unlabelled rows; those that the caller has given, if so."""
@@ -135,118 +166,23 @@ class PartlyLabelled:
         return class_proportions(np.concatenate(hidden), np.concatenate(weights), log_prior)
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Log probabilities of held-out labels for every λ, one random label last; and the weights of the held-out rows."""
-
-    scores: Mapping[float, Array]
-    weights: Array
-
-    @staticmethod
-    def together(folds: Sequence[_Judged]) -> _Judged:
-        """All folds as one; their random labels weigh as much as one held-out row."""
-        scores = {
-            choice: np.append(
-                np.concatenate([fold.scores[choice][:-1] for fold in folds]),
-                np.mean([fold.scores[choice][-1] for fold in folds]),
-            )
-            for choice in CHOICES
-        }
-        weights = np.concatenate([fold.weights for fold in folds])
-        return _Judged(scores, np.append(weights / max(float(weights.mean()), 1e-300), 1.0))
-
-    def choice(self) -> tuple[float, dict[float, float]]:
-        """λ, and the weighted mean of each that was tried."""
-        rows, weights = {choice: each[:-1] for choice, each in self.scores.items()}, self.weights[:-1]
-        sums = {choice: float(self.weights @ each) for choice, each in self.scores.items()}
-        safe = {choice: each for choice, each in rows.items() if choice == 0.0 or sums[choice] > sums[0.0]}
-        means = {choice: float(np.average(each, weights=weights)) for choice, each in rows.items()}
-        return smallest_good(safe, weights), means
+def _pooled(log_posteriors: Sequence[list[Array]], weights: Sequence[float]) -> list[Array]:
+    """Weighted sums of log posteriors, batch by batch; those of weight 0, which may be infinite, are left out."""
+    used = [(each, weight) for each, weight in zip(log_posteriors, weights, strict=True) if weight]
+    return [np.sum([weight * each[i] for each, weight in used], axis=0) for i in range(len(used[0][0]))]
 
 
-def class_proportions(log_posteriors: Array, weights: Array, log_prior: Array) -> Array:
-    """Class proportions of rows whose posterior under another class prior is known: EM over the proportions alone.
-
-    One pseudo-row a class keeps every proportion above zero.
-    """
-    stride = -(-len(log_posteriors) // MOST_ROWS) or 1
-    rows, weights = log_posteriors[::stride], weights[::stride]
-    shares = np.exp(log_prior)
-    for _ in range(SHARE_ROUNDS):
-        moved = rows + _shift(np.log(np.maximum(shares, 1e-300)), log_prior)
-        moved = np.exp(moved - np.logaddexp.reduce(moved, axis=1, keepdims=True))
-        summed = weights @ moved + 1.0
-        before, shares = shares, summed / summed.sum()
-        if np.abs(shares - before).max() < 1e-6:
-            break
-    return np.asarray(shares)
-
-
-def _shift(wanted: Array, own: Array) -> Array:
-    """Difference of two log class priors; a class that a prior excludes stays excluded."""
-    return np.subtract(wanted, own, out=np.zeros_like(own), where=np.isfinite(own) & np.isfinite(wanted))
-
-
-def smallest_good(scores: Mapping[float, Array], weights: Array | None = None) -> float:
-    """λ by the scores of the same rows: 0 unless the best is clearly better, else the smallest with most of its gain."""
-    share = np.full(len(scores[0.0]), 1.0) if weights is None else weights
-    share = share / max(float(share.sum()), 1e-300)
-    means = {choice: float(share @ each) for choice, each in scores.items()}
-
-    def clearly(one: float, other: float) -> bool:
-        # By more than the standard error of the paired difference.
-        gain, mean = scores[one] - scores[other], means[one] - means[other]
-        return bool(mean > np.sqrt(float((share * (gain - mean)) @ (share * (gain - mean)))))
-
-    best = max(sorted(scores), key=lambda choice: means[choice])
-    if not clearly(best, 0.0):
-        return 0.0
-    least = KEPT * (means[best] - means[0.0])
-    good = [c for c in sorted(scores) if means[c] - means[0.0] >= least and clearly(c, 0.0)]
-    return next(choice for choice in good if not clearly(best, choice))
-
-
-@dataclass(frozen=True)
-class _HeldOut:
-    """The same rows with one fold of the labelled rows of each class held out."""
-
-    parts: Iterable[LabelledRows]
-    fold: int
-    classes: int
-    folds: int
-
-    def _split(self) -> Iterable[tuple[LabelledRows, NDArray[np.bool_]]]:
-        seen = np.zeros(self.classes, np.int64)
-        for part in self.parts:
-            labels = part[1]
-            out = np.zeros(len(labels), bool)
-            for c in range(self.classes):
-                rows = np.flatnonzero(labels == c)
-                out[rows[(np.arange(len(rows)) + seen[c]) % self.folds == self.fold]] = True
-                seen[c] += len(rows)
-            yield part, out
-
-    def __iter__(self) -> Any:
-        for (batch, labels, weights), out in self._split():
-            yield batch, np.where(out, -1, labels), np.where(out, 0.0, weights)
-
-    def score(self, log_posteriors: list[Array], shift: Array, shares: Array) -> Array:
-        """Log probability of every held-out label, and of one random label last; `shift` changes the class prior."""
-        found, random = [], []
-        for ((_, labels, _), rows), logs in zip(self._rows(), log_posteriors, strict=True):
-            moved = logs[rows] + shift
-            moved = np.maximum(moved - np.logaddexp.reduce(moved, axis=1, keepdims=True), FLOOR)
-            found.append(moved[np.arange(len(rows)), labels[rows]])
-            random.append(moved @ shares)
-        return np.append(np.concatenate(found), np.concatenate(random).mean())
-
-    def weights(self, by_class: Array) -> Array:
-        """Weight of every held-out row: that of its class."""
-        return np.concatenate([by_class[labels[rows]] for (_, labels, _), rows in self._rows()])
-
-    def _rows(self) -> Iterable[tuple[LabelledRows, NDArray[np.intp]]]:
-        for part, out in self._split():
-            yield part, np.flatnonzero(out & (part[2] > 0))
+def drawn_labels(
+    parts: Iterable[LabelledRows], log_posteriors: list[Array], draw: int, share: float
+) -> Iterator[LabelledRows]:
+    """The rows with labels drawn from posteriors, which need not sum to one, where they have none."""
+    for part, ((batch, labels, weights), logs) in enumerate(zip(parts, log_posteriors, strict=True)):
+        random = np.random.default_rng((draw, part))
+        bounds = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)).cumsum(axis=1)
+        drawn = np.minimum((bounds < random.random((len(labels), 1))).sum(axis=1), bounds.shape[1] - 1)
+        used = random.random(len(labels)) < share
+        known = labels >= 0
+        yield LabelledRows(batch, np.where(known, labels, drawn), np.where(known, weights, DRAWN * weights * used))
 
 
 def log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
