@@ -5,23 +5,29 @@ import pytest
 
 import likely
 from likely.latent import semi_supervised
-from likely.latent.semi_supervised import _HeldOut, class_proportions, smallest_good
+from likely.latent.semi_supervised import Drawing
+from likely.latent.unlabelled_choice import PLAIN, HeldOut, Judged, Way, class_proportions, first_good
 from strategies import quietly
+
+
+def chosen(scores, weights=None):
+    """The weight of the way that is chosen, plain learning first."""
+    return first_good({Way(weight): each for weight, each in scores.items()}, weights).em
 
 
 def test_plain_learning_stays_unless_another_weight_is_clearly_better():
     noise = np.random.default_rng(0).normal(size=40)
     plain = np.zeros(40)
-    assert smallest_good({0.0: plain, 0.1: plain - 1, 1.0: noise - noise.mean() + 0.1}) == 0.0
-    assert smallest_good({0.0: plain, 0.1: plain - 1, 1.0: noise - noise.mean() + 0.5}) == 1.0
+    assert chosen({0.0: plain, 0.1: plain - 1, 1.0: noise - noise.mean() + 0.1}) == 0.0
+    assert chosen({0.0: plain, 0.1: plain - 1, 1.0: noise - noise.mean() + 0.5}) == 1.0
 
 
 def test_of_weights_that_are_about_as_good_the_smallest_is_taken():
     noise = np.random.default_rng(0).normal(size=40)
     noise -= noise.mean()
     plain = np.full(40, -2.0)
-    assert smallest_good({0.0: plain, 0.1: plain + 0.9 + noise, 1.0: plain + 1.0}) == 0.1
-    assert smallest_good({0.0: plain, 0.1: plain + 0.1 + 0.1 * noise, 1.0: plain + 1.0}) == 1.0
+    assert chosen({0.0: plain, 0.1: plain + 0.9 + noise, 1.0: plain + 1.0}) == 0.1
+    assert chosen({0.0: plain, 0.1: plain + 0.1 + 0.1 * noise, 1.0: plain + 1.0}) == 1.0
 
 
 @pytest.mark.parametrize("folds", [2, 3, 5])
@@ -31,7 +37,7 @@ def test_every_labelled_row_is_held_out_in_one_fold_and_folds_are_equal_by_class
     labels = np.concatenate([part[1] for part in parts])
     held = []
     for fold in range(folds):
-        left = list(_HeldOut(parts, fold, 3, folds))
+        left = list(HeldOut(parts, fold, 3, folds))
         after, weights = (np.concatenate([part[k] for part in left]) for k in (1, 2))
         held.append(after != labels)
         assert ((weights == 0) == held[-1]).all()
@@ -87,8 +93,8 @@ def test_class_shares_are_those_of_rows_drawn_with_them_whatever_the_prior_was()
 def test_held_out_rows_weigh_as_much_as_their_class_has_rows_without_a_label():
     rare_gains, common_gains = np.array([2.0, 2.0, 2.0, 2.0]), np.array([-1.0, -1.1, -0.9, -1.0])
     scores = {0.0: np.zeros(8), 1.0: np.concatenate([rare_gains, common_gains])}
-    assert smallest_good(scores, np.repeat([1.8, 0.2], 4)) == 1.0
-    assert smallest_good(scores, np.repeat([0.2, 1.8], 4)) == 0.0
+    assert chosen(scores, np.repeat([1.8, 0.2], 4)) == 1.0
+    assert chosen(scores, np.repeat([0.2, 1.8], 4)) == 0.0
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -112,23 +118,110 @@ def test_held_out_labels_that_are_all_right_by_luck_do_not_decide():
     lucky = {choice: each + 1e-3 * np.arange(10) for choice, each in lucky.items()}
     unsure, sure = {0.0: -1.0, 0.1: -1.2, 1.0: -2.0}, {0.0: -1.0, 0.1: -12.0, 1.0: -15.0}
 
-    def chosen(random):
-        scores = {choice: np.append(each, random[choice]) for choice, each in lucky.items()}
-        return semi_supervised._Judged(scores, np.ones(11)).choice()[0]
+    def with_one_more(random):
+        scores = {Way(weight): np.append(each, random[weight]) for weight, each in lucky.items()}
+        return Judged(scores, np.ones(11)).choice()[0]
 
-    assert chosen(unsure) > 0
-    assert chosen(sure) == 0.0
+    assert with_one_more(unsure) != PLAIN
+    assert with_one_more(sure) == PLAIN
 
 
 def test_a_chosen_weight_is_fitted_by_as_many_iterations_as_were_tried(monkeypatch):
     centres = [[-2, -2, 0, 0], [2, 2, 0, 0]]
     columns, shown, _ = table(np.random.default_rng(7), (150, 150), centres, labels=10)
     rows = np.column_stack(list(columns.values()))
-    monkeypatch.setattr(semi_supervised, "CHOICES", (0.0, 1.0))
-    monkeypatch.setattr(semi_supervised._Judged, "choice", lambda _: (1.0, {}))
+    monkeypatch.setattr(Judged, "choice", lambda _: (Way(1.0), {}))
     settings = {"families": "gaussian", "tol": 0.0, "max_iter": 9}
     chosen = quietly(likely.NaiveBayes(**settings).fit, rows, shown)
     assert 4 < chosen.n_iter_ <= 9  # fewer than are tried
     monkeypatch.setattr(semi_supervised, "TRIAL_ROUNDS", 4)
     chosen = quietly(likely.NaiveBayes(**settings).fit, rows, shown)
     assert (chosen.n_iter_, chosen.unlabelled_) == (4, 1.0)
+
+
+# ---------------------------------------------------------------- texts: labels are drawn
+
+
+def test_drawn_labels_follow_the_posterior_and_known_ones_stay():
+    rows, p = 6_000, np.array([0.6, 0.3, 0.1])
+    labels = np.where(np.arange(rows) < 1_000, 2, -1)
+    weights = np.random.default_rng(1).random(rows)
+    logs = np.tile(np.log(p) + 5.0, (rows, 1))  # need not sum to one
+    parts = [(None, labels, weights)]
+    (drawn,) = Drawing().labelled(parts, [logs], draw=0)
+    assert (drawn[1][:1_000] == 2).all()
+    assert (drawn[2][:1_000] == weights[:1_000]).all()
+    assert np.bincount(drawn[1][1_000:]) / 5_000 == pytest.approx(p, abs=0.02)
+    assert drawn[2][1_000:] == pytest.approx(0.3 * weights[1_000:])
+    (again,), (other,) = (list(Drawing().labelled(parts, [logs], draw=k)) for k in (0, 1))
+    assert (again[1] == drawn[1]).all()
+    assert (other[1] != drawn[1]).any()
+    (some,) = Drawing(share=0.25).labelled(parts, [logs], draw=0)
+    assert (some[2][1_000:] > 0).mean() == pytest.approx(0.25, abs=0.02)
+    assert (some[2][:1_000] > 0).all()
+
+
+def test_a_class_that_cannot_be_is_not_drawn_and_doubt_exchanges_labels():
+    sure = np.log(np.where(np.arange(4_000)[:, None] % 2 == [0, 1], 1.0, 1e-300))
+    sure[:, :] = np.where(sure < -100, -np.inf, 0.0)
+    parts = [(None, np.full(4_000, -1), np.ones(4_000))]
+    truth = np.arange(4_000) % 2
+    (drawn,) = Drawing().labelled(parts, [sure], draw=0)
+    assert (drawn[1] == truth).all()
+    (doubted,) = Drawing(doubt=0.2).labelled(parts, [sure], draw=0)
+    assert (doubted[1] != truth).mean() == pytest.approx(0.1, abs=0.02)  # half of those exchanged have the same label
+    assert (np.bincount(doubted[1]) == np.bincount(truth)).all()
+
+
+def documents(seed, sizes, labels, of_topic=True):
+    """Texts of topics with words of their own, and their labels; `labels` of each class are shown."""
+    rng = np.random.default_rng(seed)
+    topics = np.repeat(np.arange(len(sizes)), sizes)
+    rng.shuffle(topics)
+    common = 1 / np.arange(1, 301)
+    texts = []
+    for topic in topics:
+        chance = common.copy()
+        chance[topic * 40 + 20 : topic * 40 + 60] *= 8
+        words = rng.choice(300, rng.integers(8, 25), p=chance / chance.sum())
+        texts.append(" ".join(f"w{word}" for word in words))
+    truth = np.array(list("abcdef"))[topics] if of_topic else rng.choice(["a", "b"], len(texts))
+    known = np.concatenate([np.flatnonzero(truth == c)[:labels] for c in np.unique(truth)])
+    shown = np.full(len(texts), None, dtype=object)
+    shown[known] = truth[known]
+    return texts, shown, truth
+
+
+def loss(model, texts, truth):
+    p = model.predict_proba({"text": texts})
+    return float(-np.log(p[np.arange(len(truth)), [list(model.classes).index(c) for c in truth]]).mean())
+
+
+def test_unlabelled_texts_help_where_topics_are_classes():
+    less, shares = [], []
+    for seed in range(12, 18):
+        texts, shown, _ = documents(seed, (500, 250, 100, 50), labels=6)
+        new, _, true = documents(seed + 100, (200, 100, 40, 20), labels=1)
+        model = quietly(likely.learn, {"text": texts, "y": shown}, "y")
+        plain = quietly(likely.learn, {"text": texts, "y": shown}, "y", unlabelled="ignore")
+        less.append(loss(model, new, true) / loss(plain, new, true))
+        if model.tally.rows > 24:
+            assert model.tally.classes.sum() == pytest.approx(24 + 0.3 * (900 - 24))
+            shares.append(np.exp(model.scorer.log_prior))
+    assert max(less) <= 1.0
+    assert np.median(less) < 0.8
+    assert len(shares) >= 3
+    truth, labels = np.array([500, 250, 100, 50]) / 900, np.full(4, 0.25)
+    assert all(np.abs(found - truth).sum() < 0.7 * np.abs(labels - truth).sum() for found in shares)
+
+
+def test_unlabelled_texts_do_not_hurt_where_topics_are_no_classes():
+    more = []
+    for seed in range(20, 26):
+        texts, shown, _ = documents(seed, (250, 250, 100), labels=12, of_topic=False)
+        new, _, true = documents(seed + 100, (150, 150, 60), labels=1, of_topic=False)
+        model = quietly(likely.learn, {"text": texts, "y": shown}, "y")
+        plain = quietly(likely.learn, {"text": texts, "y": shown}, "y", unlabelled="ignore")
+        more.append(loss(model, new, true) - loss(plain, new, true))
+    assert np.mean(more) <= 0.01
+    assert max(more) <= 0.06

@@ -42,12 +42,12 @@ def test_a_column_with_a_given_pseudocount_has_its_weight_too() -> None:
 def test_folds_of_the_choice_by_held_out_labels_never_outnumber_the_labels_of_a_class(labelled, folds, monkeypatch) -> None:
     used = set()
 
-    class Recorded(semi_supervised._HeldOut):
+    class Recorded(semi_supervised.HeldOut):
         def __init__(self, *given) -> None:
             super().__init__(*given)
             used.add(self.folds)
 
-    monkeypatch.setattr(semi_supervised, "_HeldOut", Recorded)
+    monkeypatch.setattr(semi_supervised, "HeldOut", Recorded)
     data = informative(600)
     order = np.argsort(data["y"], kind="stable")  # half of the labelled rows in each class
     place = np.empty(600, int)

@@ -108,7 +108,8 @@ class PartlyLabelled:
             return SemiSupervisedFit(plain, 0.0, tried)
         first = log_posteriors(plain, self.parts)
         if way.drawn:
-            ((_, model, _),) = self._models((way,), self.parts, first)
+            labels = sum(int(np.sum((y >= 0) & (w > 0))) for _, y, w in self.parts)
+            ((_, model, _),) = self._models((way,), self.parts, first, Drawing(doubt=1 / (labels + 2)))
             return SemiSupervisedFit(model, way.unlabelled, tried, rounds=TRIAL_ROUNDS)
         rounds = max_iter if unlabelled is not None else min(max_iter, TRIAL_ROUNDS)
         fit = self.fit_em(self.parts, way.em, first, max_iter=rounds, tol=tol)
@@ -135,15 +136,15 @@ class PartlyLabelled:
             shares = self._shares(first, plain.scorer.log_prior)
             judge = Judge(kept, shares if self.ways.same_prior else None)
             scores = {PLAIN: judge.score(first, plain)}
-            for way, model, logs in self._models(self.ways.tried[1:], kept, first, MOST_DRAWN / max(hidden, 1)):
+            for way, model, logs in self._models(self.ways.tried[1:], kept, first, Drawing(MOST_DRAWN / max(hidden, 1))):
                 scores[way] = judge.score(logs, model)
             found.append(Judged(scores, kept.weights(self.ways.weights(shares / counts))))
         return Judged.together(found).choice()
 
     def _models(
-        self, ways: Iterable[Way], parts: Iterable[LabelledRows], first: list[Array], share: float = 1.0
+        self, ways: Iterable[Way], parts: Iterable[LabelledRows], first: list[Array], drawing: Drawing
     ) -> Iterable[tuple[Way, Model, list[Array]]]:
-        """The model of each way with its log posteriors; labels of a `share` of the unlabelled rows are drawn."""
+        """The model of each way with its log posteriors."""
         for weight, some in groupby(ways, key=lambda way: way.em):
             fit = self.fit_em(parts, weight, first, max_iter=TRIAL_ROUNDS, tol=TOL)
             found = log_posteriors(fit.model, parts, cached=True)
@@ -153,7 +154,7 @@ class PartlyLabelled:
                     continue
                 model, logs = fit.model, _pooled((first, found), way.drawn)
                 for draw in range(DRAWS):
-                    model = self.plain(drawn_labels(parts, logs, draw, share))
+                    model = self.plain(drawing.labelled(parts, logs, draw))
                     logs = log_posteriors(model, parts)
                 yield way, model, logs
 
@@ -172,17 +173,27 @@ def _pooled(log_posteriors: Sequence[list[Array]], weights: Sequence[float]) -> 
     return [np.sum([weight * each[i] for each, weight in used], axis=0) for i in range(len(used[0][0]))]
 
 
-def drawn_labels(
-    parts: Iterable[LabelledRows], log_posteriors: list[Array], draw: int, share: float
-) -> Iterator[LabelledRows]:
-    """The rows with labels drawn from posteriors, which need not sum to one, where they have none."""
-    for part, ((batch, labels, weights), logs) in enumerate(zip(parts, log_posteriors, strict=True)):
-        random = np.random.default_rng((draw, part))
-        bounds = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)).cumsum(axis=1)
-        drawn = np.minimum((bounds < random.random((len(labels), 1))).sum(axis=1), bounds.shape[1] - 1)
-        used = random.random(len(labels)) < share
-        known = labels >= 0
-        yield LabelledRows(batch, np.where(known, labels, drawn), np.where(known, weights, DRAWN * weights * used))
+@dataclass(frozen=True)
+class Drawing:
+    """How labels are drawn: for which share of the unlabelled rows, and with how much doubt about the posterior.
+
+    That n labels agree with the posterior, as far as they are held out, leaves a probability of 1/(n + 2) that the next does
+    not (Laplace's rule of succession): so many drawn labels are exchanged at random, and the model is no surer than that.
+    """
+
+    share: float = 1.0
+    doubt: float = 0.0
+
+    def labelled(self, parts: Iterable[LabelledRows], log_posteriors: list[Array], draw: int) -> Iterator[LabelledRows]:
+        """The rows with drawn labels where they have none; the posteriors need not sum to one."""
+        for part, ((batch, labels, weights), logs) in enumerate(zip(parts, log_posteriors, strict=True)):
+            random = np.random.default_rng((draw, part))
+            bounds = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)).cumsum(axis=1)
+            drawn = np.minimum((bounds < random.random((len(labels), 1))).sum(axis=1), bounds.shape[1] - 1)
+            used, doubted = (random.random(len(labels)) < each for each in (self.share, self.doubt))
+            drawn[doubted] = random.permutation(drawn[doubted])
+            known = labels >= 0
+            yield LabelledRows(batch, np.where(known, labels, drawn), np.where(known, weights, DRAWN * weights * used))
 
 
 def log_posteriors(model: Model, parts: Iterable[LabelledRows], cached: bool = False) -> list[Array]:
