@@ -34,6 +34,7 @@ class Way:
 
     em: float
     drawn: tuple[float, float] | None = None  # weights of the log posteriors of the plain model and of EM
+    least: float = 1.0  # standard errors by which it must be better than plain learning
 
     @property
     def unlabelled(self) -> float:
@@ -62,7 +63,8 @@ class Ways:
 
 
 WAYS = Ways((PLAIN, Way(0.1), Way(1.0)), same_prior=True)
-TEXT_WAYS = Ways((PLAIN, Way(0.1, drawn=(0.0, 1.0)), Way(0.1, drawn=(1.0, 0.5))), same_prior=False)
+# With the plain model's evidence beside it, EM's hurt in none of 95 draws of real texts: half a standard error is enough.
+TEXT_WAYS = Ways((PLAIN, Way(0.1, drawn=(0.0, 1.0)), Way(0.1, drawn=(1.0, 0.5), least=0.5)), same_prior=False)
 
 
 @dataclass(frozen=True)
@@ -139,17 +141,17 @@ def first_good(scores: Mapping[Way, Array], weights: Array | None = None) -> Way
     means = {way: float(share @ each) for way, each in scores.items()}
     plain, *others = scores
 
-    def clearly(one: Way, other: Way) -> bool:
-        # By more than the standard error of the paired difference.
+    def clearly(one: Way, other: Way, errors: float) -> bool:
+        # By more than so many standard errors of the paired difference.
         gain, mean = scores[one] - scores[other], means[one] - means[other]
-        return bool(mean > np.sqrt(float((share * (gain - mean)) @ (share * (gain - mean)))))
+        return bool(mean > errors * np.sqrt(float((share * (gain - mean)) @ (share * (gain - mean)))))
 
-    best = max(scores, key=lambda way: means[way])
-    if not clearly(best, plain):
+    good = [way for way in others if clearly(way, plain, way.least)]
+    if not good:
         return plain
-    least = KEPT * (means[best] - means[plain])
-    good = [way for way in others if means[way] - means[plain] >= least and clearly(way, plain)]
-    return next(way for way in good if not clearly(best, way))
+    best = max(good, key=lambda way: means[way])
+    least = means[plain] + KEPT * (means[best] - means[plain])
+    return next(way for way in good if means[way] >= least and not clearly(best, way, 1.0))
 
 
 @dataclass(frozen=True)
