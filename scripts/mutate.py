@@ -42,6 +42,8 @@ TARGETS: dict[str, list[str]] = {
         "tests/worked/test_second_stage.py", "tests/laws/test_semi_supervised_laws.py", "tests/worked/test_binned_hidden.py",
         "tests/worked/test_em.py", "tests/laws/test_em_laws.py",
     ],
+    "latent/unlabelled_choice.py": ["tests/laws/test_semi_supervised_laws.py", "tests/worked/test_second_stage.py"],
+    "evaluation/metrics.py": ["tests/doors/test_evaluate.py"],
     "latent/em.py": ["tests/laws/test_em_laws.py", "tests/worked/test_em.py", "tests/laws/test_step_laws.py"],
     "model/serialization/reading.py": ["tests/faults/test_model_file.py", "tests/laws/test_family_laws.py"],
     "model/serialization/validator.py": [
