@@ -5,14 +5,14 @@ import pytest
 
 import likely
 from likely.latent import semi_supervised
-from likely.latent.semi_supervised import Drawing
-from likely.latent.unlabelled_choice import PLAIN, HeldOut, Judged, Way, class_proportions, first_good
+from likely.latent.semi_supervised import LabelDraw
+from likely.latent.unlabelled_choice import PLAIN, HeldOut, HeldOutScores, Strategy, class_proportions, first_good
 from strategies import quietly
 
 
 def chosen(scores, weights=None):
-    """The weight of the way that is chosen, plain learning first."""
-    return first_good({Way(weight): each for weight, each in scores.items()}, weights).em
+    """The weight of the strategy that is chosen, plain learning first."""
+    return first_good({Strategy(weight): each for weight, each in scores.items()}, weights).em
 
 
 def test_plain_learning_stays_unless_another_weight_is_clearly_better():
@@ -119,8 +119,8 @@ def test_held_out_labels_that_are_all_right_by_luck_do_not_decide():
     unsure, sure = {0.0: -1.0, 0.1: -1.2, 1.0: -2.0}, {0.0: -1.0, 0.1: -12.0, 1.0: -15.0}
 
     def with_one_more(random):
-        scores = {Way(weight): np.append(each, random[weight]) for weight, each in lucky.items()}
-        return Judged(scores, np.ones(11)).choice()[0]
+        scores = {Strategy(weight): np.append(each, random[weight]) for weight, each in lucky.items()}
+        return HeldOutScores(scores, np.ones(11)).choice()[0]
 
     assert with_one_more(unsure) != PLAIN
     assert with_one_more(sure) == PLAIN
@@ -130,7 +130,7 @@ def test_a_chosen_weight_is_fitted_by_as_many_iterations_as_were_tried(monkeypat
     centres = [[-2, -2, 0, 0], [2, 2, 0, 0]]
     columns, shown, _ = table(np.random.default_rng(7), (150, 150), centres, labels=10)
     rows = np.column_stack(list(columns.values()))
-    monkeypatch.setattr(Judged, "choice", lambda _: (Way(1.0), {}))
+    monkeypatch.setattr(HeldOutScores, "choice", lambda _: (Strategy(1.0), {}))
     settings = {"families": "gaussian", "tol": 0.0, "max_iter": 9}
     chosen = quietly(likely.NaiveBayes(**settings).fit, rows, shown)
     assert 4 < chosen.n_iter_ <= 9  # fewer than are tried
@@ -148,15 +148,15 @@ def test_drawn_labels_follow_the_posterior_and_known_ones_stay():
     weights = np.random.default_rng(1).random(rows)
     logs = np.tile(np.log(p) + 5.0, (rows, 1))  # need not sum to one
     parts = [(None, labels, weights)]
-    (drawn,) = Drawing().labelled(parts, [logs], draw=0)
+    (drawn,) = LabelDraw().labelled(parts, [logs], draw=0)
     assert (drawn[1][:1_000] == 2).all()
     assert (drawn[2][:1_000] == weights[:1_000]).all()
     assert np.bincount(drawn[1][1_000:]) / 5_000 == pytest.approx(p, abs=0.02)
     assert drawn[2][1_000:] == pytest.approx(0.3 * weights[1_000:])
-    (again,), (other,) = (list(Drawing().labelled(parts, [logs], draw=k)) for k in (0, 1))
+    (again,), (other,) = (list(LabelDraw().labelled(parts, [logs], draw=k)) for k in (0, 1))
     assert (again[1] == drawn[1]).all()
     assert (other[1] != drawn[1]).any()
-    (some,) = Drawing(share=0.25).labelled(parts, [logs], draw=0)
+    (some,) = LabelDraw(share=0.25).labelled(parts, [logs], draw=0)
     assert (some[2][1_000:] > 0).mean() == pytest.approx(0.25, abs=0.02)
     assert (some[2][:1_000] > 0).all()
 
@@ -166,9 +166,9 @@ def test_a_class_that_cannot_be_is_not_drawn_and_doubt_exchanges_labels():
     sure[:, :] = np.where(sure < -100, -np.inf, 0.0)
     parts = [(None, np.full(4_000, -1), np.ones(4_000))]
     truth = np.arange(4_000) % 2
-    (drawn,) = Drawing().labelled(parts, [sure], draw=0)
+    (drawn,) = LabelDraw().labelled(parts, [sure], draw=0)
     assert (drawn[1] == truth).all()
-    (doubted,) = Drawing(doubt=0.2).labelled(parts, [sure], draw=0)
+    (doubted,) = LabelDraw(doubt=0.2).labelled(parts, [sure], draw=0)
     assert (doubted[1] != truth).mean() == pytest.approx(0.1, abs=0.02)  # half of those exchanged have the same label
     assert (np.bincount(doubted[1]) == np.bincount(truth)).all()
 

@@ -30,13 +30,13 @@ from likely.latent import em
 from likely.latent.unlabelled_choice import (
     DRAWN,
     PLAIN,
-    TEXT_WAYS,
-    WAYS,
+    TABLE_STRATEGIES,
+    TEXT_STRATEGIES,
     HeldOut,
-    Judge,
-    Judged,
-    Way,
-    Ways,
+    HeldOutScorer,
+    HeldOutScores,
+    Strategies,
+    Strategy,
     class_proportions,
 )
 from likely.model.model import Model
@@ -59,11 +59,11 @@ MOST_DRAWN = 2_000  # unlabelled rows with drawn labels in a trial
 
 @dataclass(frozen=True)
 class SemiSupervisedFit:
-    """A model of partly labelled rows, the weight of an unlabelled one, and the mean held-out score of each way tried."""
+    """A model of partly labelled rows, the weight of an unlabelled one, and the mean held-out score of each strategy tried."""
 
     model: Model
     unlabelled: float
-    tried: Mapping[Way, float] = field(default_factory=dict)
+    tried: Mapping[Strategy, float] = field(default_factory=dict)
     converged: bool = True
     rounds: int = 0
 
@@ -101,32 +101,32 @@ class PartlyLabelled:
         return em.fit_em(model, parts, unlabelled=unlabelled, **until)
 
     def fit(self, unlabelled: float | None = None, max_iter: int = em.MAX_ITER, tol: float = TOL) -> SemiSupervisedFit:
-        """The model for a given λ, or for the way that is chosen on held-out labels."""
+        """The model for a given λ, or for the strategy that is chosen on held-out labels."""
         plain = plain_model(self.counted, self.classes, self.prior) if self.counted else self.plain(self.parts)
-        way, tried = self._chosen() if unlabelled is None else (Way(unlabelled), {})
-        if way == PLAIN:
+        strategy, tried = self._chosen() if unlabelled is None else (Strategy(unlabelled), {})
+        if strategy == PLAIN:
             return SemiSupervisedFit(plain, 0.0, tried)
         first = log_posteriors(plain, self.parts)
-        if way.drawn:
+        if strategy.drawn:
             labels = sum(int(np.sum((y >= 0) & (w > 0))) for _, y, w in self.parts)
-            ((_, model, _),) = self._models((way,), self.parts, first, Drawing(doubt=1 / (labels + 2)))
-            return SemiSupervisedFit(model, way.unlabelled, tried, rounds=TRIAL_ROUNDS)
+            ((_, model, _),) = self._models((strategy,), self.parts, first, LabelDraw(doubt=1 / (labels + 2)))
+            return SemiSupervisedFit(model, strategy.unlabelled, tried, rounds=TRIAL_ROUNDS)
         rounds = max_iter if unlabelled is not None else min(max_iter, TRIAL_ROUNDS)
-        fit = self.fit_em(self.parts, way.em, first, max_iter=rounds, tol=tol)
+        fit = self.fit_em(self.parts, strategy.em, first, max_iter=rounds, tol=tol)
         ended = fit.converged or tol <= 0 or rounds < max_iter
-        return SemiSupervisedFit(fit.model, way.unlabelled, tried, ended, len(fit.trace))
+        return SemiSupervisedFit(fit.model, strategy.unlabelled, tried, ended, len(fit.trace))
 
     @property
-    def ways(self) -> Ways:
+    def strategies(self) -> Strategies:
         """The uses of unlabelled rows that are tried."""
-        return TEXT_WAYS if any(is_calibrated_text(block) for block in self.plan.blocks) else WAYS
+        return TEXT_STRATEGIES if any(is_calibrated_text(block) for block in self.plan.blocks) else TABLE_STRATEGIES
 
-    def _chosen(self) -> tuple[Way, dict[Way, float]]:
-        """The way with the best log probability of held-out labels: plain learning, unless another is clearly better."""
+    def _chosen(self) -> tuple[Strategy, dict[Strategy, float]]:
+        """The strategy with the best log probability of held-out labels: plain learning, unless another is clearly better."""
         counts = sum(np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts)
         if np.min(counts) < FEWEST:
             return PLAIN, {}
-        found: list[Judged] = []
+        found: list[HeldOutScores] = []
         hidden = sum(int(np.sum(y < 0)) for _, y, _ in self.parts)
         folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
         for fold in range(folds):
@@ -134,29 +134,30 @@ class PartlyLabelled:
             plain = self.plain(kept)
             first = log_posteriors(plain, kept)
             shares = self._shares(first, plain.scorer.log_prior)
-            judge = Judge(kept, shares if self.ways.same_prior else None)
-            scores = {PLAIN: judge.score(first, plain)}
-            for way, model, logs in self._models(self.ways.tried[1:], kept, first, Drawing(MOST_DRAWN / max(hidden, 1))):
-                scores[way] = judge.score(logs, model)
-            found.append(Judged(scores, kept.weights(self.ways.weights(shares / counts))))
-        return Judged.together(found).choice()
+            scorer = HeldOutScorer(kept, shares if self.strategies.same_prior else None)
+            scores = {PLAIN: scorer.score(first, plain)}
+            drawing = LabelDraw(MOST_DRAWN / max(hidden, 1))
+            for strategy, model, logs in self._models(self.strategies.tried[1:], kept, first, drawing):
+                scores[strategy] = scorer.score(logs, model)
+            found.append(HeldOutScores(scores, kept.weights(self.strategies.weights(shares / counts))))
+        return HeldOutScores.together(found).choice()
 
     def _models(
-        self, ways: Iterable[Way], parts: Iterable[LabelledRows], first: list[Array], drawing: Drawing
-    ) -> Iterable[tuple[Way, Model, list[Array]]]:
-        """The model of each way with its log posteriors."""
-        for weight, some in groupby(ways, key=lambda way: way.em):
+        self, strategies: Iterable[Strategy], parts: Iterable[LabelledRows], first: list[Array], drawing: LabelDraw
+    ) -> Iterable[tuple[Strategy, Model, list[Array]]]:
+        """The model of each strategy with its log posteriors."""
+        for weight, some in groupby(strategies, key=lambda strategy: strategy.em):
             fit = self.fit_em(parts, weight, first, max_iter=TRIAL_ROUNDS, tol=TOL)
             found = log_posteriors(fit.model, parts, cached=True)
-            for way in some:
-                if way.drawn is None:
-                    yield way, fit.model, found
+            for strategy in some:
+                if strategy.drawn is None:
+                    yield strategy, fit.model, found
                     continue
-                model, logs = fit.model, _pooled((first, found), way.drawn)
+                model, logs = fit.model, _pooled((first, found), strategy.drawn)
                 for draw in range(DRAWS):
                     model = self.plain(drawing.labelled(parts, logs, draw))
                     logs = log_posteriors(model, parts)
-                yield way, model, logs
+                yield strategy, model, logs
 
     def _shares(self, log_posteriors: list[Array], log_prior: Array) -> Array:
         """Class proportions of the unlabelled rows; those that the caller has given, if so."""
@@ -174,7 +175,7 @@ def _pooled(log_posteriors: Sequence[list[Array]], weights: Sequence[float]) -> 
 
 
 @dataclass(frozen=True)
-class Drawing:
+class LabelDraw:
     """How labels are drawn: for which share of the unlabelled rows, and with how much doubt about the posterior.
 
     That n labels agree with the posterior, as far as they are held out, leaves a probability of 1/(n + 2) that the next does

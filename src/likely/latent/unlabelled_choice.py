@@ -2,10 +2,10 @@
 
 Labelled rows are often drawn evenly from the classes while the others are not, so the class proportions of the unlabelled rows
 are estimated from the plain model (EM over the class prior alone, Saerens et al. 2002), and held-out rows weigh accordingly
-(see `Ways`). Plain learning is kept unless another way is better by more than its standard error; then the first is taken that
-is clearly better too, and keeps most of the gain of the best. Few held-out labels may all be right by luck: with one more
-label, drawn at random, a way must still be better than plain learning, which responsibilities near 0 and 1 are only after
-many labels.
+(see `Strategies`). Plain learning is kept unless another strategy is better by more than its standard error; then the first is
+taken that is clearly better too, and keeps most of the gain of the best. Few held-out labels may all be right by luck: with one
+more label, drawn at random, a strategy must still be better than plain learning, which responsibilities near 0 and 1 are only
+after many labels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from likely.engines.e_step import LabelledRows
 from likely.model.model import Model
 
 Array = NDArray[np.float64]
-KEPT = 0.8  # of the best gain: the first way that keeps so much is taken
+KEPT = 0.8  # of the best gain: the first strategy that keeps so much is taken
 DRAWN = 0.3  # weight of an unlabelled row with a drawn label
 FLOOR = -30.0  # lower bound of the log probability of a held-out label: one row must not decide
 MOST_ROWS = 20_000  # unlabelled rows from which the class proportions are estimated
@@ -29,7 +29,7 @@ SHARE_ROUNDS = 200
 
 
 @dataclass(frozen=True)
-class Way:
+class Strategy:
     """A use of the unlabelled rows: their weight λ in EM, and what labels are drawn from after it, if they are."""
 
     em: float
@@ -42,11 +42,11 @@ class Way:
         return DRAWN if self.drawn else self.em
 
 
-PLAIN = Way(0.0)
+PLAIN = Strategy(0.0)
 
 
 @dataclass(frozen=True)
-class Ways:
+class Strategies:
     """The uses of unlabelled rows that are tried, plain learning first, and how held-out rows compare them.
 
     Where `same_prior`, all are compared with the estimated class proportions as class prior, and a held-out row weighs as much
@@ -54,7 +54,7 @@ class Ways:
     square root of that: the proportions are estimates, and with the full weight a few rows of large classes would decide.
     """
 
-    tried: tuple[Way, ...]
+    tried: tuple[Strategy, ...]
     same_prior: bool
 
     def weights(self, by_class: Array) -> Array:
@@ -62,13 +62,15 @@ class Ways:
         return by_class if self.same_prior else np.sqrt(by_class)
 
 
-WAYS = Ways((PLAIN, Way(0.1), Way(1.0)), same_prior=True)
+TABLE_STRATEGIES = Strategies((PLAIN, Strategy(0.1), Strategy(1.0)), same_prior=True)
 # With the plain model's evidence beside it, EM's hurt in none of 95 draws of real texts: half a standard error is enough.
-TEXT_WAYS = Ways((PLAIN, Way(0.1, drawn=(0.0, 1.0)), Way(0.1, drawn=(1.0, 0.5), least=0.5)), same_prior=False)
+TEXT_STRATEGIES = Strategies(
+    (PLAIN, Strategy(0.1, drawn=(0.0, 1.0)), Strategy(0.1, drawn=(1.0, 0.5), least=0.5)), same_prior=False
+)
 
 
 @dataclass(frozen=True)
-class Judge:
+class HeldOutScorer:
     """Scores of held-out labels, with the class prior of each model or with given class proportions."""
 
     kept: HeldOut
@@ -83,31 +85,31 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Log probabilities of held-out labels for every way, one random label last; and the weights of the held-out rows."""
+class HeldOutScores:
+    """Log probabilities of held-out labels for every strategy, one random label last; and the weights of the held-out rows."""
 
-    scores: Mapping[Way, Array]
+    scores: Mapping[Strategy, Array]
     weights: Array
 
     @staticmethod
-    def together(folds: Sequence[Judged]) -> Judged:
+    def together(folds: Sequence[HeldOutScores]) -> HeldOutScores:
         """All folds as one; their random labels weigh as much as one held-out row."""
         scores = {
-            way: np.append(
-                np.concatenate([fold.scores[way][:-1] for fold in folds]),
-                np.mean([fold.scores[way][-1] for fold in folds]),
+            strategy: np.append(
+                np.concatenate([fold.scores[strategy][:-1] for fold in folds]),
+                np.mean([fold.scores[strategy][-1] for fold in folds]),
             )
-            for way in folds[0].scores
+            for strategy in folds[0].scores
         }
         weights = np.concatenate([fold.weights for fold in folds])
-        return Judged(scores, np.append(weights / max(float(weights.mean()), 1e-300), 1.0))
+        return HeldOutScores(scores, np.append(weights / max(float(weights.mean()), 1e-300), 1.0))
 
-    def choice(self) -> tuple[Way, dict[Way, float]]:
-        """A way, and the weighted mean of each that was tried."""
-        rows, weights = {way: each[:-1] for way, each in self.scores.items()}, self.weights[:-1]
-        sums = {way: float(self.weights @ each) for way, each in self.scores.items()}
-        safe = {way: each for way, each in rows.items() if way == PLAIN or sums[way] > sums[PLAIN]}
-        means = {way: float(np.average(each, weights=weights)) for way, each in rows.items()}
+    def choice(self) -> tuple[Strategy, dict[Strategy, float]]:
+        """A strategy, and the weighted mean of each that was tried."""
+        rows, weights = {strategy: each[:-1] for strategy, each in self.scores.items()}, self.weights[:-1]
+        sums = {strategy: float(self.weights @ each) for strategy, each in self.scores.items()}
+        safe = {strategy: each for strategy, each in rows.items() if strategy == PLAIN or sums[strategy] > sums[PLAIN]}
+        means = {strategy: float(np.average(each, weights=weights)) for strategy, each in rows.items()}
         return first_good(safe, weights), means
 
 
@@ -134,24 +136,24 @@ def _shift(wanted: Array, own: Array) -> Array:
     return np.subtract(wanted, own, out=np.zeros_like(own), where=np.isfinite(own) & np.isfinite(wanted))
 
 
-def first_good(scores: Mapping[Way, Array], weights: Array | None = None) -> Way:
-    """The first way unless the best, by the scores of the same rows, is clearly better; else the next with most of its gain."""
+def first_good(scores: Mapping[Strategy, Array], weights: Array | None = None) -> Strategy:
+    """The first strategy unless the best by these scores of rows is clearly better; else the next with most of its gain."""
     share = np.full(len(next(iter(scores.values()))), 1.0) if weights is None else weights
     share = share / max(float(share.sum()), 1e-300)
-    means = {way: float(share @ each) for way, each in scores.items()}
+    means = {strategy: float(share @ each) for strategy, each in scores.items()}
     plain, *others = scores
 
-    def clearly(one: Way, other: Way, errors: float) -> bool:
+    def clearly(one: Strategy, other: Strategy, errors: float) -> bool:
         # By more than so many standard errors of the paired difference.
         gain, mean = scores[one] - scores[other], means[one] - means[other]
         return bool(mean > errors * np.sqrt(float((share * (gain - mean)) @ (share * (gain - mean)))))
 
-    good = [way for way in others if clearly(way, plain, way.least)]
+    good = [strategy for strategy in others if clearly(strategy, plain, strategy.least)]
     if not good:
         return plain
-    best = max(good, key=lambda way: means[way])
+    best = max(good, key=lambda strategy: means[strategy])
     least = means[plain] + KEPT * (means[best] - means[plain])
-    return next(way for way in good if means[way] >= least and not clearly(best, way, 1.0))
+    return next(strategy for strategy in good if means[strategy] >= least and not clearly(best, strategy, 1.0))
 
 
 @dataclass(frozen=True)
