@@ -229,6 +229,19 @@ def test_the_calibration_error_by_chance_is_that_of_labels_drawn_from_the_probab
     assert np.mean([judged(blunted).calibration_error for _ in range(20)]) > 2 * right[0].calibration_error_by_chance
 
 
+def test_losses_are_those_of_rows_whose_class_is_known_and_other_rows_count_as_errors():
+    data, new = table(classes=3), table(200, seed=4, classes=4)
+    model = likely.learn(data, "y")
+    found = likely.evaluate(new, model=model)
+    known = [i for i, label in enumerate(new["y"]) if label != "d"]
+    alone = likely.evaluate(part(new, known), model=model)
+    assert 0 < len(known) < 200
+    assert found.total.unknown == 200 - len(known)
+    assert (found.log_loss, found.brier) == pytest.approx((alone.log_loss, alone.brier))
+    assert found.baseline["log_loss"] == pytest.approx(alone.baseline["log_loss"])
+    assert found.accuracy == pytest.approx(alone.accuracy * len(known) / 200)
+
+
 def test_ties_count_half():
     assert _auc(np.array([0.5, 0.5, 0.5, 0.5]), np.array([True, False, True, False]), np.ones(4)) == 0.5
     assert _auc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]), np.ones(4)) == 0.875

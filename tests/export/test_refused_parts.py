@@ -54,10 +54,10 @@ def test_a_part_without_an_exported_form_is_named_with_the_remedy(part, form, tm
     assert not out.exists()
 
 
-@pytest.mark.parametrize("settings", [{"ngrams": (1, 2)}, {"unit": "char", "ngrams": (2, 3)}])
-def test_text_of_n_grams_is_named_with_the_remedy(settings):
+@pytest.mark.parametrize("settings", [{"pattern": "[a-z]+"}, {"unit": "char", "ngrams": (2, 3)}])
+def test_text_of_characters_or_a_pattern_is_named_with_the_remedy(settings):
     model = learn(texts(), families={"a": likely.Text("multinomial", **settings)})
-    with pytest.raises(UsageError, match=r"column 'a' is text with a pattern, n-grams .*Text\(pairs=False\), of single"):
+    with pytest.raises(UsageError, match=r"column 'a' is text with a pattern, or n-grams of characters.*from words: Text\(\)"):
         model.sql()
     with pytest.raises(UsageError, match=r"column 'a' is text, which is not exported to ONNX.*ignore=\["):
         model.onnx()

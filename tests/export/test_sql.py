@@ -84,6 +84,8 @@ KINDS = {
     "multinomial": likely.Text("multinomial"),
     "bernoulli": likely.Text("bernoulli"),
     "complement": likely.Text("complement", idf=True, length="l2"),
+    "n-grams": likely.Text("multinomial", ngrams=(1, 2)),
+    "longer n-grams": likely.Text("bernoulli", ngrams=(2, 3)),
 }
 
 
@@ -94,8 +96,28 @@ def test_texts_are_joined_with_a_table_of_words(database, request, kind):
 
 
 @pytest.mark.xdist_group("spark")
-def test_texts_are_joined_with_a_table_of_words_in_spark(spark):
-    scored_texts(Spark(spark), "spark", "multinomial")
+@pytest.mark.parametrize("kind", ["multinomial", "n-grams"])
+def test_texts_are_joined_with_a_table_of_words_in_spark(spark, kind):
+    scored_texts(Spark(spark), "spark", kind)
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgres"], indirect=True)
+def test_pairs_of_words_of_the_default_are_scored(database, request):
+    rng = np.random.default_rng(0)
+    texts, labels = [], []
+    for i in range(600):
+        words = rng.choice(["ein", "zwei", "drei", "vier", "Fünf, sechs!", "x"], 5).tolist()
+        at = int(rng.integers(0, 4))
+        words[at : at + 2] = ("not", "good") if i % 2 else ("good", "not")
+        texts.append(" ".join(words))
+        labels.append("bad" if (i % 2) ^ (rng.random() < 0.05) else "fine")
+    model = learn(pa.table({"say": texts, "y": labels}), families={"say": likely.Text()})
+    (block,) = model.block_parameters
+    assert block.likelihood.family.ngrams == (1, 2)
+    assert any(" " in word for word in model.word_weights()["word"].to_pylist())
+    database.put("likely_words", model.word_weights())
+    asked = pa.table({"say": [*texts[:40], "good", "", None, "not good good not", "NOT   good; x good -not"]})
+    both_ways(model, asked, database, request.node.callspec.params["database"], by=("say",))
 
 
 def scored_texts(database, dialect, kind, rows=240):

@@ -11,11 +11,15 @@ from likely.export.dialects import Dialect, Expression
 from likely.export.exported_terms import Array, ExportedModel, TextTerm, bounded
 from likely.export.expressions import ExpressionWriter
 
-# Two or more letters, digits or underscores; in PostgreSQL what its locale takes for letters.
-PATTERNS = {
-    "duckdb": "UNNEST(REGEXP_EXTRACT_ALL({text}, '[\\p{{L}}\\p{{N}}_]{{2,}}'))",
-    "postgres": "(REGEXP_MATCHES({text}, '([[:alnum:]_]{{2,}})', 'g'))[1]",
-    "spark": "EXPLODE(REGEXP_EXTRACT_ALL({text}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}', 0))",
+# Words, two or more letters, digits or underscores, with their places in each text; PostgreSQL's locale says what letters are.
+WORDS = {
+    "duckdb": "SELECT {text}, UNNEST(likely__list) AS likely__word, UNNEST(RANGE(LEN(likely__list))) AS likely__place FROM "
+    "(SELECT {text}, REGEXP_EXTRACT_ALL({shown}, '[\\p{{L}}\\p{{N}}_]{{2,}}') AS likely__list FROM {distinct}) "
+    "AS likely__lists",
+    "postgres": "SELECT {text}, likely__match[1] AS likely__word, likely__place FROM {distinct} CROSS JOIN LATERAL "
+    "REGEXP_MATCHES({shown}, '([[:alnum:]_]{{2,}})', 'g') WITH ORDINALITY AS likely__found(likely__match, likely__place)",
+    "spark": "SELECT {text}, POSEXPLODE(REGEXP_EXTRACT_ALL({shown}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}', 0)) "
+    "AS (likely__place, likely__word) FROM {distinct}",
 }
 VALUES = {"raw": "CAST(n AS DOUBLE PRECISION)", "log": "LN(1 + CAST(n AS DOUBLE PRECISION))", "once": "1e0"}
 
@@ -70,6 +74,18 @@ def _document(likelihood: Any) -> dict[str, Any]:
     return {"exponent": curve.exponent, "weight": likelihood.weight, "constant": constant, **scaled}
 
 
+def _grams(words: str, text: str, ngrams: tuple[int, int]) -> str:
+    """All n-grams of neighbouring words, from words with their places; n-grams that a text ends before are null."""
+    if ngrams == (1, 1):
+        return words
+    neighbours = [f"LEAD(likely__word, {k}) OVER (PARTITION BY {text} ORDER BY likely__place)" for k in range(1, ngrams[1])]
+    grams = {n: " || ' ' || ".join(["likely__word", *neighbours[: n - 1]]) for n in range(ngrams[0], ngrams[1] + 1)}
+    named = ", ".join(f"{gram} AS likely__gram{n}" for n, gram in grams.items())
+    listed = f"SELECT {text}, {named} FROM ({words}) AS likely__words"
+    each = (f"SELECT {text}, likely__gram{n} AS likely__word FROM ({listed}) AS likely__grams" for n in grams)
+    return " UNION ALL ".join(each)
+
+
 class WordWriter:
     """SQL of the terms of texts: one common table expression for each column, joined by the text itself."""
 
@@ -82,16 +98,16 @@ class WordWriter:
     def _check(self, term: TextTerm) -> None:
         family = term.likelihood.family
         if not self.syntax.split:
-            known = ", ".join(PATTERNS)
+            known = ", ".join(WORDS)
             raise UsageError(
                 f"column {term.column!r} is text, and {self.syntax.name} cannot split it into words: choose one of {known}",
                 column=term.column,
             )
-        if family.unit != "word" or family.ngrams != (1, 1) or family.pattern is not None:
+        if family.unit != "word" or family.pattern is not None:
             raise UsageError(
-                f"column {term.column!r} is text with a pattern, n-grams (pairs of words) or characters, which has no SQL",
+                f"column {term.column!r} is text with a pattern, or n-grams of characters, which have no SQL",
                 column=term.column,
-                remedy="learn it with Text(pairs=False), of single words",
+                remedy="learn it from words: Text(), with n-grams of words if need be",
             )
 
     def expressions(self, inputs: str) -> dict[str, Expression]:
@@ -105,9 +121,8 @@ class WordWriter:
         family = term.likelihood.family
         quote = self._quoted
         shown = f"LOWER({text})" if family.lowercase else text
-        split = PATTERNS[self.syntax.name].format(text=shown)
-        distinct = f"SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL"
-        words = f"SELECT {text}, {split} AS likely__word FROM ({distinct}) AS likely__distinct"
+        distinct = f"(SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL) AS likely__distinct"
+        words = _grams(WORDS[self.syntax.name].format(text=text, shown=shown, distinct=distinct), text, family.ngrams)
         counted = f"SELECT {text}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {text}, likely__word"
         value = VALUES[family.adds]
         sums = [f"SUM({value} * p.w{c}) AS likely__sum{c}" for c in range(len(self.scored.classes))]
