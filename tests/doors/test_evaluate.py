@@ -10,7 +10,7 @@ import likely
 from commands import LOANS, TENNIS, document, run
 from likely.bayes import Posterior
 from likely.errors import DataError, UsageError
-from likely.evaluation.metrics import _auc, metrics_of
+from likely.evaluation.metrics import Metrics, _auc, metrics_of
 
 
 def table(rows=400, seed=0, classes=3):
@@ -240,6 +240,15 @@ def test_losses_are_those_of_rows_whose_class_is_known_and_other_rows_count_as_e
     assert (found.log_loss, found.brier) == pytest.approx((alone.log_loss, alone.brier))
     assert found.baseline["log_loss"] == pytest.approx(alone.baseline["log_loss"])
     assert found.accuracy == pytest.approx(alone.accuracy * len(known) / 200)
+
+
+def test_a_certain_prediction_is_in_the_last_bin_of_confidence():
+    sure = Posterior(("a", "b"), np.log([[1.0, 1e-300], [0.5, 0.5], [0.99, 0.01]]), np.zeros(2))
+    found = metrics_of(sure, np.array([0, 1, 1]), np.ones(3))
+    assert found.bins.shape == Metrics.zero(("a", "b")).bins.shape
+    assert found.bins[-1, :3] == pytest.approx([2.0, 1.99, 1.0])
+    assert found.bins[:-1, 0].sum() == 1.0
+    assert (found + Metrics.zero(("a", "b"))).calibration_error == pytest.approx((0.99 + 0.5) / 3)
 
 
 def test_ties_count_half():

@@ -1,12 +1,16 @@
 """The weight of unlabelled rows: taken where it clearly helps, the smallest that does, and 0 where clusters are not classes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import likely
+from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.latent import semi_supervised
 from likely.latent.semi_supervised import LabelDraw
 from likely.latent.unlabelled_choice import PLAIN, HeldOut, HeldOutScores, Strategy, class_proportions, first_good
+from likely.sources import open_source
 from strategies import quietly
 
 
@@ -225,3 +229,31 @@ def test_unlabelled_texts_do_not_hurt_where_topics_are_no_classes():
         more.append(loss(model, new, true) - loss(plain, new, true))
     assert np.mean(more) <= 0.01
     assert max(more) <= 0.06
+
+
+def test_rows_are_counted_by_their_label_or_else_by_their_posterior():
+    table = {"x": ["u", "v", "v", "u"], "y": ["a", "b", "b", "a"]}
+    blank = likely.learn(table, "y", plain=True)
+    blank = replace(blank, tally=blank.tally.zero())
+    labels, weights = np.array([0, 1, -1, -1]), np.array([1.0, 2.0, 1.0, 4.0])
+    rows = LabelledRows(CachedBatch(next(iter(open_source(table).batches())), blank.schema), labels, weights)
+    wrong = np.log([[0.01, 0.99], [0.99, 0.01], [0.25, 0.75], [0.5, 0.5]])
+    counted = semi_supervised.count_by_posteriors(rows, wrong, blank, 0.5)
+    assert counted.classes == pytest.approx([1.0 + 0.5 * 0.25 + 0.5 * 4 * 0.5, 2.0 + 0.5 * 0.75 + 0.5 * 4 * 0.5])
+    by_hand = {("u", "a"): 1 + 0.5 * 4 * 0.5, ("v", "a"): 0.5 * 0.25, ("u", "b"): 0.5 * 4 * 0.5, ("v", "b"): 2 + 0.5 * 0.75}
+    codes = [blank.schema.by_name["x"].code[value] for value in ("u", "v")]
+    seen = counted.statistics[0].seen[:, codes]
+    assert seen == pytest.approx(np.array([[by_hand[v, c] for v in "uv"] for c in "ab"]))
+
+
+def test_held_out_labels_are_scored_under_the_class_proportions_that_are_given():
+    labels = np.array([0, 1, 0, 1, -1])
+    parts = [LabelledRows(None, labels, np.ones(5))]
+    own = np.log([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5], [0.5, 0.5]])
+    shares = np.array([0.25, 0.75])
+    (held,) = (rows for _, rows in HeldOut(parts, 0, 2, 2)._rows())
+    found = HeldOut(parts, 0, 2, 2).score([own], np.log(shares) - np.log(0.5), shares)
+    moved = np.exp(own[held]) * shares
+    moved /= moved.sum(axis=1, keepdims=True)
+    assert found[:-1] == pytest.approx(np.log(moved[np.arange(len(held)), labels[held]]))
+    assert found[-1] == pytest.approx((np.log(moved) @ shares).mean())

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.model.ledger import MOST_SHOWN, Entry, marked, shown
+from likely.model.explanation import FAR_DEVIATIONS, _far
+from likely.model.ledger import MOST_SHOWN, Entry, Word, marked, shown, word_weight
 
 DATA = {
     "c": ["u"] * 6 + ["v"] * 2 + ["u"] * 1 + ["v"] * 3 + ["u"] * 2 + ["v"] * 2,
@@ -107,3 +108,22 @@ def test_a_number_is_out_of_range_only_where_it_is_far_from_every_class() -> Non
     model = likely.learn(data, "y", families="gaussian", plain=True)
     flags = {x: model.explain({"x": x}).entries[0].flags for x in (1.0, 101.0, 50.0, 110.0)}
     assert flags == {1.0: (), 101.0: (), 50.0: ("out of range",), 110.0: ("out of range",)}
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+def test_far_is_five_standard_deviations_from_every_class_whatever_the_unit(scale) -> None:
+    x = scale * np.array([8.0, 12.0, 10.0, 10.0, 18.0, 22.0, 20.0, 20.0])
+    model = likely.learn({"x": x, "y": list("aaaabbbb")}, "y", plain=True, families="gaussian", smoothing=0)
+    (block,) = model.plain_parameters
+    deviation = float(np.std(x[:4]))
+    for away, far in ((FAR_DEVIATIONS - 0.1, False), (FAR_DEVIATIONS + 0.1, True)):
+        assert _far(block.likelihood, 20 * scale + away * deviation) is far
+        assert _far(block.likelihood, 10 * scale - away * deviation) is far
+    assert not _far(block.likelihood, 15 * scale)
+
+
+def test_the_weight_of_a_word_is_its_excess_over_the_average_class_that_it_does_not_rule_out() -> None:
+    assert word_weight(Word("a", 1.0, (-1.0, -3.0))) == (0, 1.0)
+    assert word_weight(Word("a", 1.0, (-6.0, -3.0, -3.0))) == (1, 1.0)
+    assert word_weight(Word("a", 1.0, (-math.inf, -3.0))) == (1, 0.0)
+    assert word_weight(Word("a", 1.0, (-math.inf, -3.0, -5.0))) == (1, 1.0)
