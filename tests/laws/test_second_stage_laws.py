@@ -57,3 +57,13 @@ def test_rows_are_scored_alike_in_a_batch_alone_and_from_a_file_with_cells_missi
     assert np.abs(without - whole).max() > 0.05
     model.save(tmp_path / "m.likely")
     assert likely.load(tmp_path / "m.likely").posterior(asked).probabilities == pytest.approx(whole, abs=1e-12)
+
+
+def test_a_model_of_text_alone_is_the_same_from_its_file(tmp_path):
+    table = {name: column for name, column in mixed().items() if name in ("say", "y")}
+    model = likely.learn(table, "y")
+    assert model.stages
+    model.save(tmp_path / "m.likely")
+    again = likely.load(tmp_path / "m.likely")
+    assert again.posterior(table).probabilities == pytest.approx(model.posterior(table).probabilities, abs=1e-12)
+    assert again.recalibrate().posterior(table).probabilities == pytest.approx(model.posterior(table).probabilities, abs=1e-9)
