@@ -17,8 +17,9 @@ def mixed(rows=300, seed=0):
     x[rng.random(rows) < 0.15] = np.nan
     z[rng.random(rows) < 0.15] = np.nan
     words = [["gain win profit", "loss fall debt"][v if rng.random() < 0.8 else 1 - v] + " the market today" for v in y]
+    more = rng.choice(["one", "two", "three", "four", "five"], (rows, 6))
     return {
-        "say": [f"{text} {i % 7} again" for i, text in enumerate(words)],
+        "say": [f"{text} {' '.join(others)} no{i}" for i, (text, others) in enumerate(zip(words, more, strict=True))],
         "x": x.tolist(),
         "c": np.where(rng.random(rows) < 0.75, np.array(["u", "v"])[y], "w").tolist(),
         "z": z.tolist(),
