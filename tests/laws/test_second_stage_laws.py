@@ -68,3 +68,18 @@ def test_a_model_of_text_alone_is_the_same_from_its_file(tmp_path):
     again = likely.load(tmp_path / "m.likely")
     assert again.posterior(table).probabilities == pytest.approx(model.posterior(table).probabilities, abs=1e-12)
     assert again.recalibrate().posterior(table).probabilities == pytest.approx(model.posterior(table).probabilities, abs=1e-9)
+
+
+def test_a_joint_table_of_three_categories_is_scored_by_its_own_cells():
+    rng = np.random.default_rng(3)
+    a, b, c = rng.choice(["p", "q", "r"], 900), rng.choice(["u", "v"], 900), rng.choice(["k", "l", "m", "n"], 900)
+    y = np.where(((a == "p").astype(int) + (b == "u") + (c == "k") + (c == "m")) % 2 == 1, "odd", "even")
+    model = likely.learn({"a": a, "b": b, "c": c, "y": y}, "y", joint=[("a", "b", "c")], plain=True, smoothing=1.0)
+    asked = [(i, j, k) for i in "pqr" for j in "uv" for k in "klmn"]
+    found = model.posterior({"a": [i for i, _, _ in asked], "b": [j for _, j, _ in asked], "c": [k for _, _, k in asked]})
+    classes = list(found.classes)
+    for (i, j, k), p in zip(asked, found.probabilities, strict=True):
+        seen = [((a == i) & (b == j) & (c == k) & (y == label)).sum() for label in classes]
+        totals = [(y == label).sum() for label in classes]
+        weight = [(n + 1) / (total + 24) * (total + 1) for n, total in zip(seen, totals, strict=True)]
+        assert p[0] == pytest.approx(weight[0] / sum(weight), rel=0.02)

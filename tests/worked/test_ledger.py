@@ -127,3 +127,10 @@ def test_the_weight_of_a_word_is_its_excess_over_the_average_class_that_it_does_
     assert word_weight(Word("a", 1.0, (-6.0, -3.0, -3.0))) == (1, 1.0)
     assert word_weight(Word("a", 1.0, (-math.inf, -3.0))) == (1, 0.0)
     assert word_weight(Word("a", 1.0, (-math.inf, -3.0, -5.0))) == (1, 1.0)
+
+
+def test_a_number_in_bins_is_out_of_range_beyond_the_smallest_and_largest_that_were_counted() -> None:
+    x = np.linspace(2.0, 9.0, 200)
+    model = likely.learn({"x": x, "y": np.where(x + np.sin(7 * x) > 5.5, "a", "b")}, "y")
+    flags = {value: model.explain({"x": value}).entries[-1].flags for value in (2.0, 5.0, 9.0, 1.5, 9.5)}
+    assert flags == {2.0: (), 5.0: (), 9.0: (), 1.5: ("out of range",), 9.5: ("out of range",)}
