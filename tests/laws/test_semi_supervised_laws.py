@@ -7,6 +7,7 @@ import pytest
 
 import likely
 from likely.engines.e_step import CachedBatch, LabelledRows
+from likely.kernels.progress import listening
 from likely.latent import semi_supervised
 from likely.latent.semi_supervised import LabelDraw
 from likely.latent.unlabelled_choice import PLAIN, HeldOut, HeldOutScores, Strategy, class_proportions, first_good
@@ -257,3 +258,12 @@ def test_held_out_labels_are_scored_under_the_class_proportions_that_are_given()
     moved /= moved.sum(axis=1, keepdims=True)
     assert found[:-1] == pytest.approx(np.log(moved[np.arange(len(held)), labels[held]]))
     assert found[-1] == pytest.approx((np.log(moved) @ shares).mean())
+
+
+def test_the_choice_announces_its_folds():
+    texts, shown, _ = documents(12, (60, 40), labels=6)
+    steps = []
+    with listening(steps.append):
+        quietly(likely.learn, {"text": texts, "y": shown}, "y")
+    folds = [step.what for step in steps if step.what.startswith("use of unlabelled rows")]
+    assert folds == [f"use of unlabelled rows, fold {i} of 5" for i in range(1, 6)]

@@ -26,6 +26,7 @@ from likely.engines import Plan
 from likely.engines.e_step import LabelledRows, count_weighted, log_joint
 from likely.engines.memory import tally_batch
 from likely.families import Block
+from likely.kernels.progress import announce
 from likely.latent import em
 from likely.latent.unlabelled_choice import (
     DRAWN,
@@ -130,6 +131,7 @@ class PartlyLabelled:
         hidden = sum(int(np.sum(y < 0)) for _, y, _ in self.parts)
         folds = min(FOLDS if np.sum(counts) >= FEW_LABELS else MORE_FOLDS, int(np.min(counts)))
         for fold in range(folds):
+            announce(f"use of unlabelled rows, fold {fold + 1} of {folds}")
             kept = HeldOut(self.parts, fold, len(self.classes), folds)
             plain = self.plain(kept)
             first = log_posteriors(plain, kept)
