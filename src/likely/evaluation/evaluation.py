@@ -20,7 +20,7 @@ from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 
 Array = NDArray[np.float64]
-MAIN = ("accuracy", "log_loss", "brier", "calibration_error", "calibration_error_by_chance", "auc")
+OF_ALL = ("accuracy", "log_loss", "brier", "calibration_error", "calibration_error_by_chance")  # from sums over all rows
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Evaluation(Shown):
         return {
             "how": self.how, "title": self.title, "learned_from": self.learned_from,
             "rows": self.rows, "folds": self.folds, "unknown_labels": self.total.unknown,
-            **{name: finite(getattr(self.total, name)) for name in MAIN[:-1]},
+            **{name: finite(getattr(self.total, name)) for name in OF_ALL},
             "auc": finite(self.auc), "baseline": {name: finite(value) for name, value in self.baseline.items()},
             "classes": [label if isinstance(label, (str, int, float, bool)) else str(label) for label in self.classes],
             "confusion": self.confusion.tolist(),
@@ -209,7 +209,7 @@ class Evaluation(Shown):
 
     def _shown_tables(self) -> list[ShownTable]:
         """Metrics of the classes, metrics of all rows, and the confusion matrix."""
-        metrics = [{"metric": name.replace("_", " "), "value": getattr(self, name)} for name in MAIN]
+        metrics = [{"metric": name.replace("_", " "), "value": getattr(self, name)} for name in (*OF_ALL, "auc")]
         names = [str(label) for label in self.classes]
         rows = [{"true": a} | dict(zip(names, n, strict=True)) for a, n in zip(names, self.confusion.tolist(), strict=True)]
         tables = (("Each class", self.per_class), (self.title, metrics), ("Confusion matrix: true classes in the rows", rows))

@@ -81,7 +81,7 @@ class PartlyLabelled:
     counted: Tally | None = None  # the labelled rows, where they have been counted before
 
     def plain(self, parts: Iterable[LabelledRows]) -> Model:
-        """The model of the labelled rows alone."""
+        """The model of the rows that have a label, known or drawn."""
         total: Tally | None = None
         for batch, labels, weights in parts:
             part = tally_batch(batch.batch, self.plan, Coded(labels, self.classes), weights)
@@ -109,8 +109,8 @@ class PartlyLabelled:
             return SemiSupervisedFit(plain, 0.0, tried)
         first = log_posteriors(plain, self.parts)
         if strategy.drawn:
-            labels = sum(int(np.sum((y >= 0) & (w > 0))) for _, y, w in self.parts)
-            ((_, model, _),) = self._models((strategy,), self.parts, first, LabelDraw(doubt=1 / (labels + 2)))
+            drawing = LabelDraw(doubt=1 / (int(self._label_counts().sum()) + 2))
+            ((_, model, _),) = self._models((strategy,), self.parts, first, drawing)
             return SemiSupervisedFit(model, strategy.unlabelled, tried, rounds=TRIAL_ROUNDS)
         rounds = max_iter if unlabelled is not None else min(max_iter, TRIAL_ROUNDS)
         fit = self.fit_em(self.parts, strategy.em, first, max_iter=rounds, tol=tol)
@@ -124,7 +124,7 @@ class PartlyLabelled:
 
     def _chosen(self) -> tuple[Strategy, dict[Strategy, float]]:
         """The strategy with the best log probability of held-out labels: plain learning, unless another is clearly better."""
-        counts = sum(np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts)
+        counts = self._label_counts()
         if np.min(counts) < FEWEST:
             return PLAIN, {}
         found: list[HeldOutScores] = []
@@ -143,6 +143,12 @@ class PartlyLabelled:
                 scores[strategy] = scorer.score(logs, model)
             found.append(HeldOutScores(scores, kept.weights(self.strategies.weights(shares / counts))))
         return HeldOutScores.together(found).choice()
+
+    def _label_counts(self) -> NDArray[np.int64]:
+        """Number of labelled rows of each class."""
+        parts = [np.bincount(y[(y >= 0) & (w > 0)], minlength=len(self.classes)) for _, y, w in self.parts]
+        found: NDArray[np.int64] = np.sum(parts, axis=0)
+        return found
 
     def _models(
         self, strategies: Iterable[Strategy], parts: Iterable[LabelledRows], first: list[Array], drawing: LabelDraw
