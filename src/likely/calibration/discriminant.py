@@ -97,21 +97,22 @@ def fit_discriminant(data: CalibrationData, terms: Sequence[Term], gains_alone: 
         return None
     width = sum(each.table.shape[1] for each in features)
     rows = int(min(len(data.sample), max(FEWEST_ROWS, OPERATIONS // width**2)))
-    x, labels, weights = feature_matrix(features), data.sample.labels, data.sample.weights
+    x, labels, weights = feature_matrix(features, rows), data.sample.labels, data.sample.weights
     classes = len(data.tally.schema.classes)
     parts = [_count(x[f:rows:FOLDS], labels[f:rows:FOLDS], weights[f:rows:FOLDS], classes) for f in range(FOLDS)]
     whole = _PooledMoments(*(sum(getattr(part, name) for part in parts) for name in ("n", "sums", "squares")))
     coefficients, constant = whole.discriminant()
-    evidence = np.empty((len(x), classes), np.float32)
-    evidence[rows:] = x[rows:] @ coefficients + constant
+    ends = np.cumsum([each.table.shape[1] for each in features])[:-1]
+    tables = [each.table @ part for each, part in zip(features, np.split(coefficients, ends), strict=True)]
+    evidence = np.empty((len(data.sample), classes), np.float32)
+    evidence[rows:] = constant + sum(t.take(each.codes[rows:], 0) for each, t in zip(features, tables, strict=True))
     if complete or gains_alone.shape[1] == 1:
         for f, part in enumerate(parts):
             own, base = (whole - part).discriminant()
             evidence[f:rows:FOLDS] = x[f:rows:FOLDS] @ own + base
     else:
         _choose_by_fold(candidates, data, rows, evidence)
-    ends = np.cumsum([each.table.shape[1] for each in features])[:-1]
-    found = {e.name: e.table[:-1] @ part for e, part in zip(features, np.split(coefficients, ends), strict=True)}
+    found = {each.name: table[:-1] for each, table in zip(features, tables, strict=True)}
     return LinearDiscriminant(found, constant, evidence)
 
 
@@ -148,18 +149,18 @@ def _choose_by_fold(candidates: _Candidates, data: CalibrationData, rows: int, e
     labels, weights, classes = data.sample.labels, data.sample.weights, evidence.shape[1]
     fold = data.fold[:rows]
     for f in range(data.folds):
-        x = feature_matrix(candidates.best(f)[0])[:rows]
+        x = feature_matrix(candidates.best(f)[0], rows)
         rest, own = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         coefficients, constant = _count(x[rest], labels[rest], weights[rest], classes).discriminant()
         evidence[own] = x[own] @ coefficients + constant
 
 
-def feature_matrix(features: Sequence[Features]) -> Array:
-    """Feature matrix of the sample."""
+def feature_matrix(features: Sequence[Features], rows: int) -> Array:
+    """Feature matrix of the first rows of the sample."""
     ends = np.cumsum([0, *(each.table.shape[1] for each in features)])
-    out = np.empty((len(features[0].codes), int(ends[-1])))
+    out = np.empty((rows, int(ends[-1])))
     for each, a, b in zip(features, ends[:-1], ends[1:], strict=True):  # one by one: it is the largest array of all
-        out[:, a:b] = each.table[each.codes]
+        out[:, a:b] = each.table.take(each.codes[:rows], 0)
     return out
 
 

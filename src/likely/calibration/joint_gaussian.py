@@ -80,7 +80,7 @@ def fit_joint_gaussian(data: CalibrationData, terms: Sequence[Term]) -> tuple[Jo
     classes, rows, width = len(data.tally.schema.classes), len(data.sample), len(features)
     if not 2 <= width <= COLUMNS or rows < 2 * FOLDS or rows * classes * width**2 > OPERATIONS:
         return None
-    x, labels = feature_matrix(features), data.sample.labels
+    x, labels = feature_matrix(features, rows), data.sample.labels
     parts = [
         _ClassMoments.of(x[f::FOLDS], labels[f::FOLDS], data.sample.weights[f::FOLDS], classes) for f in range(FOLDS)
     ]
