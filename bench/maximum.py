@@ -118,7 +118,8 @@ def _from_shares(x: Any, size: int, shares: Any) -> Runs:
     def ours() -> End:
         from likely.engines.e_step import count_weighted
         from likely.latent import em
-        from likely.latent.mixtures import opened, plan_clusters
+        from likely.latent.mixture_plan import plan_clusters
+        from likely.latent.mixtures import opened
         from likely.model.model import Model
         from likely.model.relearning import with_named_values
         from likely.sources import ReadOptions, open_source

@@ -3,8 +3,6 @@
 import functools
 import itertools
 import pickle
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,33 +16,10 @@ from likely.errors import UsageError
 from likely.latent import em
 from likely.latent.em_parts import RowsInParts
 from likely.model.parts import plan_of
-from likely.sources import ReadOptions, open_source
+from likely.sources import open_source
+from slices import Slices
 
 pytestmark = pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning", "ignore::FutureWarning")
-
-
-@dataclass(frozen=True)
-class Slices:
-    """The smallest engine that hands out parts: slices of a table, one after the other, added in two groups."""
-
-    table: pa.Table
-    size: int = 70
-    name: str = "slices"
-    reason: str = "a test"
-    hands_out_parts: ClassVar[bool] = True
-
-    def rows(self, here, aimed):
-        return aimed(SparkRows(None, ReadOptions()))  # of no table: whoever reads it fails
-
-    def tally(self, rows, task, progress=None):
-        work = task()
-        run, total = pickle.loads(pickle.dumps((work.run, work.total)))
-        table = self.table.select([name for name in self.table.column_names if name in work.columns])
-        slices = [table.slice(i, self.size) for i in range(0, table.num_rows, self.size)]
-        found = [batch["part"][0].as_py() for each in slices for batch in run(work.state, iter(each.to_batches()))]
-        part = work.part([total(found[:3]), total(found[3:])])
-        rows.rows, rows.without_label = part.rows, part.without_label
-        return part
 
 
 class InSlices:

@@ -96,6 +96,19 @@ def test_the_command_line_counts_and_scores_with_spark(spark, cluster, tmp_path,
     assert not list(Path().glob(".out*"))
 
 
+def test_the_command_line_finds_clusters_with_spark(spark, cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    how = ("-k", "2", "--ignore", "outcome", "--ignore", "application_id", "--seed", "1")
+    found = document("cluster", LOANS, *how, "--engine", "spark", "--master", cluster.url, "-o", "groups.likely")
+    expected = document("cluster", LOANS, *how)
+    assert found["engine"]["name"] == "spark"
+    assert expected["engine"]["name"] == "memory"
+    assert found["log_likelihood"] == pytest.approx(expected["log_likelihood"], abs=0.01)
+    assert likely.load("groups.likely").bic == pytest.approx(expected["bic"], abs=0.02)
+    refused = run("cluster", LOANS, *how, "--engine", "spark", "--labels", "rows.csv", expect=2).stderr
+    assert "likely predict MODEL DATA --engine spark" in refused
+
+
 def test_a_partition_that_fails_is_an_error_and_leaves_nothing(spark, cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"x": [1.0, float("inf")] * 20, "y": ["a", "b"] * 20}), tmp_path / "bad.parquet")

@@ -11,6 +11,7 @@ import likely
 from likely.engines.e_step import CachedBatch
 from likely.errors import DataError, LikelyError
 from likely.latent import em, mixtures
+from likely.latent.mixture_plan import plan_clusters
 from likely.sources import ReadOptions, open_source
 from strategies import ODD_TABLES, cases, examples, quietly
 
@@ -38,7 +39,7 @@ def rounds(mixing, classes, seed, many=12):
 def opened(table, families, weights, **given):
     """The rows of a table, ready for EM."""
     source, name = mixtures.with_weights(open_source(table, ReadOptions()), weights)
-    plan = mixtures.plan_clusters(source, families, (), [name] if name else [], weights=name, fixed=given.pop("fixed", None))
+    plan = plan_clusters(source, families, (), [name] if name else [], weights=name, fixed=given.pop("fixed", None))
     return mixtures.opened(source, plan, **given)
 
 

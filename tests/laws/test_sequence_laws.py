@@ -14,6 +14,7 @@ from likely.engines.sequence_rows import in_sequences
 from likely.errors import DataError, LikelyError
 from likely.latent import mixtures
 from likely.latent.hidden_markov import HiddenMarkovFitter, fit_em
+from likely.latent.mixture_plan import plan_clusters
 from likely.sources import ReadOptions, open_source
 from likely.sources.row_access import take
 from strategies import ODD_TABLES, cases, examples, quietly
@@ -24,7 +25,7 @@ SMOOTHINGS = st.sampled_from([1.0, 0.5, 3.0, 1 / 3])
 def learning(table, families, lengths, weights=None, known=None, **given):
     """The rows of a table as sequences, ready for the rounds."""
     source = open_source(table, ReadOptions())
-    opened = mixtures.opened(source, mixtures.plan_clusters(source, families))
+    opened = mixtures.opened(source, plan_clusters(source, families))
     ((held, hidden, ones),) = opened.parts
     labels = hidden if known is None else np.asarray(known, np.int64)
     rows = ones if weights is None else np.repeat(np.asarray(weights, dtype=float), lengths)
@@ -231,7 +232,7 @@ def test_rows_that_are_alike_are_looked_at_as_one(batches, monkeypatch):
     table = {"a": rng.choice(list("xyz"), rows), "b": rng.choice([True, False], rows)}
     lengths = [100, 20, 120]
     source = open_source(table, ReadOptions())
-    opened = mixtures.opened(source, mixtures.plan_clusters(source))
+    opened = mixtures.opened(source, plan_clusters(source))
     ((held, labels, ones),) = opened.parts
     cuts = np.array_split(np.arange(rows), batches)
     parts = [(CachedBatch(take(held.batch, at), held.schema), labels[at], ones[at]) for at in cuts]

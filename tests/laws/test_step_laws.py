@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import likely
 from likely.latent import em, mixtures
 from likely.latent.em import FIRST_STEPS, MOST_STEPS, EMStep, StepRecorder
+from likely.latent.mixture_plan import plan_clusters
 from likely.sources import open_source
 
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -53,7 +54,7 @@ def test_the_first_step_is_the_start_and_each_next_one_a_round_of_the_textbook()
 def test_the_value_of_a_step_is_what_its_tally_is_worth(families):
     table = blobs(40)
     source = open_source(table)
-    plan = mixtures.plan_clusters(source, families)
+    plan = plan_clusters(source, families)
     mixing = mixtures.opened(source, plan)
     made = likely.cluster(table, 3, families=families, steps=True)
     for step in made.steps[:5]:

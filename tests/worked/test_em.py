@@ -8,6 +8,7 @@ import pytest
 
 import likely
 from likely.latent import em, mixtures
+from likely.latent.mixture_plan import plan_clusters
 from likely.sources import open_source
 
 NOTES = {"variance": 1.0, "weights": "equal"}
@@ -24,7 +25,7 @@ def test_two_gaussians_of_known_variance_move_as_the_formula_says():
     x = np.array([1.0, 2.0, 4.0, 7.0, 8.0, 9.5])
     means = np.array([1.0, 4.0])
     source = open_source(x[:, None])
-    plan = mixtures.plan_clusters(source, fixed={"variance": 2.5, "weights": "equal"})
+    plan = plan_clusters(source, fixed={"variance": 2.5, "weights": "equal"})
     mixing = mixtures.opened(source, plan, equal=True, tol=0.0, max_iter=8)
     seen = []
     mixing.fit((1, 2), means, watch=lambda _i, _value, model: seen.append(model.block_parameters[0].likelihood.mean.copy()))
@@ -191,7 +192,7 @@ def test_penalty_is_what_smoothing_maximises():
     rng = np.random.default_rng(1)
     table = {"a": rng.normal(size=30).tolist(), "c": rng.choice(["u", "v", "w"], 30).tolist()}
     source = open_source(table)
-    mixing = mixtures.opened(source, mixtures.plan_clusters(source))
+    mixing = mixtures.opened(source, plan_clusters(source))
     fit = mixing.fit((1,))
     mean, variance = np.mean(table["a"]), np.var(table["a"])
     spread = (30 * variance + variance) / 31

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
@@ -20,6 +21,7 @@ from likely.cli.options import (
     starts_option,
     weights_option,
 )
+from likely.cli.spark_commands import check_engine, engine_options, spark_source
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -68,12 +70,13 @@ def first_means(given: Sequence[str], k: str | None, what: str, otherwise: str =
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random starts.")
 @ignore_option()
 @weights_option
+@engine_options
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A missing-value token, as for learn.")
 @reading_options
 @json_option
 @click.pass_obj
 def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels: str | None, picture: str | None,
-            steps: str | None, draw: str | None, excel_safe: bool, **given: Any) -> None:  # fmt: skip
+            steps: str | None, draw: str | None, excel_safe: bool, master: str | None, **given: Any) -> None:  # fmt: skip
     """Find clusters in DATA: a finite mixture over columns of any kind, fitted by EM; missing cells are allowed.
 
     Clusters are numbered by size, the largest first. Leave a label column out with --ignore.
@@ -81,13 +84,18 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
     if labels is not None:
         writers.format_of(labels, excel_safe)
     _check(data, output, labels, picture, steps)
-    with inputs.as_file(data, terminal) as path:
+    with_spark = check_engine(given["engine"], master)
+    if with_spark and (labels or picture or steps):
+        raise UsageError("--labels, --picture and --steps read the rows in this process, and --engine spark does not: "
+                         "write the model with -o, then `likely predict MODEL DATA --engine spark`")  # fmt: skip
+    with contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal) as path:
         from likely.sources import open_source
 
-        source, reading = inputs.opened_with(path, given)
+        source, reading = spark_source(path, master, given) if with_spark else inputs.opened_with(path, given)
         with terminal.progress("clusters"):
             found = _found(source, k, given | {"reading": reading, "steps": steps is not None})
-        report = _report(found) | {"data": data}
+        engine, _, reason = found.model.engine.partition(": ")
+        report = _report(found) | {"data": data, "engine": {"name": engine, "reason": reason}}
         # Pictures are drawn before anything is written, so that an error leaves no output.
         drawn = _drawn(found, source, {"picture": picture, "steps": steps}, options.names(draw) if draw else (), data)
         if output:

@@ -22,7 +22,7 @@ from likely.cli.options import (
     target_option,
     weights_option,
 )
-from likely.cli.spark_commands import check_engine, engine_options, spark_table
+from likely.cli.spark_commands import check_engine, engine_options, spark_source
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -141,10 +141,7 @@ def learn(
     to_stdout = checked(destination, [data], terminal)
     with_spark = check_engine(given["engine"], master)
     with contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal) as path:
-        if with_spark:
-            source, reading = _spark_source(path, master, given)
-        else:
-            source, reading = inputs.opened_with(path, given)
+        source, reading = spark_source(path, master, given) if with_spark else inputs.opened_with(path, given)
         model, metrics = _learned(terminal, source, class_prior, folds, given)
         reading.check_memory()
         model = model.without_rows() if no_rows else model
@@ -156,17 +153,6 @@ def learn(
     if metrics:
         report["evaluation"] = metrics.to_dict()
     terminal.result(report, lambda: _show_learned(terminal, model, report, metrics))
-
-
-def _spark_source(path: str, master: str | None, given: dict[str, Any]) -> tuple[Any, ReadOptions]:
-    """A Spark DataFrame and how it is read; missing-value tokens stay an argument of `learn`."""
-    from likely.sources import ReadOptions
-
-    how = options.how_read(given)
-    reading = ReadOptions.of(how.pop("missing", ()) or None, how)
-    frame, reading = spark_table(path, master, reading)
-    given["reading"] = reading
-    return frame, reading
 
 
 def _learned(

@@ -1,4 +1,4 @@
-"""The command spark-archive, and what learn and predict do with --engine spark."""
+"""The command spark-archive, and what learn, cluster and predict do with --engine spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likely.cli import outputs
-from likely.cli.options import FILE, json_option
+from likely.cli.options import FILE, how_read, json_option
 from likely.cli.terminal import Terminal
 from likely.errors import SaveError, UsageError
 
@@ -54,6 +54,17 @@ def spark_table(path: str, master: str | None, reading: ReadOptions) -> tuple[An
     if path == "-":
         raise UsageError("--engine spark reads a path, not standard input (-)")
     return open_table(session(master), path, reading)
+
+
+def spark_source(path: str, master: str | None, given: dict[str, Any]) -> tuple[Any, ReadOptions]:
+    """A Spark DataFrame and how it is read; missing-value tokens stay among the arguments of the library's function."""
+    from likely.sources import ReadOptions
+
+    how = how_read(given)
+    reading = ReadOptions.of(how.pop("missing", ()) or None, how)
+    frame, reading = spark_table(path, master, reading)
+    given["reading"] = reading
+    return frame, reading
 
 
 def predict_with_spark(

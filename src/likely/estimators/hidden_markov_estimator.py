@@ -29,7 +29,8 @@ from likely.estimators._base import (
 from likely.latent import em
 from likely.latent.fit_summary import FitSummary
 from likely.latent.hidden_markov import HiddenMarkovFitter, transition_pseudocount, warn_of_unused
-from likely.latent.mixtures import checked, with_fixed
+from likely.latent.mixture_plan import with_fixed
+from likely.latent.mixtures import checked
 from likely.schema import is_missing
 from likely.sources import Batch
 

@@ -33,7 +33,8 @@ from likely.estimators._base import (
 from likely.latent import em
 from likely.latent.clusters import Clusters
 from likely.latent.fit_summary import FitSummary
-from likely.latent.mixtures import MixtureFitter, checked, equal_weights, lowest_cost, warn_of_empty, with_fixed
+from likely.latent.mixture_plan import equal_weights, with_fixed
+from likely.latent.mixtures import MixtureFitter, checked, lowest_cost, warn_of_empty
 from likely.model.row_drawing import sample
 from likely.schema import is_missing, ordered
 from likely.sources import Batch

@@ -297,6 +297,11 @@ def empty_tally(pooled: Tally, classes: tuple[Any, ...]) -> Tally:
     return pooled.zero().of_classes([0] * len(classes), classes)
 
 
+def kinds_read(plan: Plan, *, labelled: bool) -> dict[str, str]:
+    """The columns that EM reads and the kind of each; the target only where rows have labels."""
+    return {name: kind for name, kind in plan.kinds().items() if labelled or name != plan.target}
+
+
 def weights_of(plan: Plan) -> Callable[[Batch], Array]:
     """Function that reads the row weights of a batch, as planned."""
     return column_weights(plan.weights)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines import Plan, tally_source
+from likely.engines.counted_rows import CountedSource
 from likely.engines.e_step import ExpectedCounts, LabelledRows
-from likely.engines.engine import CountTask, Part, PartFunction
+from likely.engines.engine import CountTask, Engine, Part, PartFunction
 from likely.engines.spark.tasks import part_row
 from likely.families import Block
 from likely.families.statistics import Moments, totals
@@ -31,10 +32,11 @@ from likely.latent.semi_supervised import (
     plain_model,
 )
 from likely.model.model import Model
+from likely.model.parameters import with_taken
 from likely.model.parts import columns_read, from_bytes, plan_of, record_batches, rows_of_part, to_bytes
 from likely.priors import Priors, priors
 from likely.schema import Schema
-from likely.sources import Batch
+from likely.sources import Batch, Source, missing_of
 from likely.tally import Tally
 
 READING = ("missing", "missing_labels", "weights", "target_edges")  # what a model knows of how its rows are read
@@ -118,12 +120,24 @@ class RowsInParts(em.RowsElsewhere):
         Missing-value tokens, weights and edges of the target's bins, by which every part is read.
     wanted : array or None
         The classes whose rows keep their label; None for all.
+    labelled : bool
+        Whether the rows have a target; those of a mixture have none.
     """
 
     run: Callable[[CountTask], Part]
     plan: Plan
     reading: Mapping[str, Any]
     wanted: NDArray[np.bool_] | None = field(default=None, compare=False)
+    labelled: bool = True
+
+    @staticmethod
+    def of(engine: Engine, source: Source, plan: Plan, fields: Mapping[str, Any], *, labelled: bool = True) -> RowsInParts:
+        """The rows of which an engine hands out parts; `fields` are those of the model to be."""
+
+        def run(task: CountTask) -> Part:
+            return engine.tally(CountedSource(source, plan), lambda: task, None)
+
+        return RowsInParts(run, plan, {name: fields[name] for name in READING if name in fields}, labelled=labelled)
 
     def _found(self, work: PartFunction, model: Model, state: bytes) -> EMPart:
         found = self.run(CountTask(work, state, columns_read(model), total=total_bytes, part=total_part))
@@ -137,14 +151,15 @@ class RowsInParts(em.RowsElsewhere):
         """Expected counts and log-likelihood of all rows."""
         wanted = None if self.wanted is None else self.wanted.tolist()
         sent = self._sent(model)
-        state = to_bytes(sent, {"unlabelled": float(unlabelled).hex(), "entropy": entropy, "wanted": wanted})
+        own = {"unlabelled": float(unlabelled).hex(), "entropy": entropy, "wanted": wanted, "labelled": self.labelled}
+        state = to_bytes(sent, own)
         found = self._found(e_step_part, sent, state)
         return ExpectedCounts(replace(found.tally, schema=model.schema), found.log_likelihood, found.entropy)
 
     def pooled(self, plan: Plan) -> tuple[Tally, dict[str, float]]:
         """All rows counted as one class, and the variance of every numeric column."""
         nothing = self._sent(Model(tally_source((), replace(plan, sample=False)), priors(1.0)))
-        found = self._found(pool_part, nothing, to_bytes(nothing))
+        found = self._found(pool_part, nothing, to_bytes(nothing, {"labelled": self.labelled}))
         tally = em.require_weight(found.tally)
         return tally, em.variances_of(em.numbers_of(tally.schema.columns), found.moments)
 
@@ -199,18 +214,18 @@ def fit_in_parts(
     return SemiSupervisedFit(fit.model, unlabelled, {}, fit.converged or tol <= 0, len(fit.trace))
 
 
-def _labelled(model: Model, rows: Any) -> em.StreamedRows:
-    """The rows of a part as EM reads them: labels as positions in the classes of the model, and weights."""
-    source, kinds = rows_of_part(model, rows), plan_of(model).kinds()
-    weights = em.column_weights(plan_of(model).weights)
-    return em.StreamedRows(lambda: source.batches(kinds), model.schema, weights, labelled=True)
+def _rows_for_em(model: Model, rows: Any, *, labelled: bool = True) -> em.StreamedRows:
+    """The rows of a part as EM reads them: labels as positions in the classes of the model, if any, and weights."""
+    plan, source = plan_of(model), rows_of_part(model, rows, labelled=labelled)
+    kinds, weights = em.kinds_read(plan, labelled=labelled), em.column_weights(plan.weights)
+    return em.StreamedRows(lambda: source.batches(kinds), model.schema, weights, labelled=labelled)
 
 
 def e_step_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """The expected counts of a part."""
     model, own = from_bytes(state)
     for rows in record_batches(model, batches):
-        parts: Iterable[LabelledRows] = _labelled(model, rows)
+        parts: Iterable[LabelledRows] = _rows_for_em(model, rows, labelled=own["labelled"])
         if own["wanted"] is not None:
             parts = RowsOfClasses(parts, np.array(own["wanted"], bool))
         found = em.e_step(model, parts, float.fromhex(own["unlabelled"]), entropy=own["entropy"])
@@ -220,20 +235,22 @@ def e_step_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
 def pool_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """The rows of a part as one class, and the moments of its numbers."""
-    model, _ = from_bytes(state)
-    plan = plan_of(model)
+    model, own = from_bytes(state)
+    plan, labelled = plan_of(model), own["labelled"]
     weights, names = em.column_weights(plan.weights), em.numbers_of(plan.columns)
     moments: list[list[Moments]] = []
 
     def measured(source: Any) -> Iterator[Batch]:
-        for batch in source.batches(plan.kinds()):
+        for batch in source.batches(em.kinds_read(plan, labelled=labelled)):
             moments.append(em.number_moments(batch, names, weights(batch)))
             yield batch
 
     for rows in record_batches(model, batches):
-        found = em.pooled_part(measured(rows_of_part(model, rows)), plan, weights)
+        source = rows_of_part(model, rows, labelled=labelled)
+        found = em.pooled_part(measured(source), plan, weights)
         if found is None:
             return
+        found = with_taken(found, missing_of(source))
         part = EMPart(found, found.rows, moments=totals(moments) if names else ())
         yield part_row(part.to_bytes(model))
 
@@ -245,7 +262,7 @@ def start_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     blank, own = from_bytes(state[LENGTH + length :])
     total = blank.tally.zero()
     for rows in record_batches(blank, batches):
-        for part in _labelled(blank, rows):
+        for part in _rows_for_em(blank, rows):
             (logs,) = log_posteriors(plain, [part])
             total = total + count_by_posteriors(part, logs, blank, float.fromhex(own["unlabelled"]))
         yield part_row(EMPart(total, total.rows).to_bytes(blank))
@@ -255,5 +272,5 @@ def observed_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """Which cells of the block of a model are there, in a part of the rows."""
     model, _ = from_bytes(state)
     for rows in record_batches(model, batches):
-        seen = observed_cells(_labelled(model, rows), model.schema, model.blocks[0])
+        seen = observed_cells(_rows_for_em(model, rows), model.schema, model.blocks[0])
         yield part_row(EMPart(model.tally, 0, observed=seen).to_bytes(model))

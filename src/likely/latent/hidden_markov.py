@@ -22,11 +22,11 @@ from likely.latent import acceleration, em, initialization
 from likely.latent.clusters import Clusters
 from likely.latent.fit_summary import FitSummary
 from likely.latent.hidden_markov_model import HiddenMarkovModel
+from likely.latent.mixture_plan import plan_clusters
 from likely.latent.mixtures import (
     checked,
     lowest_cost,
     opened,
-    plan_clusters,
     short_run,
     starts_of,
     tally_at_means,
@@ -278,7 +278,7 @@ def sequences(
     if by and lengths is not None:
         raise UsageError("by= and lengths= both define where sequences end: pass one of them")
     table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else []))))
-    rows = in_sequences(table.parts, lengths, None if by is None else named_by(source, by))
+    rows = in_sequences(table.compared()[0], lengths, None if by is None else named_by(source, by))
     fitter = HiddenMarkovFitter(
         rows, table.pooled, table.spread, smoothing, transition_pseudocount(smoothing, transition_smoothing),
         restarts=n_init, max_iter=max_iter, tol=tol, seed=seed, given=dict(start or {}),

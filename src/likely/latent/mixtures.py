@@ -12,20 +12,19 @@ from numpy.typing import NDArray
 
 from likely.engines import Plan
 from likely.engines.e_step import LabelledRows
+from likely.engines.engine import MEMORY, Engine, choose
 from likely.engines.memory import tally_batch
-from likely.engines.planning import plan_columns
 from likely.engines.row_weights import WEIGHT_COLUMN, with_weights
-from likely.engines.targets import as_names
-from likely.errors import DataError, LikelyWarning, UsageError, no_column
-from likely.families import family as family_of
+from likely.errors import DataError, LikelyWarning, UsageError
 from likely.families.statistics import Moments, Scatter, Statistic
 from likely.latent import em, initialization
 from likely.latent.clusters import Clusters
+from likely.latent.em_parts import RowsInParts
+from likely.latent.mixture_plan import equal_weights, plan_clusters
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.relearning import with_named_values
-from likely.schema import TEXT
-from likely.sources import Coded, InMemory, ReadOptions, Source, missing_of, open_source, require_rows
+from likely.sources import Coded, InMemory, ReadOptions, Source, missing_of, open_source
 from likely.sources.missing_tokens import token_warnings
 from likely.tally import Tally
 
@@ -35,7 +34,6 @@ FEW_ROWS = 20_000  # with fewer rows every start is run until a maximum is near;
 NEAR = 0.5  # nats: then the best start is run to convergence
 SHORT = 10
 MOST_CLUSTERS = 12  # the most that k="auto" tries
-TARGET = "cluster"
 Fitted = TypeVar("Fitted")
 
 
@@ -43,7 +41,7 @@ Fitted = TypeVar("Fitted")
 class MixtureFitter:
     """Fits mixtures of any number of components to the same rows."""
 
-    parts: Iterable[LabelledRows]
+    parts: em.Rows
     plan: Plan
     pooled: Tally  # all rows as one class
     spread: Mapping[str, float]
@@ -54,6 +52,7 @@ class MixtureFitter:
     tol: float = em.TOL
     seed: int = 0
     steps: bool = False  # whether the steps of EM are recorded
+    first: Sequence[LabelledRows] | None = None  # where rows are elsewhere: those on which starts are drawn and compared
 
     def fit(self, classes: Sequence[Any], start: Any = None, watch: em.Watch | None = None) -> em.EMResult:
         """The best of several runs of EM; `start` gives the initial means instead of drawing them."""
@@ -72,9 +71,12 @@ class MixtureFitter:
             )
         models = self._starts(blank)
         if watch or len(models) == 1:
-            return em.fit_em(models[0], self.parts, **settings, watch=watch)
-        short = settings | short_run(self.pooled.rows, self.max_iter, self.tol)
-        best = max((em.fit_em(model, self.parts, **short) for model in models), key=_objective)
+            return em.fit_em(self._with_all_words(models[0]), self.parts, **settings, watch=watch)
+        rows, number = self.compared()
+        short = settings | short_run(number, self.max_iter, self.tol)
+        best = max((em.fit_em(model, rows, **short) for model in models), key=_objective)
+        if self.first is not None:  # a value on the first rows is none on all
+            return em.fit_em(self._with_all_words(best.model), self.parts, **settings)
         done = len(best.trace) - 1
         if done + 1 >= self.max_iter:
             return best
@@ -88,10 +90,25 @@ class MixtureFitter:
         weights = [1 / len(classes)] * len(classes) if self.equal is True else list(self.equal)
         return dict(zip(classes, weights, strict=True))
 
+    def compared(self) -> tuple[Iterable[LabelledRows], int]:
+        """The rows on which starts are drawn and compared, and their number."""
+        if self.first is not None:
+            return self.first, sum(part.batch.rows for part in self.first)
+        assert not isinstance(self.parts, em.RowsElsewhere)
+        return self.parts, self.pooled.rows
+
+    def _with_all_words(self, start: Model) -> Model:
+        """Where rows are elsewhere, a start with a little of all of them: a model file lacks words without counts."""
+        if self.first is None:
+            return start
+        little = self.pooled.of_classes([0] * len(start.classes), start.classes) * (1.0 / max(self.pooled.rows, 1))
+        return replace(start, tally=start.tally + little)
+
     def _starts(self, blank: Model) -> list[Model]:
         """Initial models: each row in the cluster of its nearest k-means++ seed, with other seeds for each start."""
         schema, k = blank.schema, len(blank.classes)
-        points = initialization.points(self.parts, schema, blank.blocks, self.pooled.rows, self.seed)
+        rows, number = self.compared()
+        points = initialization.points(rows, schema, blank.blocks, number, self.seed)
         found = []
         for i in range(max(self.restarts, 1) if k > 1 else 1):
             # Every other start takes the seeds without Lloyd iterations: more varied, though farther from a maximum.
@@ -102,7 +119,7 @@ class MixtureFitter:
     def _counted(self, zero: Tally, rows: Sequence[NDArray[np.int64]], labels: NDArray[np.int64]) -> Tally:
         """The tally of the rows that were assigned to a class."""
         total, at, classes = zero, 0, zero.schema.classes
-        for (batch, _, weights), chosen in zip(self.parts, rows, strict=True):
+        for (batch, _, weights), chosen in zip(self.compared()[0], rows, strict=True):
             first = np.full(batch.rows, -1, np.int64)
             first[chosen] = labels[at : at + len(chosen)]
             at += len(chosen)
@@ -164,6 +181,7 @@ def cluster(
     criterion: str = "bic",
     start: Any = None,
     steps: bool = False,
+    engine: str | Engine = "auto",
     reading: ReadOptions | None = None,
     **how: Any,
 ) -> Clusters:
@@ -205,6 +223,9 @@ def cluster(
         Initial means; the clusters keep their order.
     steps : bool, default=False
         Whether the model keeps every step of EM in `steps`: `likely.lesson` makes a page of them.
+    engine : "auto", "memory", "spark", "spark-rows" or Engine, default="auto"
+        Where the rows are counted, as for `learn`. With Spark every iteration of EM is a count in its tasks; starts are drawn
+        and compared on the first 50,000 rows.
     reading : ReadOptions or None, default=None
         How the source is read, as one object instead of keywords.
     **how
@@ -216,21 +237,33 @@ def cluster(
         The mixture.
     """
     n_init = starts_of(n_init, how)
-    source, weight_name = with_weights(open_source(data, reading or ReadOptions.of(missing, how)), weights)
+    where, rows = _engine(engine, data, weights)
+    source, weight_name = with_weights(open_source(rows, reading or ReadOptions.of(missing, how)), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plan = plan_clusters(source, families, joint, skip, weights=weight_name, fixed=fixed)
-    mixing = opened(source, plan, smoothing=smoothing, equal=equal_weights(fixed), restarts=n_init, max_iter=max_iter,
+    mixing = opened(source, plan, where, smoothing=smoothing, equal=equal_weights(fixed), restarts=n_init, max_iter=max_iter,
                     tol=tol, seed=seed, steps=steps)  # fmt: skip
     made = _chosen(mixing, criterion) if k == "auto" else _of_size(mixing, checked(k), start)
     warn_of_empty(made.model)
     em.warn_if_stopped(made.converged or tol <= 0, len(made.trace), em.MORE_ROUNDS)
-    model = replace(made.model, weights=None if weight_name == WEIGHT_COLUMN else weight_name)
-    return replace(made, model=with_missing_tokens(model, source))
+    named = None if weight_name == WEIGHT_COLUMN else weight_name
+    model = replace(made.model, weights=named, engine=f"{where.name}: {where.reason}")
+    return replace(made, model=with_missing_tokens(model, source, counted=where.hands_out_parts))
 
 
-def with_missing_tokens(model: Model, source: Source) -> Model:
-    """The model with the texts that were read as missing in its rows; a doubtful one is a warning."""
-    tally = with_taken(model.tally, missing_of(source))
+def _engine(asked: str | Engine, data: Any, weights: Any) -> tuple[Engine, Any]:
+    """The engine, and the rows as this process reads them."""
+    where, rows = choose(asked, data)
+    if not (where.name == MEMORY or where.hands_out_parts):
+        raise UsageError(f"engine={asked!r} counts plain models of labelled rows: clusters are found by 'memory' or 'spark'")
+    if where.hands_out_parts and not (weights is None or isinstance(weights, str)):
+        raise UsageError("weights= of a Spark table must be the name of one of its columns")
+    return where, rows
+
+
+def with_missing_tokens(model: Model, source: Source, *, counted: bool = False) -> Model:
+    """The model with the texts that were read as missing in its rows, if it lacks them; a doubtful one is a warning."""
+    tally = model.tally if counted else with_taken(model.tally, missing_of(source))
     for message in token_warnings(tally.schema.columns, tally.rows):
         warnings.warn(message, LikelyWarning, stacklevel=3)
     return replace(model, tally=tally, missing=source.missing.tokens)
@@ -299,80 +332,22 @@ def lowest_cost(
     return best, tried
 
 
-def plan_clusters(
-    source: Source,
-    families: Any = None,
-    joint: Sequence[Sequence[str]] = (),
-    skip: Sequence[str] = (),
-    *,
-    weights: str | None = None,
-    fixed: Mapping[str, Any] | None = None,
-) -> Plan:
-    """The plan of all columns, as for learning, but without a target."""
-    first = next(iter(source.batches()), None)
-    if first is None or first.rows == 0:
-        require_rows(0, source.label)
-    assert first is not None
-    names = list(first.names)
-    skip = as_names(skip)
-    for wanted in skip:
-        if wanted not in names:
-            raise no_column(source.label, wanted, names)
-    plan = plan_columns(first, [n for n in names if n not in skip], _target(names), families, joint, plain=True)
-    if not plan.blocks:
-        raise DataError(f"{source.label} has no column to cluster by: {dict(plan.ignored)}")
-    asked = tuple((name, "asked for") for name in skip if name != weights)
-    return with_fixed(replace(plan, weights=weights, ignored=(*asked, *plan.ignored)), fixed, families)
+def opened(source: Source, plan: Plan, where: Engine | None = None, **settings: Any) -> MixtureFitter:
+    """The fitter of a source's rows, which are kept in memory if they are few and else read again in every iteration.
 
-
-def with_fixed(plan: Plan, fixed: Mapping[str, Any] | None, families: Any = None) -> Plan:
-    """The plan with fixed variances, and texts as EM counts them."""
-    odd = sorted(set(fixed or {}) - {"variance", "weights"})
-    if odd:
-        raise UsageError(f"fixed={dict(fixed or {})!r}: {odd[0]!r} cannot be fixed, only 'variance' and 'weights'")
-    variance, blocks = (fixed or {}).get("variance"), []
-    for block in em.plan_hidden(plan).blocks:
-        made = block.family
-        if variance is not None:
-            own = variance.get(block.columns[0]) if isinstance(variance, Mapping) else variance
-            made = made.with_known_variance(own)
-        if made.column_kind == TEXT and families in (None, "auto"):
-            made = family_of(type(made), **made.settings() | {"counts": "log"})  # ten occurrences are no tenfold evidence
-        blocks.append(replace(block, family=made))
-    return replace(plan, blocks=tuple(blocks))
-
-
-def equal_weights(fixed: Mapping[str, Any] | None) -> bool | Sequence[float]:
-    """The component weights in `fixed`: True for equal ones, False if they are free, or the weights themselves."""
-    given = (fixed or {}).get("weights")
-    if given is None:
-        return False
-    if isinstance(given, str):
-        if given != "equal":
-            raise UsageError(f"fixed weights are 'equal' or a list of probabilities, not {given!r}")
-        return True
-    weights = [float(weight) for weight in given]
-    if min(weights, default=-1.0) < 0 or not np.isclose(sum(weights), 1.0):
-        raise UsageError(f"fixed weights {weights} are no probabilities: they must be zero or more and sum to 1")
-    return weights
-
-
-def _target(names: Sequence[str]) -> str:
-    """A name for the column of clusters that the table does not have."""
-    target = TARGET
-    while target in names:
-        target += "_"
-    return target
-
-
-def opened(source: Source, plan: Plan, **settings: Any) -> MixtureFitter:
-    """The fitter of a source's rows, which are kept in memory if they are few and else read again in every iteration."""
+    Where an engine hands out parts, the source has only the first rows, on which starts are compared.
+    """
     weights = em.weights_of(plan)
-    kinds = {name: kind for name, kind in plan.kinds().items() if name != plan.target}
 
     def batches() -> Any:
-        return source.batches(kinds)
+        return source.batches(em.kinds_read(plan, labelled=False))
 
+    if where is not None and where.hands_out_parts:
+        fields = missing_of(source).stored() | {"weights": plan.weights}
+        elsewhere = RowsInParts.of(where, source, plan, fields, labelled=False)
+        pooled, spread = elsewhere.pooled(plan)
+        first = list(em.StreamedRows(batches, pooled.schema, weights))
+        return MixtureFitter(elsewhere, plan, pooled, spread, first=first, **settings)
     pooled = em.pooled_tally(batches(), plan, weights)
     rows = em.StreamedRows(batches, pooled.schema, weights)
     few = isinstance(source, InMemory) or pooled.rows * len(plan.columns) <= MOST_CELLS

@@ -14,7 +14,7 @@ from typing import Any
 from likely.calibration import DEPENDENCE
 from likely.engines import Plan
 from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import SPARK, CountTask, Engine, Part, choose
+from likely.engines.engine import SPARK, Engine, choose
 from likely.engines.in_database import DatabaseEngine
 from likely.engines.memory import MOST_VALUES, without_identifiers
 from likely.engines.planning import AUTO, plan_for
@@ -22,7 +22,7 @@ from likely.engines.row_weights import WEIGHT_COLUMN
 from likely.engines.targets import Opened, as_name, edges_of, opened
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.latent.em import MAX_ITER, StreamedRows, warn_if_stopped, weights_of
-from likely.latent.em_parts import READING, RowsInParts, fit_in_parts
+from likely.latent.em_parts import RowsInParts, fit_in_parts
 from likely.latent.missing_cells import filled, filled_from, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
@@ -301,14 +301,9 @@ class _RowsForEM:
 
     def elsewhere(self, fields: dict[str, Any]) -> RowsInParts | None:
         """The rows in the parts that the engine hands out; None if they are read in this process."""
-        engine, counted = self._engine, self._counted
-        if not engine.hands_out_parts:
+        if not self._engine.hands_out_parts:
             return None
-
-        def run(task: CountTask) -> Part:
-            return engine.tally(CountedSource(counted.source, self.plan), lambda: task, None)
-
-        return RowsInParts(run, self.plan, {name: fields[name] for name in READING if name in fields})
+        return RowsInParts.of(self._engine, self._counted.source, self.plan, fields)
 
     def batches(self) -> Iterator[Batch]:
         """All rows, in order."""

@@ -123,9 +123,9 @@ def plan_of(model: Model) -> Plan:
                 target_form=target.form, parts=model.reading.parts, sample=model.tally.sample is not None)  # fmt: skip
 
 
-def rows_of_part(model: Model, rows: Any) -> _Completed:
-    """A part of the rows, read with the formats and missing-value tokens of a model."""
-    return _Completed(model.aimed(open_source(rows, model.reading), model.schema.target.name), model)
+def rows_of_part(model: Model, rows: Any, *, labelled: bool = True) -> _Completed:
+    """A part of the rows, read with the formats and missing-value tokens of a model; `labelled`: they must have its target."""
+    return _Completed(model.aimed(open_source(rows, model.reading), model.schema.target.name), model, labelled)
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,15 @@ class _Completed(SourceWrapper):
     """A source with every column of a model; a column that is not there is an error."""
 
     model: Model
+    labelled: bool = True
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order."""
-        target, weights = self.model.schema.target.name, self.model.weights
+        weights = self.model.weights
+        needed = [self.model.schema.target.name] if self.labelled else []
+        needed += [] if weights is None else [weights]
         for batch in self.inner.batches(kinds):
-            for name in (target, *([] if weights is None else [weights])):
+            for name in needed:
                 if name not in batch.names:
                     raise no_column(self.label, name, batch.names, "rows to learn from need it")
             yield complete(batch, self.model.schema.columns, self.inner, "error")
