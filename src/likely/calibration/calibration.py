@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedGaussian, InteractionTable, LookupTable, ScaledTerm
+from likely.families.likelihoods import BinnedGaussian, GaussianComponents, InteractionTable, LookupTable, ScaledTerm
 from likely.families.text_calibration import CalibratedTextTerm
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
@@ -54,18 +54,17 @@ UNKNOWN = -(1 << 40)  # any sum with it is negative: the cell contributes nothin
 
 @dataclass(frozen=True, eq=False)
 class JointGaussian:
-    """Joint Gaussian of several numeric columns for each class, and the weight of its log density."""
+    """Joint Gaussians of several numeric columns, one or several for each class, and the weight of their log density."""
 
     columns: tuple[str, ...]
     numbers: tuple[Array, ...]  # by column: the number that represents each bin
-    mean: Array  # classes × columns
-    root: Array  # classes × columns × columns: inverse Cholesky factors of the covariances
+    components: GaussianComponents
     weight: float = 0.0
 
     def likelihood(self, edges: Sequence[Array]) -> BinnedGaussian:
         """Likelihood term that scores rows."""
         numbers = tuple(np.append(each, 0.0) for each in self.numbers)
-        return BinnedGaussian(tuple(edges), numbers, self.mean, self.root, LOWEST, self.weight)
+        return BinnedGaussian(tuple(edges), numbers, self.components, LOWEST, self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,7 @@ class Calibration(Shown):
     directions : dict
         Linear discriminant: added to the table of each column.
     joint : JointGaussian or None
-        Joint Gaussians of all numbers, one for each class.
+        Joint Gaussians of all numbers, one or several for each class.
     """
 
     weights: Mapping[str, float]  # by block
@@ -152,7 +151,8 @@ class Calibration(Shown):
             found.append(Parameters(each.columns, likelihood, (), each.table.size, 0))
         if self.joint is not None and self.joint.weight > 0:
             joint = self.joint.likelihood([self.edges[name] for name in self.joint.columns])
-            found.append(Parameters(self.joint.columns, joint, (), joint.mean.size + joint.root.size, 0))
+            held = self.joint.components
+            found.append(Parameters(self.joint.columns, joint, (), held.mean.size + held.root.size, 0))
         return found
 
     def _places(self, name: str, today: tuple[Any, ...] | int) -> NDArray[np.int64]:

@@ -116,13 +116,18 @@ class JointTerm:
 
 @dataclass(frozen=True, eq=False)
 class RelativeGaussian:
-    """Joint Gaussian of the numbers of bins, relative to the best class, bounded below, times a weight."""
+    """Joint Gaussians of the numbers of bins, summed by class, relative to the best class, bounded below, times a weight."""
 
     codes: tuple[Code, ...]
     centres: tuple[Array, ...]  # by column: the number of each line of the code
-    pattern: GaussianPattern
+    pattern: GaussianPattern  # a line for each component
+    owner: tuple[int, ...]  # the class of each component, ascending
     lowest: float
     weight: float
+
+    def of_class(self, c: int) -> list[int]:
+        """The components of a class."""
+        return [k for k, owner in enumerate(self.owner) if owner == c]
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,9 +296,10 @@ def _relative(block: _Block) -> Term:
         # Lines as those of the column's own table: bins, unseen (which no number is), missing.
         codes.append(Code("bins", name, len(edges) + 3, tuple(edges.tolist())))
         centres.append(np.array([*numbers[: len(edges) + 1], 0.0, numbers[-1]]))
-    constant = np.log(np.einsum("kii->ki", form.root)).sum(1)
-    pattern = GaussianPattern(tuple(range(len(codes))), form.mean, form.root, constant)
-    return RelativeGaussian(tuple(codes), tuple(centres), pattern, form.lowest, block.weight * form.weight)
+    held = form.components
+    pattern = GaussianPattern(tuple(range(len(codes))), held.mean, held.root, held.constant)
+    owner = tuple(held.owner.tolist())
+    return RelativeGaussian(tuple(codes), tuple(centres), pattern, owner, form.lowest, block.weight * form.weight)
 
 
 # The forms of likelihoods.py, the more special ones first.

@@ -81,7 +81,7 @@ def _joint(term: JointTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, 
 
 def _relative(term: RelativeGaussian, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
     codes, centres = [place[code] for code in term.codes], [each.tolist() for each in term.centres]
-    own = {"gaussian": _gaussian(term.pattern), "lowest": term.lowest, "weight": term.weight}
+    own = {"gaussian": _gaussian(term.pattern), "class": list(term.owner), "lowest": term.lowest, "weight": term.weight}
     return {"form": "relative", "codes": codes, "centres": centres, **own}
 
 

@@ -261,9 +261,17 @@ class _Graph:
             self.node("Unsqueeze", self.node("Gather", self.constant(centres), self.code(code)), column)
             for code, centres in zip(term.codes, term.centres, strict=True)
         ]
-        density = self._log_density(self.node("Concat", *numbers, axis=1), term.pattern)
+        density = self._by_class(self._log_density(self.node("Concat", *numbers, axis=1), term.pattern), term)
         below = self.node("Sub", density, self.node("ReduceMax", density, axes=[1], keepdims=1))
         return self.node("Mul", self.constant(term.weight), self.node("Max", below, self.constant(term.lowest)))
+
+    def _by_class(self, density: str, term: RelativeGaussian) -> str:
+        """Log of the sum of the densities of each class."""
+        if len(term.owner) == len(self.scored.classes):
+            return density
+        parts = [self.node("Gather", density, self.constant(np.array(term.of_class(c))), axis=1) for c in
+                 range(len(self.scored.classes))]  # fmt: skip
+        return self.node("Concat", *(self.node("ReduceLogSumExp", part, axes=[1], keepdims=1) for part in parts), axis=1)
 
     def _answers(self, score: str) -> tuple[str, str]:
         """Label and probabilities; a row that every class rules out has those of the prior, an infinite number has NaN."""

@@ -15,13 +15,12 @@ from likely.export.dialects import Dialect, Expression, dialect_of
 from likely.export.exported_terms import RULED_OUT, ExportedModel, TextTerm, exported
 from likely.export.expressions import ExpressionWriter
 from likely.export.sql_inputs import InputWriter
-from likely.export.sql_terms import TermWriter
+from likely.export.sql_terms import SMALLEST, TermWriter
 from likely.export.sql_words import WordWriter
 
 OWN = "likely__"  # prefix of helper columns and stages
 TABLE = f"{OWN}table"  # the table in the statement: a name of its own, which no column has
 ROWID = ("_rowid_", "oid", "rowid")  # names of a row's number in SQLite, unless a column has them
-SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 Stage = dict[str, Any]
 
@@ -110,6 +109,7 @@ def _stages(scored: ExportedModel, syntax: Dialect) -> list[Stage]:
         inputs.stage(),
         terms.codes(),
         terms.cells(),
+        terms.components(),
         terms.densities(),
         {f"{OWN}s{c}": terms.score(c) for c in range(k)},
         {f"{OWN}m": write.greatest(scores)},

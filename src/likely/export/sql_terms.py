@@ -28,6 +28,7 @@ from likely.export.sql_inputs import InputWriter
 from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
 
 NOWHERE = -(1 << 28)  # offset of an unknown cell: any sum with it is negative, and none overflows
+SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 LARGE = 1e100  # numbers of a joint Gaussian are bounded, so that no square overflows
 
 
@@ -83,15 +84,33 @@ class TermWriter:
     def _looked_up(self, code: Code, numbers: Any, whole: bool = False) -> Expression:
         return self.write.lookup(self.helper[code], numbers.tolist(), whole)
 
-    def densities(self) -> dict[str, Any]:
-        """Log densities of the joint Gaussian of all classes, which are compared with each other."""
+    def components(self) -> dict[str, Any]:
+        """Log densities of the components of joint Gaussians, each times its share of the class."""
         found: dict[str, Any] = {}
         for term in self.scored.of(RelativeGaussian):
             n = self.number[id(term)]
             helpers = [f"likely__t{n}_{j}" for j in range(len(term.codes))]
-            for c in range(len(self.scored.classes)):
-                found[f"likely__d{n}_{c}"] = self._log_density(term.pattern, helpers, c)
+            found |= {f"likely__k{n}_{k}": self._log_density(term.pattern, helpers, k) for k in range(len(term.owner))}
         return found
+
+    def densities(self) -> dict[str, Any]:
+        """Log densities of the joint Gaussians by class, which are compared with each other."""
+        found: dict[str, Any] = {}
+        for term in self.scored.of(RelativeGaussian):
+            n = self.number[id(term)]
+            for c in range(len(self.scored.classes)):
+                found[f"likely__d{n}_{c}"] = self._log_sum([f"likely__k{n}_{k}" for k in term.of_class(c)])
+        return found
+
+    def _log_sum(self, names: list[str]) -> Expression:
+        """ln Σ exp of columns, with the largest taken out."""
+        write = self.write
+        if len(names) == 1:
+            return write.column(names[0])
+        top = write.greatest([write.column(name) for name in names])
+        below = [write.minus(write.column(name), top.copy()) for name in names]
+        powers = [self.e.Exp(this=write.greatest([each, write.number(SMALLEST)])) for each in below]
+        return write.total([top, self.e.Ln(this=write.total(powers))])
 
     def _log_density(self, pattern: GaussianPattern, helpers: list[str], c: int) -> Expression:
         """constant - |root (x - mean)|² / 2."""

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[Any]
 LARGE = 1e120  # a number whose square cannot overflow, whatever the scale of the others
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
+AT_ONCE = 1 << 16  # numbers that are made of some rows at a time
 FARTHEST = 1e300  # beyond, squares are replaced by a function of their logarithm: the sum over 100,000 columns is finite
 
 
@@ -281,13 +282,52 @@ class JointGaussianTerm:
 
 
 @dataclass(frozen=True)
+class GaussianComponents:
+    """Joint Gaussians of several numbers, one for each class or several: a mixture."""
+
+    mean: Array  # components × columns
+    root: Array  # components × columns × columns: inverse Cholesky factors of the covariances
+    log_share: Array  # of each component in its class
+    owner: NDArray[np.int64]  # the class of each component, ascending
+
+    @property
+    def constant(self) -> Array:
+        """Log of the highest density of each component, times its share, up to a constant of all."""
+        found: Array = np.log(np.einsum("kii->ki", self.root)).sum(1) + self.log_share
+        return found
+
+    def squares(self, x: Array) -> Array:
+        """Squared Mahalanobis distances, rows × components."""
+        many, width = self.mean.shape
+        turned, moved = self.root.reshape(many * width, width).T, np.einsum("kij,kj->ki", self.root, self.mean).reshape(-1)
+        out = np.empty((len(x), many))
+        step = max(1, AT_ONCE // (many * width))  # what is made of a few rows stays in the cache
+        for a in range(0, len(x), step):
+            z = (x[a : a + step] @ turned - moved).reshape(-1, many, width)
+            out[a : a + step] = np.einsum("rkp,rkp->rk", z, z)
+        return out
+
+    def log_densities(self, x: Array) -> Array:
+        """Log densities, rows × classes, up to a constant; every class has a component."""
+        return self.by_class(self.constant - 0.5 * self.squares(x))
+
+    def by_class(self, log_density: Array) -> Array:
+        """Log of the sum of the densities of each class."""
+        first = np.flatnonzero(np.diff(self.owner, prepend=-1))
+        if len(first) == len(self.owner):
+            return log_density
+        top = np.maximum.reduceat(log_density, first, axis=1)
+        inside: Array = np.exp(log_density - top[:, self.owner])
+        return np.asarray(top + np.log(np.add.reduceat(inside, first, axis=1)))
+
+
+@dataclass(frozen=True)
 class BinnedGaussian:
     """Joint Gaussian log density of binned numbers by class, relative to the best class."""
 
     edges: tuple[Array, ...]  # of the bins of each column
     numbers: tuple[Array, ...]  # by column: the number that represents each bin, and last a missing cell
-    mean: Array  # classes × columns
-    root: Array  # classes × columns × columns: inverse Cholesky factors of the covariances
+    components: GaussianComponents
     lowest: float  # bound of the relative log density
     weight: float
 
@@ -298,16 +338,7 @@ class BinnedGaussian:
             place = np.searchsorted(edges, numbers[:, j], side="right")
             place[np.isnan(numbers[:, j])] = len(centres) - 1
             x[:, j] = centres[place]
-        out += self.weight * relative(log_densities(x, self.mean, self.root), self.lowest)
-
-
-def log_densities(x: Array, mean: Array, root: Array) -> Array:
-    """Gaussian log densities, rows × classes, up to a constant; `root` has the inverse Cholesky factors of the covariances."""
-    out = np.empty((len(x), len(mean)))
-    for c, (centre, turned) in enumerate(zip(mean, root, strict=True)):
-        z = (x - centre) @ turned.T
-        out[:, c] = np.log(np.diag(turned)).sum() - 0.5 * np.einsum("rp,rp->r", z, z)
-    return out
+        out += self.weight * relative(self.components.log_densities(x), self.lowest)
 
 
 def relative(log_density: Array, lowest: float) -> Array:

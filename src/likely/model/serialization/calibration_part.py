@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration.calibration import Calibration, Interaction, JointGaussian
+from likely.families.likelihoods import GaussianComponents
 from likely.model.model_file import from_json
 from likely.schema import Schema
 from likely.tally.row_sample import Reservoir
@@ -67,7 +68,10 @@ def calibration_out(fitted: Calibration, schema: Schema) -> tuple[dict[str, Any]
         arrays[f"values{i}"] = np.array([place.get(value, -1) for value in values], np.int64)
     if fitted.joint is not None:
         header["joint"] = {"columns": list(fitted.joint.columns), "weight": fitted.joint.weight}
-        arrays |= {"joint_mean": fitted.joint.mean, "joint_root": fitted.joint.root}
+        held = fitted.joint.components
+        arrays |= {"joint_mean": held.mean, "joint_root": held.root}
+        if len(held.owner) > len(fitted.bias):  # several for a class
+            arrays |= {"joint_share": held.log_share, "joint_owner": held.owner}
         arrays |= {f"joint{i}": numbers for i, numbers in enumerate(fitted.joint.numbers)}
     for i, each in enumerate(fitted.interactions):
         arrays[f"table{i}"] = each.table
@@ -98,7 +102,10 @@ def _joint_in(written: Written, arrays: Arrays) -> JointGaussian:
     """The joint Gaussians of all numbers."""
     names = tuple(written["columns"])
     numbers = tuple(arrays[f"joint{i}"] for i in range(len(names)))
-    return JointGaussian(names, numbers, arrays["joint_mean"], arrays["joint_root"], float(written["weight"]))
+    mean, alone = arrays["joint_mean"], np.arange(len(arrays["joint_mean"]))
+    share, owner = arrays.get("joint_share", np.zeros(len(mean))), arrays.get("joint_owner", alone)
+    components = GaussianComponents(mean, arrays["joint_root"], share, owner)
+    return JointGaussian(names, numbers, components, float(written["weight"]))
 
 
 def _values_in(written: Any, arrays: Arrays, schema: Schema) -> dict[str, tuple[Any, ...]]:

@@ -324,8 +324,10 @@ def _calibration(written: Mapping[str, Any], arrays: Arrays, layout: Layout) -> 
 
 
 def _joint(written: Mapping[str, Any], arrays: Arrays, codes: Mapping[str, int], layout: Layout) -> list[str]:
-    """The joint Gaussians of all numbers: what each bin stands for, and a mean and an inverse root for every class."""
-    where, names, k = "the joint Gaussian", written["columns"], layout.classes
+    """The joint Gaussians of all numbers: what each bin stands for, and a mean and an inverse root for every component."""
+    where, names = "the joint Gaussian", written["columns"]
+    held = _components(arrays, where, layout.classes)
+    k = len(arrays["joint_owner"]) if held else layout.classes
     need(written["weight"] >= 0, where, "has a weight below zero")
     need(len(set(names)) == len(names), where, "has a column twice")
     for i, name in enumerate(names):
@@ -334,7 +336,19 @@ def _joint(written: Mapping[str, Any], arrays: Arrays, codes: Mapping[str, int],
     _array(arrays, "joint_mean", where, "f", (k, len(names)))
     root = _array(arrays, "joint_root", where, "f", (k, len(names), len(names)))
     need(bool((np.diagonal(root, axis1=1, axis2=2) > 0).all()), where, "has a root whose diagonal is not positive")
-    return ["joint_mean", "joint_root", *(f"joint{i}" for i in range(len(names)))]
+    return ["joint_mean", "joint_root", *(f"joint{i}" for i in range(len(names))), *held]
+
+
+def _components(arrays: Arrays, where: str, classes: int) -> list[str]:
+    """The class of every component and its share there, where classes have several; each has at least one."""
+    if "joint_owner" not in arrays:
+        return []
+    owner = _array(arrays, "joint_owner", where, "i")
+    known = np.array_equal(np.unique(owner), np.arange(classes)) and bool((np.diff(owner) >= 0).all())
+    need(len(owner) < MOST and known, where, "has a class without components, or components without a class")
+    share = _array(arrays, "joint_share", where, "f", (len(owner),))
+    need(bool((share <= 1e-9).all()), where, "has a component with a share above 1")
+    return ["joint_owner", "joint_share"]
 
 
 def _codes(written: Mapping[str, Any], arrays: Arrays, layout: Layout, where: str) -> dict[str, int]:
