@@ -347,7 +347,8 @@ def _components(arrays: Arrays, where: str, classes: int) -> list[str]:
     known = np.array_equal(np.unique(owner), np.arange(classes)) and bool((np.diff(owner) >= 0).all())
     need(len(owner) < MOST and known, where, "has a class without components, or components without a class")
     share = _array(arrays, "joint_share", where, "f", (len(owner),))
-    need(bool((share <= 1e-9).all()), where, "has a component with a share above 1")
+    total = np.bincount(owner, np.exp(np.minimum(share, 1.0)))
+    need(bool((np.abs(total - 1.0) < 1e-6).all()), where, "has a class whose components do not sum to 1")
     return ["joint_owner", "joint_share"]
 
 
