@@ -30,6 +30,7 @@ OPERATIONS = 3e9  # rows times classes times squared columns: beyond, the term i
 POOLED = (1.0, 0.25, 4.0, 16.0)  # pseudocounts of the pooled covariance, per column; the first is tried first
 RIDGES = (0.03, 0.0, 0.1, 0.3)  # added to the variances; likewise
 CHOICE_ROWS = 3_000  # on which choices are compared
+CHECK_ROWS = 6_000  # on which it is tried whether to split at all
 TEMPERATURES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # of a density that is compared alone
 EM_ROUNDS = 8  # after components were split
 ROWS_PER_COLUMN = 3.0  # of a component: with fewer, leave-one-out is optimistic
@@ -142,21 +143,21 @@ class _Fit:
         EM moves the components towards every row, which leaving a row out afterwards does not undo: on noise splits would seem
         to pay. Later splits are judged by leave-one-out, which is nearly honest while components have many rows.
         """
-        rows, losses = len(self.x), np.zeros(2)
-        density = np.zeros((2, rows, len(self.members)))
+        x = self.x[:CHECK_ROWS]
+        density = np.zeros((2, len(x), len(self.members)))
         for half in (0, 1):
-            members = [ClassRows(own.rows[own.rows % 2 == half], own.shares[own.rows % 2 == half]) for own in self.members]
-            one = replace(self, members=members, moments=ComponentMoments.of(self.x, members, self.moments.regularisation, 1.0))
-            for i, fit in enumerate((one, one.doubled(large))):
-                density[i, 1 - half :: 2] = fit.moments.components.log_densities(self.x[1 - half :: 2])
-        for i in (0, 1):
-            losses[i] = _lowest_loss(self.data, relative(density[i], LOWEST))
-        return float(losses[0] - losses[1])
+            inside = [(own.rows % 2 == half) & (own.rows < len(x)) for own in self.members]
+            members = [ClassRows(own.rows[some], own.shares[some]) for own, some in zip(self.members, inside, strict=True)]
+            one = replace(self, members=members, moments=ComponentMoments.of(x, members, self.moments.regularisation, 1.0))
+            for i, fit in enumerate((one, one.doubled(large, EM_ROUNDS // 2))):
+                density[i, 1 - half :: 2] = fit.moments.components.log_densities(x[1 - half :: 2])
+        one_each, split = (_lowest_loss(self.data, relative(each, LOWEST)) for each in density)
+        return one_each - split
 
-    def doubled(self, large: NDArray[np.bool_]) -> _Fit:
+    def doubled(self, large: NDArray[np.bool_], rounds: int = EM_ROUNDS) -> _Fit:
         """Some components split in two, then EM; the loss is still that of before."""
         members = self._split(large)
-        for _ in range(EM_ROUNDS):
+        for _ in range(rounds):
             moments = ComponentMoments.of(self.x, members, self.moments.regularisation)
             members = self._e_step(members, moments)
         return replace(self, members=members, moments=ComponentMoments.of(self.x, members, self.moments.regularisation))
