@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.kernels import counting, em_loops
-from likely.kernels.parallel import cached_property
+from likely.kernels.parallel import cached_property, one_blas_thread
 
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
@@ -338,7 +338,8 @@ class BinnedGaussian:
             place = np.searchsorted(edges, numbers[:, j], side="right")
             place[np.isnan(numbers[:, j])] = len(centres) - 1
             x[:, j] = centres[place]
-        out += self.weight * relative(self.components.log_densities(x), self.lowest)
+        with one_blas_thread():  # threads of this package share the work
+            out += self.weight * relative(self.components.log_densities(x), self.lowest)
 
 
 def relative(log_density: Array, lowest: float) -> Array:
