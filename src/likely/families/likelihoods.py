@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[Any]
 LARGE = 1e120  # a number whose square cannot overflow, whatever the scale of the others
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
+FEW_ROWS = 100
 AT_ONCE = 1 << 16  # numbers that are made of some rows at a time
 FARTHEST = 1e300  # beyond, squares are replaced by a function of their logarithm: the sum over 100,000 columns is finite
 
@@ -338,7 +340,8 @@ class BinnedGaussian:
             place = np.searchsorted(edges, numbers[:, j], side="right")
             place[np.isnan(numbers[:, j])] = len(centres) - 1
             x[:, j] = centres[place]
-        with one_blas_thread():  # threads of this package share the work
+        # Threads of this package share the work; for a few rows, setting the number of BLAS threads takes longer than the sums.
+        with one_blas_thread() if len(x) > FEW_ROWS else contextlib.nullcontext():
             out += self.weight * relative(self.components.log_densities(x), self.lowest)
 
 
