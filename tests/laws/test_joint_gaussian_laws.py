@@ -164,3 +164,23 @@ def test_components_of_a_damaged_file_are_refused(islanders, array, change):
     read, found, _ = model_file.from_bytes(changed, "a damaged file")
     with pytest.raises(ValueError, match="joint Gaussian"):
         from_file(read, found)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-100, 1e150, 1e300])
+def test_the_unit_of_the_numbers_does_not_matter(size):
+    table, rows = islands(900), islands(50, 3)
+    scaled = [
+        pa.table({name: np.array(each[name]) * size if name != "y" else each["y"] for name in each.column_names})
+        for each in (table, rows)
+    ]
+    found = likely.learn(scaled[0], "y").posterior(scaled[1]).probabilities
+    expected = likely.learn(table, "y").posterior(rows).probabilities
+    assert np.abs(found - expected).mean() < 0.01, "rows are in other folds, as their hashes differ"
+
+
+def test_numbers_of_very_different_sizes_are_learned_from_together():
+    table = islands(600)
+    sizes = {"x0": 1e300, "x1": 1e-300, "x2": 1.0, "x3": 1e20}
+    mixed = pa.table({name: np.array(table[name]) * sizes[name] if name != "y" else table["y"] for name in table.column_names})
+    shares = likely.learn(mixed, "y").posterior(mixed).probabilities
+    assert np.isfinite(shares).all()

@@ -29,6 +29,7 @@ MOST_COLUMNS = 10 * COLUMNS  # with more, it is not even looked which of them va
 OPERATIONS = 3e9  # rows times classes times squared columns: beyond, the term is not fitted
 POOLED = (1.0, 0.25, 4.0, 16.0)  # pseudocounts of the pooled covariance, per column; the first is tried first
 RIDGES = (0.03, 0.0, 0.1, 0.3)  # added to the variances; likewise
+LEAST_SPREAD = 1e-150  # of a column, in units of the largest number of all
 CHOICE_ROWS = 3_000  # on which choices are compared
 CHECK_ROWS = 6_000  # on which it is tried whether to split at all
 TEMPERATURES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # of a density that is compared alone
@@ -59,9 +60,9 @@ def _scales(pairs: Sequence[tuple[Term, Features]], weights: Array) -> list[list
     """The columns in each of the ways in which they may enter."""
     found = [[each for _, each in pairs]]
     if all(term.centres is not None for term, _ in pairs):
-        raw = [_numbers(term, each, weights) for term, each in pairs]
-        spread = np.array([deviation for _, deviation in raw])
-        common = float(np.sqrt((spread**2).mean()))
+        largest = max(float(np.abs(term.centres).max()) for term, _ in pairs if term.centres is not None)
+        raw = [_numbers(term, each, weights, largest) for term, each in pairs]
+        common = max(float(np.sqrt(np.mean([own**2 for _, own in raw]))), LEAST_SPREAD)
         ways: list[Callable[[Array, float], Array]] = [lambda x, own: np.arcsinh(x / own), lambda x, _: x / common]
         found += [
             [replace(each, table=_centred(way(x, own), each, weights)) for (_, each), (x, own) in zip(pairs, raw, strict=True)]
@@ -70,13 +71,14 @@ def _scales(pairs: Sequence[tuple[Term, Features]], weights: Array) -> list[list
     return found
 
 
-def _numbers(term: Term, features: Features, weights: Array) -> tuple[Array, float]:
-    """The numbers that represent the bins, less their mean, and their standard deviation."""
+def _numbers(term: Term, features: Features, weights: Array, largest: float) -> tuple[Array, float]:
+    """The numbers that represent the bins, less their mean, and their standard deviation; in units of the largest of all."""
     assert term.centres is not None
     mass = np.bincount(features.codes, weights, len(features.table))[:-1]
     share = mass / max(float(mass.sum()), 1e-300)
-    x = term.centres - share @ term.centres
-    return x, max(float(np.sqrt(share @ (x * x))), 1e-150)
+    x = term.centres / max(largest, 1e-300)
+    x = x - share @ x
+    return x, max(float(np.sqrt(share @ (x * x))), LEAST_SPREAD)
 
 
 def _centred(x: Array, features: Features, weights: Array) -> Array:
