@@ -36,8 +36,8 @@ from likely.calibration.terms import (
     make_missingness_terms,
     make_terms,
 )
-from likely.calibration.text_terms import joined
-from likely.calibration.weight_fit import Problem
+from likely.calibration.text_terms import joined, text_weights
+from likely.calibration.weight_fit import OWN_WEIGHTS, WEIGHT_STRENGTH, Problem
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
 from likely.families.text_calibration import LeftOutDocuments
@@ -55,20 +55,19 @@ DEPENDENCE = {"auto": 6, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
 ENTRIES, FEWEST_ROWS = 8_000_000, 2_000  # of evidence: fewer rows are used where classes and columns are many
 MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
-OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
 OWN_PROBABILITY = 0.5  # that a term is relevant: with more terms than that, a less probable one has the common weight as well
 ROUNDS, ROUND_GAIN = 12, 1e-4  # of interactions; nats a row that one must gain for another one to follow
-# Ridge penalties: of column weights towards the temperature, of all others towards 0.
-TEMPERATURE_STRENGTH, WEIGHT_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 4.0, 10.0, 1.0, 1.0
-SCALED_STRENGTH = 40.0  # of column weights, with text, towards a multiple of their values without text
+# Ridge penalties, beside that of column weights towards the temperature: of all others towards 0.
+TEMPERATURE_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 10.0, 1.0, 1.0
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
 TEMPERATURE_ROWS = 8_000  # on which the temperature is fitted
 GAIN_ROWS = 5_000  # on which the gains of columns are estimated
-# Nats that all terms together must gain for even odds that there is a signal. By leave-one-out noise gains more than g nats
-# with a probability of about exp(-g / 2), so that one table of noise in seven gains so much; with very few rows it gains more.
-EVEN_ODDS, FEW_ROWS_ODDS, WIDE_ODDS = 4.0, 30.0, 3.0  # the second over the number of rows, the third with very many terms
+# Nats beyond the effective number of weights that all terms together must gain for even odds that there is a signal, and those
+# with very many terms. In 1,200 tables of noise one in a hundred gained so much, by leave-one-out.
+EVEN_ODDS, WIDE_ODDS = 5.0, 8.0
+LEAST_GAIN, FACTOR_GAIN = 4.0, 0.1  # nats that joint Gaussians, or a common factor, must gain; and a factor for each weight
 DIRECTION_ROWS = 30  # with fewer, and no more than coefficients, no directions are fitted: those of noise separate the rows
 JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
 
@@ -186,6 +185,14 @@ class CalibrationFit:
 
         While terms are still being added, a rough solution is enough. `stiff`: the weight of `rest` is penalised as many.
         """
+        problem, initial, own = self._assembled(start, stiff)
+        found, self.bias = problem.solve(initial, self.bias, ROUGH if rough else None)
+        self.weights = np.zeros(len(self.evidence))
+        self.weights[own] = found[: len(own)]
+        self.weights[sorted(self.rest)] = found[len(own) :]
+
+    def _assembled(self, start: Array, stiff: bool) -> tuple[Problem, Array, NDArray[np.int64]]:
+        """The problem of all weights, its start, and the terms with a weight of their own; the common weight is the last."""
         rest = sorted(self.rest)
         own = np.setdiff1d(np.arange(len(self.evidence)), rest)
         evidence = [self.evidence[i] for i in own]
@@ -199,10 +206,7 @@ class CalibrationFit:
             evidence.append(sum(self.evidence[i] for i in rest))
             centre, strength = np.append(centre, self.temperature), np.append(strength, penalty * (len(rest) if stiff else 1))
             initial = np.append(initial, start[rest[0]])
-        found, self.bias = self._problem(evidence, centre, strength).solve(initial, self.bias, ROUGH if rough else None)
-        self.weights = np.zeros(len(self.evidence))
-        self.weights[own] = found[: len(own)]
-        self.weights[rest] = found[len(own) :]
+        return self._problem(evidence, centre, strength), initial, own
 
     def probabilities(self) -> Array:
         """Leave-one-out class probabilities of every row."""
@@ -239,7 +243,7 @@ class CalibrationFit:
         self.joint, evidence = made
         self.evidence.append(evidence)
         self.solve(np.append(self.weights, 0.1), rough=True)
-        if self.gain() - before <= EVEN_ODDS + JOINT_GAIN * self.rows:
+        if self.gain() - before <= LEAST_GAIN + JOINT_GAIN * self.rows:
             self.evidence.pop()
             self.joint, (self.weights, self.bias) = None, kept
 
@@ -286,48 +290,42 @@ class CalibrationFit:
         self.solve(np.concatenate([self.weights, np.full(len(evidence) if tree else 1, 1.0 / len(evidence))]), rough=True)
 
     def add_texts(self, rows: NDArray[np.intp], documents: Mapping[str, Single]) -> None:
-        """Add the texts of some of the rows as terms, penalised towards weight one; all weights are fitted on these rows.
-
-        Text and columns may be redundant. The weights of the columns are penalised towards one multiple of their values without
-        text, so that columns and tables keep the information of all rows.
-        """
+        """Add the texts of some of the rows as terms, penalised towards weight one; all weights are fitted on these rows."""
         if not documents:
             return
         texts, k, terms = list(documents.values()), len(self.terms), len(self.evidence)
         if len(rows) < len(self.base):
             self.data = replace(self.data, rows=self.data.rows.take(rows))
             self.base, self.evidence = self.base[rows], [each[rows] for each in self.evidence]
-        summed = np.zeros_like(self.base)
-        for weight, each in zip(self.weights.tolist(), self.evidence, strict=True):
-            summed += np.float32(weight) * each
-        ones = np.ones(1 + len(texts))
-        scale, self.bias = self._problem([summed, *texts], ones, WEIGHT_STRENGTH * ones).solve(ones, self.bias)
-        found = np.append(scale[0] * self.weights, scale[1:])
-        if terms <= OWN_WEIGHTS:
-            centre = np.append(found[:terms], ones[1:])
-            strength = np.append(np.full(terms, SCALED_STRENGTH), WEIGHT_STRENGTH * ones[1:])
-            found, self.bias = self._problem([*self.evidence, *texts], centre, strength).solve(found, self.bias)
+        found, self.bias = text_weights(self._problem, (self.weights, self.bias), self.evidence, texts)
         self.weights = np.concatenate([found[:k], found[terms:], found[k:terms]])
         self.evidence = [*self.evidence[:k], *texts, *self.evidence[k:]]
-        self.included = np.insert(self.included, k, ones[1:])
+        self.included = np.insert(self.included, k, np.ones(len(texts)))
         self.terms = [*self.terms, *(Term(name, each) for name, each in documents.items())]
         self.singles += len(texts)
 
     def shrink(self, tested: int) -> None:
-        """Multiply all weights and biases by the posterior probability that there is any signal, and in interactions."""
-        even, fitted = EVEN_ODDS + FEW_ROWS_ODDS / max(self.rows, 1.0) + WIDE_ODDS * bool(self.rest), (self.weights, self.bias)
+        """Multiply all weights and biases by the posterior probability that there is any signal, and in interactions.
+
+        The weights were fitted on the labels that the gain is measured by: their effective number is subtracted from it.
+        """
+        even, fitted = WIDE_ODDS if self.rest else EVEN_ODDS, (self.weights, self.bias)
         if self.rest:  # weights of their own were given by these labels: noise must not gain by leaving the rest out
             self.solve(self.weights, rough=True, stiff=True)
-        complete, alone = self.gain(), np.arange(len(self.weights)) < self._first_table
+        problem, at, own = self._assembled(self.weights, stiff=True)
+        spent, alone = problem.effective_parameters(at, self.bias), np.arange(len(self.weights)) < self._first_table
+        complete, in_tables = self.gain() - float(spent.sum()), np.append(own, 0)[: len(spent)] >= self._first_table
         self.weights = self.weights * alone
-        probability, interacting = signal_probabilities(complete, self.gain(), even, tested)
+        single = self.gain() - float(spent[~in_tables].sum())
+        probability, interacting = signal_probabilities(complete, single, even, tested)
         self.weights, self.bias = fitted[0] * np.where(alone, probability, interacting), fitted[1] * probability
         self.temperature *= probability
 
     def rescale(self) -> None:
         """Multiply all weights and biases by one factor, if that gains: penalties hold tables without noise back."""
         rows = min(len(self.base), GAIN_ROWS)
-        factor = tempered.common_factor(self.base[:rows], self._scores(rows), self.sample, EVEN_ODDS)
+        least = LEAST_GAIN + FACTOR_GAIN * len(self.evidence)  # weights fitted on these labels are optimistic together
+        factor = tempered.common_factor(self.base[:rows], self._scores(rows), self.sample, least)
         self.weights, self.bias = self.weights * factor, self.bias * factor
         self.temperature *= factor
 

@@ -47,6 +47,14 @@ class ScoredRows:
         """Probabilities times the weights of the rows, classes × rows."""
         return self.transposed_probabilities * self.weights
 
+    @cached_property
+    def squared_residuals(self) -> Array:
+        """Squares of label indicator minus probability times the weights of the rows, classes × rows; one class of two."""
+        residual = -self.transposed_probabilities
+        residual[self.labels, np.arange(len(self.labels))] += 1.0
+        some = residual[1:] if len(residual) == 2 else residual
+        return some * some * self.weights
+
     def first(self, rows: int) -> ScoredRows:
         """The first rows, which are a random subset."""
         if rows >= len(self.labels):
@@ -121,9 +129,43 @@ def make_table(
     whole, squared = tried[at], squares[at]
     if len(few.labels) < len(rows.labels):
         ((whole,), (squared,)) = gains(one, cells, rows, SHRINKS[at : at + 1])[0]
-    error = float(np.sqrt(squared))
-    passed = threshold.passed(float(whole), error)
-    return ResidualTable(one[0, 0].copy(), one[0, 1].copy(), SHRINKS[at], float(whole), error) if passed else None
+    table = ResidualTable(one[0, 0].copy(), one[0, 1].copy(), SHRINKS[at], float(whole), float(np.sqrt(squared)))
+    if not threshold.passed(table.gain, table.error):
+        return None
+    by_chance = chance_error(table, axes, (cells, rows, counted[1]), blurs[best])
+    return table if threshold.passed(table.gain, by_chance) else None
+
+
+def chance_error(
+    table: ResidualTable, axes: Sequence[TableAxis], counted: tuple[CellCodes, ScoredRows, Array], next_weight: float
+) -> float:
+    """Standard error of the gain of such a table without any interaction: two rows of a cell gain, or lose, together.
+
+    The gain is about the sum of the products of the residuals of all pairs of rows that share a cell, itself or through the
+    kernel, over the expected rows and the pseudocount, less half the square of that. The standard error that is estimated from
+    the rows one by one is too small where most cells have few of them.
+
+    Parameters
+    ----------
+    table : ResidualTable
+        The table, smoothed by the kernel.
+    axes : list of TableAxis
+        Its columns.
+    counted : (cells, rows, expected)
+        Cell of each row, the rows, and the expected rows of each cell and class before smoothing.
+    next_weight : float
+        Kernel weight of the next bin.
+    """
+    cells, rows, expected = counted
+    place, classes = cells.astype(np.int64), expected.shape[1]
+    squares: Array = np.stack([np.bincount(place, each, len(expected)) for each in rows.squared_residuals], axis=1)
+    number = np.maximum(expected.sum(1, keepdims=True), 1.0)
+    rest = np.maximum(table.expected - expected / number, 0.0) + table.shrink
+    near, share = blur(squares, axes, next_weight**2), classes / (classes - 1.0)
+    pairs = squares * np.maximum(near - squares / number, 0.0) / (rest * rest)
+    others = 1.0 - 2.0 / np.maximum(table.expected.sum(1, keepdims=True), 2.0)  # of a pair in the square
+    kept = 1.0 - 0.5 * np.minimum(share * near / rest, 1.0) * others
+    return float(np.sqrt(2.0 * share * (pairs * kept * kept).sum()))
 
 
 def count_cells(cells: CellCodes, rows: ScoredRows, number: int) -> Array:

@@ -39,6 +39,7 @@ MANY_TERMS = 300  # from which compiled loops pay even where a term takes few ar
 # By leave-one-out a column of noise gains more than g nats with a probability of about exp(-g / 2), because each pair of rows
 # counts twice: as a log Bayes factor, the gain would find a signal in one column of noise in fifteen. Half of it does not.
 CHANCE = 0.5
+MISSINGNESS_PRICE = 1.0  # nats that a column's missingness must gain: mostly cells are missing whatever the class is
 LOSS_ARRAYS = 4e-8  # seconds that an entry of the evidence takes longer with arrays, in all losses of its term
 
 
@@ -51,6 +52,7 @@ class Term:
     column: GroupedColumn | None = None
     gains: Array | None = None  # in leave-one-out log likelihood: without each fold, and last with all rows
     centres: Array | None = None  # the numbers that represent the bins
+    price: float = 0.0  # nats that are subtracted from its gains
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ def make_missingness_terms(data: CalibrationData, terms: Sequence[Term]) -> list
             found.append((block.name, (gone, choose_smoothing(counts))))
     left_out = _left_out_tables(data, [table for _, table in found])
     return [
-        MissingnessTerm(name, whole.table, Term(name, evidence, gains=gains))
+        MissingnessTerm(name, whole.table, Term(name, evidence, gains=gains, price=MISSINGNESS_PRICE))
         for (name, (_, whole)), (evidence, gains) in zip(found, left_out, strict=True)
     ]
 
@@ -261,7 +263,8 @@ def included(data: CalibrationData, terms: Sequence[Term], base: Single) -> tupl
     chosen = [j for j, term in enumerate(terms) if term.gains is not None]
     probability = np.ones((len(terms), data.folds + 1))
     if chosen:
-        gains = np.array([terms[j].gains for j in chosen]) - _optimism(data, [terms[j] for j in chosen], base)
+        some = [terms[j] for j in chosen]
+        gains = np.array([t.gains for t in some]) - np.array([[t.price] for t in some]) - _optimism(data, some, base)
         for f in range(data.folds + 1):
             probability[chosen, f] = _posterior(np.minimum(gains[:, f], CHANCE * gains[:, f]))
     fold = data.fold

@@ -6,17 +6,20 @@ kept belong to the first of the rows that are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.calibration.weight_fit import OWN_WEIGHTS, WEIGHT_STRENGTH, Problem
 from likely.families.text_calibration import LeftOutDocuments
 from likely.families.word_counts import Words
 from likely.tally import Tally
 from likely.tally.row_sample import Reservoir
 
+Array = NDArray[np.float64]
 Single = NDArray[np.float32]
+SCALED_STRENGTH = 40.0  # ridge penalty of column weights towards a multiple of their values without text
 FEWEST = 500  # rows with documents, or half of all rows: with fewer, text has weight one
 
 
@@ -63,3 +66,37 @@ def matched(kept: LeftOutDocuments, sample: Reservoir) -> tuple[NDArray[np.intp]
     place = np.minimum(np.searchsorted(own[order], wanted), len(own) - 1)
     at = order[place]
     return at, (keys[key] == sample.keys) & (own[at] == wanted)
+
+
+def text_weights(
+    problem: Callable[[Sequence[Single], Array, Array], Problem],
+    fitted: tuple[Array, Array],
+    evidence: Sequence[Single],
+    texts: Sequence[Single],
+) -> tuple[Array, Array]:
+    """Weights of the terms and then of the texts, and biases.
+
+    Text and columns may be redundant. The weights of the columns are penalised towards one multiple of their values without
+    text, so that columns and tables keep the information of all rows.
+
+    Parameters
+    ----------
+    problem : callable
+        Problem of some evidence, with the centre and the strength of the ridge penalty of each weight.
+    fitted : (weights, biases)
+        Those of the terms without text.
+    evidence, texts : list of arrays, rows × classes
+        Evidence of the terms and of the texts.
+    """
+    weights, bias = fitted
+    summed = np.zeros_like(texts[0])
+    for weight, each in zip(weights.tolist(), evidence, strict=True):
+        summed += np.float32(weight) * each
+    ones, terms = np.ones(1 + len(texts)), len(evidence)
+    scale, bias = problem([summed, *texts], ones, WEIGHT_STRENGTH * ones).solve(ones, bias)
+    found = np.append(scale[0] * weights, scale[1:])
+    if terms <= OWN_WEIGHTS:
+        centre = np.append(found[:terms], ones[1:])
+        strength = np.append(np.full(terms, SCALED_STRENGTH), WEIGHT_STRENGTH * ones[1:])
+        found, bias = problem([*evidence, *texts], centre, strength).solve(found, bias)
+    return found, bias

@@ -24,6 +24,8 @@ from likely.kernels.parallel import cached_property, in_parallel, side_by_side
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
+WEIGHT_STRENGTH = 4.0  # ridge penalty of the weight of a column or text
+OWN_WEIGHTS = 512  # terms with the largest gains have a weight of their own, all others one common weight
 STEPS = 25
 TOLERANCE = 1e-10  # of the loss: small enough that the order of rows and columns makes no difference
 # A step so short is taken without a line search: the remaining error is quadratic in it. Larger with many rows.
@@ -66,6 +68,19 @@ class Problem:
             if done:
                 break
         return at[: len(weight)], at[len(weight) :]
+
+    def effective_parameters(self, weight: Array, bias: Array) -> Array:
+        """Effective number of parameters of each weight at a solution: 1 if the labels decide it, 0 if the penalty does."""
+        at = np.concatenate([weight, bias])
+        free = np.flatnonzero(np.append(weight > 0, np.ones(len(bias), bool)))
+        inverse = np.linalg.inv(self.evaluate(at).hessian[np.ix_(free, free)])
+        found = np.zeros(len(at))
+        found[free] = 1.0 - self._penalty(len(at))[free] * np.diag(inverse)
+        return found[: len(weight)]
+
+    def _penalty(self, unknowns: int) -> Array:
+        """Strength of the ridge penalty of weights and biases."""
+        return np.concatenate([self.strength, np.full(unknowns - len(self.evidence), self.bias_strength)])
 
     def _first(self, rows: int) -> Problem:
         """The problem on the first rows, a random subset, reweighted to the total weight."""
@@ -118,7 +133,7 @@ class Problem:
         add_up = _two if self.base.shape[1] == 2 else _compiled if self.compiled else _many
         parts = in_parallel(lambda part: add_up(rows, part, at[:terms], at[terms:]), chunks)
         loss, gradient, hessian = (sum(each) for each in zip(*parts, strict=True))
-        penalty = np.concatenate([self.strength, np.full(len(at) - terms, self.bias_strength)])
+        penalty = self._penalty(len(at))
         deviation = at - np.concatenate([self.centre, np.zeros(len(at) - terms)])
         loss += 0.5 * float((penalty * deviation * deviation).sum())
         return Evaluated(loss, gradient + penalty * deviation, _mirrored(hessian) + np.diag(penalty + 1e-9))

@@ -31,14 +31,14 @@ class Binned(Family):
 
     Parameters
     ----------
-    bins : int, default=128
+    bins : int, default=256
         Maximum number of bins.
     cut : "quantiles" or "mdl"
         How the edges are found: bins of equal weight, smoothed over their neighbours; or by the labels, with the minimum
         description length criterion of Fayyad and Irani.
     """
 
-    bins: int = 128
+    bins: int = 256
     cut: str = "quantiles"
 
     name: ClassVar[str] = "binned"

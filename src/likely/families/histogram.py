@@ -22,7 +22,7 @@ from likely.kernels.kernel import worth_compiling
 from likely.kernels.rising_keys import merged
 from likely.kernels.unit_counts import cells_of_window, count_window
 
-MOST = 2048  # cells: sixteen for each of the 128 bins that are made of them
+MOST = 2048  # cells: eight for each of the 256 bins that are made of them
 COARSE = 4096  # cells over the range of the bins, in a model without rows
 MANY = 4096  # rows: from here on a compiled loop is faster than sorting, if that is worth compiling
 SORTED_TOGETHER = 1 << 15  # numbers of short columns
