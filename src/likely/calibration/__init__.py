@@ -6,6 +6,6 @@ Never: files, rows in bulk.
 from __future__ import annotations
 
 from likely.calibration.calibration import Calibration, Interaction
-from likely.calibration.fit import DEPENDENCE, calibrate
+from likely.calibration.stages import DEPENDENCE, calibrate
 
 __all__ = ["DEPENDENCE", "Calibration", "Interaction", "calibrate"]

@@ -1,10 +1,9 @@
-"""Calibration of a tally: column weights first, then discriminants, and interactions round by round."""
+"""State of the fit of a calibration: terms, interaction tables, and their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,10 @@ from likely.bayes.log_loss import log_losses
 from likely.bayes.rule import softmax
 from likely.calibration import temperature as tempered
 from likely.calibration.calibration import Calibration, JointGaussian
-from likely.calibration.copies import effective, shuffled
 from likely.calibration.discriminant import LinearDiscriminant, fit_discriminant
 from likely.calibration.interaction_cuts import best_table, compiled_for
 from likely.calibration.interaction_search import (
+    COLUMNS,
     NEGLIGIBLE,
     GroupedColumn,
     InteractionSearch,
@@ -24,7 +23,6 @@ from likely.calibration.interaction_search import (
     residuals_of,
 )
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows
-from likely.calibration.joint_gaussian import fit_joint_gaussian
 from likely.calibration.shrinkage import signal_probabilities
 from likely.calibration.tan_aode import PairTable, chosen_pairs
 from likely.calibration.terms import (
@@ -33,32 +31,22 @@ from likely.calibration.terms import (
     Term,
     base_scores,
     included,
-    make_missingness_terms,
-    make_terms,
 )
-from likely.calibration.text_terms import joined, text_weights
+from likely.calibration.text_terms import text_weights
 from likely.calibration.weight_fit import OWN_WEIGHTS, WEIGHT_STRENGTH, Problem
 from likely.families.base import Parameters
 from likely.families.likelihoods import BinnedTable
-from likely.families.text_calibration import LeftOutDocuments
-from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
-from likely.kernels.progress import announce
+from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY
-from likely.tally import Tally
 from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-# Maximum number of columns of an interaction; the last two are TAN and AODE.
-DEPENDENCE = {"auto": 6, "pairs": 2, "none": 1, "tree": 2, "one-dependence": 2}
-ENTRIES, FEWEST_ROWS = 8_000_000, 2_000  # of evidence: fewer rows are used where classes and columns are many
-MOST_ENTRIES = 100_000_000  # of evidence, whatever the number of rows
 FIT_ENTRIES = 200_000  # rows times classes that weights are fitted on
 OWN_PROBABILITY = 0.5  # that a term is relevant: with more terms than that, a less probable one has the common weight as well
-ROUNDS, ROUND_GAIN = 12, 1e-4  # of interactions; nats a row that one must gain for another one to follow
-# Ridge penalties, beside that of column weights towards the temperature: of all others towards 0.
-TEMPERATURE_STRENGTH, DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 10.0, 1.0, 1.0
+# Ridge penalties, beside those of the temperature and of column weights towards it: of all others towards 0.
+DISCRIMINANT_STRENGTH, TABLE_STRENGTH, BIAS_STRENGTH = 10.0, 1.0, 1.0
 CROWDED = 10.0  # rows per weight: with fewer, the ridge penalty grows
 CUT_ENTRIES = 1_000  # rows times classes from which numbers are cut again for each table
 ROUGH = 2e-2  # Newton step that is short enough while terms are still being added
@@ -68,54 +56,7 @@ GAIN_ROWS = 5_000  # on which the gains of columns are estimated
 # with very many terms. In 1,200 tables of noise one in a hundred gained so much, by leave-one-out.
 EVEN_ODDS, WIDE_ODDS = 5.0, 8.0
 LEAST_GAIN, FACTOR_GAIN = 4.0, 0.1  # nats that joint Gaussians, or a common factor, must gain; and a factor for each weight
-DIRECTION_ROWS = 30  # with fewer, and no more than coefficients, no directions are fitted: those of noise separate the rows
 JOINT_GAIN = 2e-3  # nats a row from which joint Gaussians are worth their scoring time
-
-
-@one_blas_thread()  # the package's own threads share the work
-def calibrate(
-    tally: Tally,
-    parameters: Sequence[Parameters],
-    dependence: str = "auto",
-    documents: Mapping[str, LeftOutDocuments] = MappingProxyType({}),
-) -> Calibration | None:
-    """Calibration of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps.
-
-    `documents` has, for each column of text, the leave-one-out scores of the documents that are kept.
-    """
-    classes, sample = len(tally.schema.classes), tally.sample
-    if sample is None or classes < 2 or not len(sample):
-        return None
-    rows_once = effective(shuffled(sample, tally.schema), tally)
-    if classes > tempered.MANY_CLASSES:
-        return tempered.one_weight(
-            CalibrationData(tally, rows_once.first(tempered.rows_for(classes)), 0), parameters, TEMPERATURE_STRENGTH
-        )
-    rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(parameters), 1)))
-    most = MOST_ENTRIES // (classes * max(len(parameters), 1))
-    data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
-    announce("column weights")
-    terms = make_terms(data, list(enumerate(parameters)))
-    if not terms:
-        return None
-    fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
-    if dependence == "auto" and fit.rows > min(DIRECTION_ROWS, len(terms) + 1):
-        fit.add_discriminant()
-        fit.add_joint()
-    if dependence in ("tree", "one-dependence"):
-        fit.add_pairs(dependence == "tree")
-    search = InteractionSearch(fit.grouped_columns, len(terms), DEPENDENCE[dependence])
-    for i in range(ROUNDS if dependence in ("auto", "pairs") else 0):
-        announce(f"interactions, round {i + 1}")
-        before = fit.gain()
-        added = fit.add_interactions(search) or fit.add_interactions(search, triples=True)
-        if not added or fit.gain() - before < ROUND_GAIN * fit.rows:
-            break
-    fit.solve(fit.weights)
-    fit.shrink(search.tested)
-    fit.rescale()
-    fit.add_texts(*joined(data.sample, tally, documents))
-    return fit.result(parameters)
 
 
 @dataclass
@@ -149,7 +90,7 @@ class CalibrationFit:
             temperature=1.0, singles=len(evidence), tables={},
         )  # fmt: skip
         summed = np.sum([each[:TEMPERATURE_ROWS] for each in evidence], axis=0)
-        one = fit._problem([summed], np.zeros(1), np.array([TEMPERATURE_STRENGTH]))
+        one = fit._problem([summed], np.zeros(1), np.array([tempered.STRENGTH]))
         weight, fit.bias = one.solve(np.array([0.5]), fit.bias)
         fit.temperature = float(weight[0])
         if len(evidence) > OWN_WEIGHTS:
@@ -234,18 +175,27 @@ class CalibrationFit:
             self.weights = self.weights[:-1]
             self.discriminant = None
 
-    def add_joint(self) -> None:
+    def add_joint(self, made: tuple[JointGaussian, Single]) -> bool:
         """Add a joint Gaussian of all numbers for each class, where its gain is worth the time of scoring it."""
-        made = fit_joint_gaussian(self.data, self.terms)
-        if made is None:
-            return
-        before, kept = self.gain(), (self.weights, self.bias)
+        before, kept, at = self.gain(), (self.weights, self.bias), self._first_table
         self.joint, evidence = made
-        self.evidence.append(evidence)
-        self.solve(np.append(self.weights, 0.1), rough=True)
-        if self.gain() - before <= LEAST_GAIN + JOINT_GAIN * self.rows:
-            self.evidence.pop()
-            self.joint, (self.weights, self.bias) = None, kept
+        self.evidence.insert(at, evidence)
+        self.solve(np.insert(self.weights, at, 0.1), rough=True)
+        if self.gain() - before > LEAST_GAIN + JOINT_GAIN * self.rows:
+            return True
+        self.evidence.pop(at)
+        self.joint, (self.weights, self.bias) = None, kept
+        return False
+
+    @property
+    def pairs_searched(self) -> int:
+        """Number of pairs of columns in the search for interactions."""
+        columns = min(len(self.grouped_columns), COLUMNS)
+        return columns * (columns - 1) // 2
+
+    def copy(self) -> CalibrationFit:
+        """The same state, to which other terms may be added."""
+        return replace(self, evidence=list(self.evidence), tables=dict(self.tables))
 
     @property
     def _first_table(self) -> int:

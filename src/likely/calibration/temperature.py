@@ -29,6 +29,7 @@ ENTRIES = 1 << 22  # rows × classes that the temperature is fitted on
 FEWEST_ROWS = 200
 STEPS = 30
 TOLERANCE = 1e-6
+STRENGTH = 10.0  # ridge penalty of the temperature towards 0
 FACTOR_STRENGTH, LARGEST_FACTOR = 1.0, 8.0  # of the common factor: ridge penalty towards 1, and upper bound
 
 
@@ -37,7 +38,7 @@ def rows_for(classes: int) -> int:
     return max(FEWEST_ROWS, ENTRIES // classes)
 
 
-def one_weight(data: CalibrationData, parameters: Sequence[Parameters], strength: float) -> Calibration | None:
+def one_weight(data: CalibrationData, parameters: Sequence[Parameters]) -> Calibration | None:
     """Calibration with one weight for all columns: no biases and no interactions."""
     names: list[str] = []
 
@@ -48,7 +49,7 @@ def one_weight(data: CalibrationData, parameters: Sequence[Parameters], strength
                 yield term.evidence
 
     classes, rows = len(data.tally.schema.classes), data.sample
-    weight = temperature(base_scores(data), evidence(), rows.labels, rows.weights, strength)
+    weight = temperature(base_scores(data), evidence(), rows.labels, rows.weights, STRENGTH)
     if not names:
         return None
     warnings.warn(

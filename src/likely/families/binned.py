@@ -22,6 +22,7 @@ from likely.kernels.parallel import cached_property
 from likely.schema import Column
 
 MANY_COLUMNS = 300  # from which compiled loops pay even for little work on each
+USUAL_BINS, NUMBERS_PER_BIN = 128, 4  # more bins only where each has so many distinct numbers: else they cost time and noise
 FEW_BINS = 16  # of a column of numbers, to test whether it depends on the class
 
 
@@ -32,7 +33,7 @@ class Binned(Family):
     Parameters
     ----------
     bins : int, default=256
-        Maximum number of bins.
+        Maximum number of bins; more than 128 only where each has at least four distinct numbers.
     cut : "quantiles" or "mdl"
         How the edges are found: bins of equal weight, smoothed over their neighbours; or by the labels, with the minimum
         description length criterion of Fayyad and Irani.
@@ -58,7 +59,9 @@ class Binned(Family):
 
     def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
         """Edges of the bins."""
-        return histogram.edges(self.bins, compiled) if self.cut == "quantiles" else mdl_edges(histogram, self.bins)
+        if self.cut != "quantiles":
+            return mdl_edges(histogram, self.bins)
+        return histogram.edges(min(self.bins, max(USUAL_BINS, len(histogram.keys) // NUMBERS_PER_BIN)), compiled)
 
     def derive(
         self,
