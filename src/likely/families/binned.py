@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, log_probabilities, pseudocounts_of
-from likely.families.compiled_choice import COMPILED, choose_all
+from likely.families.compiled_choice import choose_all
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.histogram import MOST, Histogram
 from likely.families.likelihoods import BinnedTable
@@ -23,6 +23,7 @@ from likely.schema import Column
 
 MANY_COLUMNS = 300  # from which compiled loops pay even for little work on each
 USUAL_BINS, NUMBERS_PER_BIN = 128, 4  # more bins only where each has so many distinct numbers: else they cost time and noise
+WORTH_COMPILING = 20_000  # entries of the tables of all columns: with fewer, arrays take less time than loading the compiler
 FEW_BINS = 16  # of a column of numbers, to test whether it depends on the class
 
 
@@ -75,7 +76,7 @@ class Binned(Family):
         given = edges or [None] * len(blocks)
         wide = len(blocks) >= MANY_COLUMNS
         cuts = [self.edges(each, wide) if cut is None else cut for each, cut in zip(statistics, given, strict=True)]
-        compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= COMPILED
+        compiled = sum(len(cut) + 1 for cut in cuts) * len(classes) >= WORTH_COMPILING
 
         binned = [each.binned(cut, wide) for each, cut in zip(statistics, cuts, strict=True)]
         chosen = [i for i, prior in enumerate(priors) if prior.chosen]
