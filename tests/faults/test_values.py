@@ -1,12 +1,16 @@
 """Missing, extreme, empty and unseen values: one rule for every source, and never a posterior that is no number."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import likely
 from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
+from likely.sources.number_columns import decimals
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
 
 # ------------------------------------------------------------------ row 5: missing
@@ -311,3 +315,16 @@ def test_values_that_look_like_code_are_values(kind, tmp_path):
         assert ledger.entries[0].flags == ()
         assert "\x1b" not in str(ledger)
         assert "<script>" not in ledger._repr_html_()
+
+
+def test_decimals_are_read_as_the_nearest_floats():
+    """Arrow's own cast is off by one unit in the last place for one price in seven: bins and tallies differed by engine."""
+    prices = [Decimal(cents) / 100 for cents in range(100_000)]
+    wide = [Decimal("12345678901234567890.123"), Decimal("-0.001"), Decimal("9007199254740993.000")]
+    for values in (prices, wide, [*prices[115:120], None]):
+        column = pa.array(values)
+        expected = [float("nan") if value is None else float(value) for value in values]
+        np.testing.assert_array_equal(decimals(column), expected)
+        np.testing.assert_array_equal(decimals(column.slice(2)), expected[2:])
+    one, other = ({"price": cells, "y": ["a", "b"] * 50_000} for cells in (pa.array(prices), list(map(float, prices))))
+    assert likely.learn(pa.table(one), "y").tally == likely.learn(other, "y").tally

@@ -73,7 +73,7 @@ def learn(
     ----------
     data : path, glob, frame, dict of columns, DuckDB relation or folder of texts
         The table: .csv, .tsv, .parquet, .json, .jsonl, .arrow, .duckdb, .sqlite, .xlsx, .ods, also compressed; a pandas,
-        polars, pyarrow or Spark frame; a NumPy array; a folder with one folder of text files a class.
+        polars, pyarrow or Spark frame; a NumPy array; a folder of tables; a folder with one folder of text files a class.
     target : str, int, array or None, default=None
         The column to predict, or one label a row. A folder of texts brings its own.
     target_bins : int, sequence of float, "none" or None, default=None

@@ -20,6 +20,7 @@ from likely.sources.file_type import ending_of
 from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
 from likely.sources.number_formats import NumberFormat
 from likely.sources.single_file import SingleFile
+from likely.sources.table_folders import PartitionedFile, partition_values, tables_of
 from likely.sources.text_folders import ENDINGS, TextFolders, are_texts
 
 if TYPE_CHECKING:
@@ -48,17 +49,33 @@ MEANT_FOR = {
 
 
 def open_files(path: str, reading: ReadOptions) -> Source:
-    """Open a path or a glob; several files are read one after the other, folders as texts."""
+    """Open a path, a glob or a folder; several files are read one after the other, folders without tables as texts."""
     # An existing file takes precedence over a pattern, even if its name contains a bracket or a star.
     paths = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     if not paths:
         raise DataError(f"there is no file {path!r}")
+    if len(paths) == 1 and os.path.isdir(path) and (tables := tables_of(path)):
+        paths = tables
     if are_texts(paths):
         return TextFolders(tuple(paths), reading, repr(path))
     if reading.missing is None and len(paths) > 1 and any(map(_is_text, paths)):
         reading = replace(reading, missing=MISSING, missing_labels=LABELS)  # the same tokens for all files, typed or not
-    sources = [_open_file(one, reading) for one in paths]
+    sources = [_partitioned(_open_file(one, reading), partition_values(one, path), reading) for one in paths]
     return sources[0] if len(sources) == 1 else FileSequence(tuple(sources), repr(path))
+
+
+def _partitioned(source: Source, values: Mapping[str, str | None], reading: ReadOptions) -> Source:
+    """The source with the columns that its folders are named after."""
+    from likely.sources.text_columns import TypedFile
+
+    if not values:
+        return source
+    if not isinstance(source, TypedFile):
+        one = next(iter(values))
+        remedy = "write it as Parquet, or name the files of one folder"
+        message = f"{source.label} is in a folder named after a column, {one!r}, and has no types"
+        raise DataError(message, column=one, remedy=remedy)
+    return TypedFile(PartitionedFile(source.inner, values), reading)
 
 
 def _is_text(path: str) -> bool:
