@@ -38,8 +38,7 @@ from likely.calibration.terms import (
 )
 from likely.calibration.text_terms import joined, text_weights
 from likely.calibration.weight_fit import OWN_WEIGHTS, WEIGHT_STRENGTH, Problem
-from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedTable
+from likely.families.base import Parameters, edges_by_column
 from likely.families.text_calibration import LeftOutDocuments
 from likely.kernels.parallel import FEW_ROWS, in_parallel, one_blas_thread, side_by_side, slabs
 from likely.kernels.progress import announce
@@ -388,7 +387,7 @@ class CalibrationFit:
             bias=self.bias if self.discriminant is None else self.bias + direction[0] * self.discriminant.constant,
             temperature=self.temperature,
             interactions=kept_interactions(names, self.grouped_columns, self.tables, together),
-            edges={p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)},
+            edges=edges_by_column(parameters),
             values={column.name: column.values for column in coded},
             counted=float(self.data.tally.classes.sum()),
             gains=self.losses_without(),
