@@ -296,7 +296,7 @@ class CalibrationFit:
         if len(rows) < len(self.base):
             self.data = replace(self.data, rows=self.data.rows.take(rows))
             self.base, self.evidence = self.base[rows], [each[rows] for each in self.evidence]
-        found, self.bias = text_weights(self._problem, (self.weights, self.bias), self.evidence, texts)
+        found, self.bias = text_weights(self._problem, self.evidence, texts, weights=self.weights, bias=self.bias)
         self.weights = np.concatenate([found[:k], found[terms:], found[k:terms]])
         self.evidence = [*self.evidence[:k], *texts, *self.evidence[k:]]
         self.included = np.insert(self.included, k, np.ones(len(texts)))
