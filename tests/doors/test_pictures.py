@@ -129,6 +129,15 @@ def test_a_surface_takes_any_model_and_says_what_it_cannot_draw():
         likely.pictures.class_densities(model, "income")
 
 
+def test_the_densities_of_a_column_are_drawn_beside_interactions():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 2000))
+    table = {"a": np.array(["u", "v"])[a], "b": np.array(["s", "t"])[b], "x": rng.normal(a ^ b), "y": (a ^ b).astype(str)}
+    model = likely.learn(table, "y", families={"x": "gaussian"})
+    assert len(model.block_parameters) > len(model.blocks)  # the interaction of a and b
+    assert "highest" in likely.pictures.class_densities(model, "x")
+
+
 def test_a_plane_without_data_is_where_the_gaussians_are():
     model = likely.learn(CORNERS, "class", families="gaussian", smoothing=0)
     svg = likely.pictures.decision_surface(model, "x", "y")

@@ -81,7 +81,8 @@ def test_the_error_by_chance_is_the_spread_of_the_gains_of_noise(rows, cells, nu
         ((gain,), _) = interaction_tables._gains(blurred[None], codes, drawn, [8.0])[0]
         table = interaction_tables.ResidualTable(blurred[0], blurred[1], 8.0, float(gain), 0.0)
         gains.append(float(gain))
-        errors.append(interaction_tables.chance_error(table, axes, (codes, drawn, counted[1]), weight))
+        of_rows = {"cells": codes, "rows": drawn, "expected": counted[1]}
+        errors.append(interaction_tables.chance_error(table, axes, **of_rows, next_weight=weight))
     assert np.mean(errors) == pytest.approx(np.std(gains), rel=0.25)
 
 

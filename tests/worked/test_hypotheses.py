@@ -276,3 +276,22 @@ def test_a_copy_by_pickle_is_equal(bags):
     after = bags.observe("lime")
     assert after.posterior["h3"] == F(2, 5)
     assert pickle.loads(pickle.dumps(after)) == after
+
+
+def test_what_was_derived_before_the_data_is_not_kept_after_them():
+    """An observation copies the fields alone, and the functions are not evaluated again for what they gave before."""
+    calls = []
+
+    def prior(theta):
+        calls.append(theta)
+        return 2 * theta
+
+    grid = Hypotheses.grid(0, 1, 101, likelihood=lambda outcome, theta: theta if outcome else 1 - theta, prior=prior)
+    before = grid.mean, grid.map
+    after = grid.observe([False, False])
+    assert (grid.mean, grid.map) == before
+    assert after.mean < before[0]
+    assert len(calls) == 101
+    again = Hypotheses.grid(0, 1, 101, likelihood=grid.likelihood, prior=prior).observe([False, False])
+    assert again == after
+    assert again.mean == after.mean

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.exact import count
+from likely.bayes.frozen_values import changed
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
 
@@ -46,6 +47,7 @@ class GridHypotheses:
     prior: Callable[[float], float] | None = None
     seen: Mapping[Any, int] = field(default_factory=dict, init=False)
     _known: dict[Any, Array] = field(default_factory=dict, init=False, compare=False)  # likelihood of each outcome
+    _prior_density: Array = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -56,7 +58,8 @@ class GridHypotheses:
         points: Any = self.points
         if isinstance(points, bool) or not isinstance(points, int | np.integer) or points < 3:
             raise DataError(f"a grid of {self.points!r} points", value=self.points, remedy="give 3 points or more")
-        if not self.prior_density.any():
+        object.__setattr__(self, "_prior_density", self._normalised_prior())
+        if not self._prior_density.any():
             raise DataError("the prior density is 0 everywhere", remedy="give a prior that is positive on the grid")
 
     @cached_property
@@ -64,9 +67,12 @@ class GridHypotheses:
         """The points of the grid."""
         return np.linspace(self.low, self.high, self.points)
 
-    @cached_property
+    @property
     def prior_density(self) -> Array:
         """Prior density at each point, normalised."""
+        return self._prior_density
+
+    def _normalised_prior(self) -> Array:
         prior = self.prior
         if prior is None:
             return np.full(self.points, 1.0 / (self.high - self.low))
@@ -123,10 +129,7 @@ class GridHypotheses:
         else:
             counts = dict(Counter(self._each(observations)))
         seen = {**self.seen, **{o: self.seen.get(o, 0) + n for o, n in counts.items() if n}}
-        after = object.__new__(GridHypotheses)
-        after.__dict__.update(self.__dict__, seen=seen)
-        for name in ("_log_likelihood", "_log_weights", "_posterior", "_cumulative"):  # these depend on the data
-            after.__dict__.pop(name, None)
+        after: GridHypotheses = changed(self, seen=seen)
         if after._log_weights.max() == -math.inf:
             raise DataError("the data are impossible at every point of the grid", remedy="check them, or widen the grid")
         return after

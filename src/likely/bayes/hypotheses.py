@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from likely.bayes.exact import Number, all_exact, count, distribution, log, same_names, shown, shown_log, total
+from likely.bayes.frozen_values import changed
 from likely.bayes.grid import GridHypotheses
 from likely.bayes.space import Space
 from likely.bayes.supervised import SupervisedHypotheses
@@ -58,11 +59,9 @@ class Hypotheses(Space):
         outcomes = dict.fromkeys(outcome for row in rows.values() for outcome in row)
         exact = all(all_exact(table.values()) for table in (prior, *rows.values()))
         kind = Fraction if exact else float
-        self.__dict__.update(
-            prior={h: kind(p) for h, p in prior.items()},
-            likelihood={h: {o: kind(row.get(o, 0)) for o in outcomes} for h, row in rows.items()},
-            exact=exact,
-        )
+        object.__setattr__(self, "prior", {h: kind(p) for h, p in prior.items()})
+        object.__setattr__(self, "likelihood", {h: {o: kind(row.get(o, 0)) for o in outcomes} for h, row in rows.items()})
+        object.__setattr__(self, "exact", exact)
 
     @staticmethod
     def supervised(
@@ -148,9 +147,7 @@ class Hypotheses(Space):
                     remedy="check it, or give it a likelihood above 0",
                 )
         seen = {**self.seen, **{o: self.seen.get(o, 0) + n for o, n in counts.items()}}
-        after = object.__new__(Hypotheses)  # prior and likelihood were checked when they were given: only the counts are new
-        after.__dict__.update(prior=self.prior, likelihood=self.likelihood, exact=self.exact, seen=seen)
-        return after
+        return changed(self, seen=seen)
 
     def trace(self, observations: Any) -> Iterator[Hypotheses]:
         """Update on one outcome after the other.

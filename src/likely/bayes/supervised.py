@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from likely.bayes.exact import Number, all_exact, distribution, first_best, log, probability, same_names, shown, total
+from likely.bayes.frozen_values import changed
 from likely.bayes.space import Space
 from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
@@ -69,7 +70,8 @@ class SupervisedHypotheses(Space):
         if len(labels) < 2:
             raise DataError("there must be two labels at least", value=labels, remedy="name them all in labels=")
         exact = all_exact([*prior.values(), noise])
-        self.__dict__.update(prior=prior, noise=noise, labels=labels, exact=exact)
+        for name, value in (("prior", prior), ("noise", noise), ("labels", labels), ("exact", exact)):
+            object.__setattr__(self, name, value)
 
     def observe(self, pairs: Iterable[tuple[Any, Any]]) -> SupervisedHypotheses:
         """Update on labelled examples; their order does not matter.
@@ -98,11 +100,7 @@ class SupervisedHypotheses(Space):
                 )
             seen.append((x, y))
             rows.append(row)
-        after = object.__new__(SupervisedHypotheses)  # what the space was made of is checked already
-        kept = {name: value for name, value in self.__dict__.items() if name in SupervisedHypotheses.__dataclass_fields__}
-        exact = self.exact and all(map(all_exact, rows))
-        after.__dict__.update(kept, pairs=tuple(seen), _rows=tuple(rows), exact=exact)
-        return after
+        return changed(self, pairs=tuple(seen), _rows=tuple(rows), exact=self.exact and all(map(all_exact, rows)))
 
     def trace(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[SupervisedHypotheses]:
         """Update on one example after the other.

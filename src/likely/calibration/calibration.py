@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedGaussian, GaussianComponents, InteractionTable, LookupTable, ScaledTerm
-from likely.families.text_calibration import CalibratedTextTerm
+from likely.families.likelihood_form import ScoringLoop
+from likely.families.likelihoods import BinnedGaussian, GaussianComponents, InteractionTable
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 from likely.schema import Schema
@@ -117,13 +117,10 @@ class Calibration(Shown):
         weight = self.weights.get(block)
         if weight is None:
             return parameters
-        likelihood: Any = parameters.likelihood
-        if isinstance(likelihood, CalibratedTextTerm):
-            return replace(parameters, likelihood=replace(likelihood, weight=weight))
-        if not isinstance(likelihood, LookupTable):
-            return replace(parameters, likelihood=ScaledTerm(likelihood, weight))
-        # A count of zero without a prior rules a class out, unless the weight of the column is zero.
-        table = weight * likelihood.table if weight else np.zeros_like(likelihood.table)
+        likelihood: Any = parameters.likelihood.weighted(weight)
+        if likelihood.loop is not ScoringLoop.LOOKUP:
+            return replace(parameters, likelihood=likelihood)
+        table = likelihood.table
         if block in self.absent:
             missing_weight, evidence = self.absent[block]
             table[:-1] += missing_weight * evidence[0]
@@ -131,7 +128,7 @@ class Calibration(Shown):
         if block in self.directions:
             added = np.concatenate([self.directions[block], np.zeros((2, table.shape[1]))])
             table += added if values is None else added[self._places(block, values)]
-        return replace(parameters, likelihood=replace(likelihood, table=table))
+        return replace(parameters, likelihood=likelihood)
 
     def without_forgotten(self, schema: Schema) -> Calibration:
         """The same calibration without values that the schema no longer has."""

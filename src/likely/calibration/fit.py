@@ -34,8 +34,7 @@ from likely.calibration.terms import (
 )
 from likely.calibration.text_terms import text_weights
 from likely.calibration.weight_fit import OWN_WEIGHTS, WEIGHT_STRENGTH, Problem
-from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedTable
+from likely.families.base import Parameters, edges_by_column
 from likely.kernels.parallel import FEW_ROWS, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY
 from likely.tally.row_sample import Reservoir
@@ -247,7 +246,7 @@ class CalibrationFit:
         if len(rows) < len(self.base):
             self.data = replace(self.data, rows=self.data.rows.take(rows))
             self.base, self.evidence = self.base[rows], [each[rows] for each in self.evidence]
-        found, self.bias = text_weights(self._problem, (self.weights, self.bias), self.evidence, texts)
+        found, self.bias = text_weights(self._problem, self.evidence, texts, weights=self.weights, bias=self.bias)
         self.weights = np.concatenate([found[:k], found[terms:], found[k:terms]])
         self.evidence = [*self.evidence[:k], *texts, *self.evidence[k:]]
         self.included = np.insert(self.included, k, np.ones(len(texts)))
@@ -338,7 +337,7 @@ class CalibrationFit:
             bias=self.bias if self.discriminant is None else self.bias + direction[0] * self.discriminant.constant,
             temperature=self.temperature,
             interactions=kept_interactions(names, self.grouped_columns, self.tables, together),
-            edges={p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)},
+            edges=edges_by_column(parameters),
             values={column.name: column.values for column in coded},
             counted=float(self.data.tally.classes.sum()),
             gains=self.losses_without(),

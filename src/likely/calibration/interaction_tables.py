@@ -132,13 +132,13 @@ def make_table(
     table = ResidualTable(one[0, 0].copy(), one[0, 1].copy(), SHRINKS[at], float(whole), float(np.sqrt(squared)))
     if not threshold.passed(table.gain, table.error):
         return None
-    by_chance = chance_error(table, axes, (cells, rows, counted[1]), blurs[best])
+    by_chance = chance_error(table, axes, cells=cells, rows=rows, expected=counted[1], next_weight=blurs[best])
     return table if threshold.passed(table.gain, by_chance) else None
 
 
 def chance_error(
-    table: ResidualTable, axes: Sequence[TableAxis], counted: tuple[CellCodes, ScoredRows, Array], next_weight: float
-) -> float:
+    table: ResidualTable, axes: Sequence[TableAxis], *, cells: CellCodes, rows: ScoredRows, expected: Array, next_weight: float,
+) -> float:  # fmt: skip
     """Standard error of the gain of such a table without any interaction: two rows of a cell gain, or lose, together.
 
     The gain is about the sum of the products of the residuals of all pairs of rows that share a cell, itself or through the
@@ -151,12 +151,15 @@ def chance_error(
         The table, smoothed by the kernel.
     axes : list of TableAxis
         Its columns.
-    counted : (cells, rows, expected)
-        Cell of each row, the rows, and the expected rows of each cell and class before smoothing.
+    cells : array
+        Cell of each row.
+    rows : ScoredRows
+        The rows.
+    expected : array, cells × classes
+        Expected rows before smoothing.
     next_weight : float
         Kernel weight of the next bin.
     """
-    cells, rows, expected = counted
     place, classes = cells.astype(np.int64), expected.shape[1]
     squares: Array = np.stack([np.bincount(place, each, len(expected)) for each in rows.squared_residuals], axis=1)
     number = np.maximum(expected.sum(1, keepdims=True), 1.0)

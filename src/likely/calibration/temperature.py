@@ -17,8 +17,7 @@ from likely.bayes.log_loss import log_losses, paired_gain
 from likely.calibration.calibration import Calibration
 from likely.calibration.terms import CalibrationData, base_scores, make_terms
 from likely.errors import LikelyWarning
-from likely.families.base import Parameters
-from likely.families.likelihoods import BinnedTable
+from likely.families.base import Parameters, edges_by_column
 from likely.tally.row_sample import Reservoir
 
 Array = NDArray[np.float64]
@@ -58,11 +57,10 @@ def one_weight(data: CalibrationData, parameters: Sequence[Parameters]) -> Calib
         LikelyWarning,
         stacklevel=6,
     )
-    edges = {p.columns[0]: p.likelihood.edges for p in parameters if isinstance(p.likelihood, BinnedTable)}
     weights, counted = dict.fromkeys(names, weight), float(data.tally.classes.sum())
     return Calibration(
-        weights, absent={}, bias=np.zeros(classes), temperature=weight, interactions=(), edges=edges, values={},
-        counted=counted, copies=data.rows.copies,
+        weights, absent={}, bias=np.zeros(classes), temperature=weight, interactions=(),
+        edges=edges_by_column(parameters), values={}, counted=counted, copies=data.rows.copies,
     )  # fmt: skip
 
 

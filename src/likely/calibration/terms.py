@@ -16,7 +16,8 @@ from likely.calibration.interaction_search import GroupedColumn, group_column
 from likely.families import FittedBlock, LeftOutRows
 from likely.families.base import Parameters
 from likely.families.compiled_choice import COMPILED, TableRows, alike
-from likely.families.likelihoods import BinnedTable, GaussianTerm, LookupTable, yes_or_no
+from likely.families.likelihood_form import ScoringLoop
+from likely.families.likelihoods import GaussianTerm, LookupTable, yes_or_no
 from likely.families.smoothing_choice import SINGLE, SmoothedEvidence, choose_smoothing, nested
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, side_by_side
@@ -78,8 +79,9 @@ class CalibrationData:
     @staticmethod
     def of(tally: Tally, rows: EffectiveSample, parameters: Sequence[Parameters]) -> CalibrationData:
         """Choices of smoothing are nested where rows are few for the number of terms."""
+        forms: list[Any] = [each.likelihood for each in parameters]
         few = float(rows.sample.weights.sum()) < MANY_ROWS * len(parameters) and len(rows.sample) > FOLDS
-        entries = sum(each.likelihood.table.size for each in parameters if isinstance(each.likelihood, BinnedTable))
+        entries = sum(each.table.size for each in forms if each.bin_edges is not None)
         wide = len(parameters) >= MANY_TERMS
         losses = LOSS_ARRAYS * len(parameters) * len(rows.sample) * len(tally.schema.classes)
         compiled_loss = wide or worth_compiling(losses, loops.label_loss)
@@ -127,23 +129,24 @@ def base_scores(data: CalibrationData) -> Single:
 def _begin_term(data: CalibrationData, i: int, fitted: Parameters) -> tuple[Term, CodedTable | None] | None:
     """Term of one block, and the table that its evidence is still to be read from, if any; None for a text."""
     likelihood: Any = fitted.likelihood
-    if hasattr(likelihood, "terms"):
+    if likelihood.loop is ScoringLoop.WORDS:
         return None
     tally, sample, block = data.tally, data.sample, data.tally.blocks[i]
     alone = tally.schema.by_name[block.columns[0]] if len(block.columns) == 1 else None
-    if isinstance(likelihood, LookupTable) and alone is not None and alone.kind == CATEGORY:
+    binned = likelihood.bin_edges is not None
+    if likelihood.loop is ScoringLoop.LOOKUP and alone is not None and alone.kind == CATEGORY:
         codes = np.where(sample.columns[block.columns[0]] < 0, len(likelihood.table) - 1, sample.columns[block.columns[0]])
-    elif isinstance(likelihood, BinnedTable):
+    elif binned:
         codes = likelihood.codes(sample.columns[block.columns[0]])
     else:
         return Term(block.name, _plain_term(data, i, fitted)), None
-    column = group_column(codes, len(likelihood.table) - 2, isinstance(likelihood, BinnedTable), sample.weights, data.wide)
+    column = group_column(codes, len(likelihood.table) - 2, binned, sample.weights, data.wide)
     if fitted.evidence is None:  # a given prior: not left out
         evidence = np.maximum(likelihood.table, LOWEST).astype(np.float32).take(codes, axis=0)
         return Term(block.name, evidence, column), None
     centres, statistic = fitted.evidence.centres, cast(Any, tally.statistics[i])
-    if isinstance(likelihood, BinnedTable) and centres is None:
-        centres = statistic.centres(likelihood.edges)
+    if binned and centres is None:
+        centres = statistic.centres(likelihood.bin_edges)
     return Term(block.name, NOTHING, column, centres=centres), (codes, fitted.evidence)
 
 

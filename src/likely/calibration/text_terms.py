@@ -70,9 +70,11 @@ def matched(kept: LeftOutDocuments, sample: Reservoir) -> tuple[NDArray[np.intp]
 
 def text_weights(
     problem: Callable[[Sequence[Single], Array, Array], Problem],
-    fitted: tuple[Array, Array],
     evidence: Sequence[Single],
     texts: Sequence[Single],
+    *,
+    weights: Array,
+    bias: Array,
 ) -> tuple[Array, Array]:
     """Weights of the terms and then of the texts, and biases.
 
@@ -83,12 +85,11 @@ def text_weights(
     ----------
     problem : callable
         Problem of some evidence, with the centre and the strength of the ridge penalty of each weight.
-    fitted : (weights, biases)
-        Those of the terms without text.
     evidence, texts : list of arrays, rows × classes
         Evidence of the terms and of the texts.
+    weights, bias : array
+        Those of the terms without text.
     """
-    weights, bias = fitted
     summed = np.zeros_like(texts[0])
     for weight, each in zip(weights.tolist(), evidence, strict=True):
         summed += np.float32(weight) * each

@@ -82,7 +82,7 @@ def predict(
 
     if check_engine(engine, master):
         wishes = {"prefix": prefix, "probabilities": probabilities, "absent": absent}
-        _predict_with_spark(terminal, model, data, output, master=master, decisions=(cost, threshold), given=given, how=wishes)
+        _on_spark(terminal, model, data, output, master=master, cost=cost, threshold=threshold, given=given, how=wishes)
         return
     kind = writers.format_of(output, excel_safe)
     outputs.check_table(output, output_table, [model, data])
@@ -102,9 +102,9 @@ def predict(
     _report_predicted(terminal, output, known.schema.target.name, predicted_rows.counted(labels, known.classes))
 
 
-def _predict_with_spark(
+def _on_spark(
     terminal: Terminal, model: str, data: str, output: str, *, master: str | None,
-    decisions: tuple[Sequence[str], Sequence[str]], given: dict[str, Any], how: dict[str, Any],
+    cost: Sequence[str], threshold: Sequence[str], given: dict[str, Any], how: dict[str, Any],
 ) -> None:  # fmt: skip
     from likely.learning.load import load_model
     from likely.sources import ReadOptions
@@ -113,7 +113,7 @@ def _predict_with_spark(
         known = load_model(model_path)
         reading = options.how_read(given)
         options_of_cells = ReadOptions.of(reading.pop("missing", ()) or None, reading, known.reading)
-        costs = wanted(*decisions, known)
+        costs = wanted(cost, threshold, known)
         counts = predict_with_spark(known, data, output, master, options_of_cells, **how, **costs)
     _report_predicted(terminal, output, known.schema.target.name, counted_labels(counts, known.classes))
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.scorer import Scorer, text_terms
+from likely.engines.scorer import Scorer
 from likely.families import Block, Encoded, groups
-from likely.families.likelihoods import GaussianTerm
+from likely.families.likelihood_form import ScoringLoop
 from likely.families.statistics import Moments, Statistic, totals
 from likely.families.word_counts import Words
 from likely.kernels import em_loops
-from likely.kernels.parallel import in_parallel
+from likely.kernels.parallel import in_parallel, slabs
 from likely.schema import CATEGORY, TEXT, Schema
 from likely.sources.batch import Batch, Coded
 from likely.tally import Tally
@@ -173,11 +173,9 @@ def _fused_gaussian(
     plain = bool(blocks) and all(block.family.counts_moments for block in blocks)
     if not plain or len(groups(blocks)) > 1 or scorer.bias is not None:
         return None
-    forms: list[Any] = [each.likelihood for each in scorer.parameters]
-    if len(forms) != len(blocks) or not all(isinstance(form, GaussianTerm) for form in forms):
+    if not len(scorer.of(ScoringLoop.PARABOLA)) == len(scorer.parameters) == len(blocks):
         return None
-    names = [block.columns[0] for block in blocks]
-    curves = [np.array([getattr(form, part) for form in forms]) for part in ("mean", "curve", "peak")]
+    names, curves = [block.columns[0] for block in blocks], scorer.parabolas
     shape = (len(blocks), len(scorer.log_prior))
 
     def work(part: tuple[int, int]) -> ChunkCounts | None:
@@ -282,8 +280,20 @@ def _text_terms(batch: CachedBatch, scorer: Scorer) -> Array | None:
     if not scorer.texts:
         return None
     forms: list[Any] = [scorer.parameters[i].likelihood for i in scorer.texts]
-    terms = [text_terms(form, *batch.bags(scorer, i)) for i, form in zip(scorer.texts, forms, strict=True)]
+    terms = [_in_chunks(form, *batch.bags(scorer, i)) for i, form in zip(scorer.texts, forms, strict=True)]
     return np.asarray(np.sum(terms, axis=0))
+
+
+def _in_chunks(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
+    """Log-likelihood of one text column, computed in parallel chunks."""
+    if len(bags.ids) >= len(form.words.vocabulary) // 8:
+        _ = form.table  # computed once, before all threads need it
+    words = max(len(bags.ids) // max(len(bags), 1), 1)
+    parts = slabs(len(bags), 4 * words)
+    if len(parts) < 2:
+        terms: Array = form.terms(bags, missing)
+        return terms
+    return np.concatenate(in_parallel(lambda p: form.terms(bags.part(*p), missing[p[0] : p[1]]), parts))
 
 
 def _count_text(batch: CachedBatch, scorer: Scorer, block: int, responsibilities: Array) -> Words:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines.scorer import Scorer
-from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LookupTable, YesNoTable
+from likely.families.likelihood_form import ScoringLoop
 from likely.schema import CATEGORY, TEXT, Column, is_missing
 from likely.sources import Batch, Frame, MissingTokens
 from likely.sources.cell_values import is_missing_token, missing_numbers
@@ -135,28 +135,24 @@ class RowScorer:
         self._place: dict[str, tuple[int, int]] = {}  # of the table of a single column: number of the reader, first line
         tables = [base[None]]
         first = 1
-        for i in self._of(LookupTable):
+        for i in scorer.of(ScoringLoop.LOOKUP):
             self._readers.append(self._reader(i, first))
             if len(scorer.parameters[i].columns) == 1:
                 self._place[scorer.parameters[i].columns[0]] = (len(self._readers), first)
             tables.append(self._forms[i].table)
             first += len(self._forms[i].table)
         self._interactions = []
-        for i in self._of(InteractionTable):
+        for i in scorer.of(ScoringLoop.CELLS):
             self._interactions.append((self._members(i), first))
             tables.append(self._forms[i].table)
             first += len(self._forms[i].table)
         self._table = np.ascontiguousarray(np.concatenate(tables))
-        self._curves = [self._forms[i] for i in self._of(GaussianTerm)]
-        self._curve_numbers = [self._number(scorer.parameters[i].columns[0]) for i in self._of(GaussianTerm)]
-        done = (LookupTable, InteractionTable, GaussianTerm)
-        self._rest = [i for i in scorer.order if i not in scorer.texts and not isinstance(self._forms[i], done)]
+        self._curves = [self._forms[i] for i in scorer.of(ScoringLoop.PARABOLA)]
+        self._curve_numbers = [self._number(scorer.parameters[i].columns[0]) for i in scorer.of(ScoringLoop.PARABOLA)]
+        self._rest = [*scorer.of(ScoringLoop.LINE), *scorer.of(ScoringLoop.OWN)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowScorer, (self.scorer, self.gaps)
-
-    def _of(self, form: type) -> list[int]:
-        return [i for i in self.scorer.order if isinstance(self._forms[i], form)]
 
     def _number(self, name: str) -> _Number:
         return _Number(name, missing_numbers(self.gaps.of(name)))
@@ -165,11 +161,11 @@ class RowScorer:
         """Function from a row to its line in the table of a block."""
         form, names = self._forms[block], self.scorer.parameters[block].columns
         missing = first + len(form.table) - 1
-        if isinstance(form, BinnedTable):
-            return _bin_reader(self._number(names[0]), form.edges.tolist(), first, missing)
-        if isinstance(form, YesNoTable):
-            number = self._number(names[0])
-            return lambda row: first + 3 if math.isnan(x := number.read(row)) else first + (x > 0)
+        if form.reads == "bins":
+            return _bin_reader(self._number(names[0]), form.bin_edges.tolist(), first, missing)
+        if form.reads != "category":
+            number, code = self._number(names[0]), form.code
+            return lambda row: first + code(number.read(row))
         categories = [_Category.of(self.scorer.schema.by_name[name], self.gaps) for name in names]
         if len(categories) == 1:
             return _value_reader(categories[0], first)
@@ -234,12 +230,13 @@ class RowScorer:
         if joint is None:
             return None
         lines = [0, *(read(row) for read in self._readers)]
-        terms = dict(zip(self._of(LookupTable), self._table[lines[1:]] + 0.0, strict=True))  # + 0.0: no negative zero
-        for i, (members, first) in zip(self._of(InteractionTable), self._interactions, strict=True):
+        tables = self._table[lines[1:]] + 0.0  # no negative zero
+        terms = dict(zip(self.scorer.of(ScoringLoop.LOOKUP), tables, strict=True))
+        for i, (members, first) in zip(self.scorer.of(ScoringLoop.CELLS), self._interactions, strict=True):
             place = sum(offsets[lines[reader]] for reader, offsets in members)
             terms[i] = self._table[first + place] if place >= 0 else np.zeros_like(joint)
         terms |= {i: self._text(row, i) for i in self._texts}
-        terms |= {i: self._other(row, i) for i in (*self._of(GaussianTerm), *self._rest)}
+        terms |= {i: self._other(row, i) for i in (*self.scorer.of(ScoringLoop.PARABOLA), *self._rest)}
         words = {i: self.scorer.words(self._frame(row, self.scorer.parameters[i].columns[0]), i) for i in self._texts}
         return RowTerms(joint, {c.name: self._cell(row, c) for c in self.scorer.schema.columns}, terms, words)
 

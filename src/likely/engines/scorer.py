@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likely.engines.column_tables import BinColumn, BinGrid, CodeTable, ColumnTables, LineIndex, read_only
 from likely.errors import DataError
 from likely.families import Parameters
-from likely.families.likelihoods import BinnedTable, GaussianTerm, InteractionTable, LinearTerm, LookupTable, YesNoTable
+from likely.families.likelihood_form import ScoringLoop
 from likely.kernels import counting
 from likely.kernels.parallel import FEW_ROWS, cached_property, in_parallel, side_by_side, slabs
 from likely.schema import CATEGORY, Column, Schema
@@ -37,22 +37,33 @@ class Scorer:
     @cached_property
     def order(self) -> list[int]:
         """The blocks in the order in which their terms are added."""
-        rank = {LookupTable: 0, BinnedTable: 0, YesNoTable: 0, InteractionTable: 1, GaussianTerm: 2, LinearTerm: 3}
-        rest = [i for i in range(len(self.parameters)) if i not in self.texts]
-        return [*self.texts, *sorted(rest, key=lambda i: rank.get(type(self.parameters[i].likelihood), 4))]
+        return [i for loop in ScoringLoop for i in self.of(loop)]
+
+    @property
+    def texts(self) -> list[int]:
+        """The blocks of text."""
+        return self.of(ScoringLoop.WORDS)
+
+    def of(self, loop: ScoringLoop) -> list[int]:
+        """The blocks whose terms one loop adds."""
+        return self._by_loop[loop]
 
     @cached_property
-    def texts(self) -> list[int]:
-        """The blocks of text, whose terms are added first: the tokenizer runs in parallel by itself."""
-        return [i for i, parameters in enumerate(self.parameters) if hasattr(parameters.likelihood, "terms")]
+    def _by_loop(self) -> dict[ScoringLoop, list[int]]:
+        found: dict[ScoringLoop, list[int]] = {loop: [] for loop in ScoringLoop}
+        for i, parameters in enumerate(self.parameters):
+            found[parameters.likelihood.loop].append(i)
+        return found
 
-    def _of(self, form: type) -> list[int]:
-        return [i for i in self.order if isinstance(self.parameters[i].likelihood, form)]
+    @cached_property
+    def _binned(self) -> list[int]:
+        """The tables over the bins of a number."""
+        return [i for i in self.of(ScoringLoop.LOOKUP) if self.parameters[i].likelihood.reads == "bins"]
 
     @cached_property
     def _tables(self) -> tuple[Array, NDArray[np.int64]]:
         """All tables concatenated, with a line of zeros at the end, and the first line of each."""
-        tables = [form.table for form in self._forms(LookupTable)]
+        tables = [form.table for form in self._forms(ScoringLoop.LOOKUP)]
         first = np.cumsum([0, *(len(table) for table in tables)])
         return np.concatenate([*tables, np.zeros((1, len(self.log_prior)))]), first.astype(np.int64)
 
@@ -60,7 +71,7 @@ class Scorer:
     def _integers(self) -> LineIndex | None:
         """The lines of integers, which are their own codes; None if a column holds anything else."""
         lines = []
-        for i, first in zip(self._of(LookupTable), self._tables[1][:-1], strict=True):
+        for i, first in zip(self.of(ScoringLoop.LOOKUP), self._tables[1][:-1], strict=True):
             column = self._plain(i)
             values: tuple[Any, ...] = column.values if column else ()
             if not values or not all(isinstance(v, Real) and v == v // 1 for v in values):
@@ -76,17 +87,17 @@ class Scorer:
     def _plain(self, block: int) -> Column | None:
         """The column of a block that is a single categorical column; else None."""
         names, form = self.parameters[block].columns, self.parameters[block].likelihood
-        alone = len(names) == 1 and not isinstance(form, BinnedTable | YesNoTable)
+        alone = len(names) == 1 and form.reads == "category"
         return self.schema.by_name[names[0]] if alone else None
 
     @cached_property
     def parabolas(self) -> tuple[Array, Array, Array]:
         """Mean, curvature and log peak density of every Gaussian column and class."""
-        forms = self._forms(GaussianTerm)
+        forms = self._forms(ScoringLoop.PARABOLA)
         return np.array([f.mean for f in forms]), np.array([f.curve for f in forms]), np.array([f.peak for f in forms])
 
-    def _forms(self, form: type) -> list[Any]:
-        return [self.parameters[i].likelihood for i in self._of(form)]
+    def _forms(self, loop: ScoringLoop) -> list[Any]:
+        return [self.parameters[i].likelihood for i in self.of(loop)]
 
     def log_joint(self, batch: Batch, then: Callable[[tuple[int, int], Array], None] | None = None) -> Array:
         """log P(class) + Σ log P(cells of a block | class), for every row and class.
@@ -109,7 +120,7 @@ class Scorer:
 
     def prepare(self, batch: Batch) -> Callable[[tuple[int, int], Array], None]:
         """Function that adds the terms of all blocks except text to a chunk of rows; codes are looked up once."""
-        lookups = self._of(LookupTable)
+        lookups = self.of(ScoringLoop.LOOKUP)
         names = [name for i in lookups for name in self.parameters[i].columns]
         whole = batch.whole_numbers(names) if lookups and self._integers else None
         looked_up = set(lookups)
@@ -122,7 +133,7 @@ class Scorer:
             return whole[a:b] if whole is not None else self._stacked(batch, coded, part) if lookups else None
 
         def score(part: tuple[int, int], out: Array) -> None:
-            before = out.copy() if self._of(GaussianTerm) else out
+            before = out.copy() if self.of(ScoringLoop.PARABOLA) else out
             codes = None
             if columns is not None:
                 columns.add(part, out, lambda: self._refuse_bins(batch, part))
@@ -143,7 +154,7 @@ class Scorer:
         if not isinstance(batch, Frame) or batch.rows < FEW_ROWS:
             return None
         found: list[CodeTable | BinColumn] = []
-        for i, first in zip(self._of(LookupTable), self._tables[1][:-1], strict=True):
+        for i, first in zip(self.of(ScoringLoop.LOOKUP), self._tables[1][:-1], strict=True):
             form: Any = self.parameters[i].likelihood
             if column := self._plain(i):
                 values, places = coded[column.name]
@@ -151,7 +162,7 @@ class Scorer:
                     return None
                 lines = first + np.append(places[-1], places[:-1])
                 found.append(CodeTable(read_only(values.codes), self._tables[0][lines], lines))
-            elif isinstance(form, BinnedTable) and len(form.edges):
+            elif i in self._grids:
                 numbers = batch.column(self.parameters[i].columns[0])
                 if not numbers.flags.c_contiguous:
                     return None
@@ -163,11 +174,11 @@ class Scorer:
     @cached_property
     def _grids(self) -> dict[int, BinGrid]:
         """The edges of each binned column with their grid."""
-        forms = zip(self._of(BinnedTable), self._forms(BinnedTable), strict=True)
-        return {i: BinGrid.of(form.edges, form.table) for i, form in forms if len(form.edges)}
+        forms: dict[int, Any] = {i: self.parameters[i].likelihood for i in self._binned}
+        return {i: BinGrid.of(form.bin_edges, form.table) for i, form in forms.items() if len(form.bin_edges)}
 
     def _refuse_bins(self, batch: Batch, part: tuple[int, int]) -> None:
-        names = [self.parameters[i].columns[0] for i in self._of(BinnedTable)]
+        names = [self.parameters[i].columns[0] for i in self._binned]
         self._refuse_infinity(batch, names, batch.numbers(names, *part), part[0])
 
     def _add_tables(self, codes: NDArray[Any] | None, lines: LineIndex, out: Array) -> None:
@@ -185,7 +196,7 @@ class Scorer:
             return self._text_term(batch, block)
         out = np.zeros((batch.rows, len(self.log_prior)))
         part = (0, batch.rows)
-        if isinstance(form, InteractionTable):
+        if form.loop is ScoringLoop.CELLS:
             members = [self._alone[name] for name in self.parameters[block].columns]
             each = [self._codes(batch, self.encode(batch, [i]), i, part) for i in members]
             form.add(np.column_stack(each), np.zeros((batch.rows, 0)), out)
@@ -224,7 +235,7 @@ class Scorer:
 
     def encode(self, batch: Batch, blocks: Sequence[int]) -> dict[str, tuple[Coded, NDArray[np.int64]]]:
         """The categorical columns as codes, each with its map to positions in the schema."""
-        alone = [i for i in blocks if not isinstance(self.parameters[i].likelihood, InteractionTable)]
+        alone = [i for i in blocks if self.parameters[i].likelihood.loop is not ScoringLoop.CELLS]
         names = [n for i in alone for n in self.parameters[i].columns if self.schema.by_name[n].kind == CATEGORY]
         coded = side_by_side(batch.coded, names, batch.rows)
         return {n: (c, self._places(c, self.schema.by_name[n])) for n, c in zip(names, coded, strict=True)}
@@ -247,7 +258,7 @@ class Scorer:
 
     def _score_numbers(self, batch: Batch, part: tuple[int, int], out: Array) -> Iterator[tuple[Any, Array]]:
         """Add the Gaussian terms; yields the rows in which a number was too large for that, with their numbers."""
-        parabolas = self._of(GaussianTerm)
+        parabolas = self.of(ScoringLoop.PARABOLA)
         if not parabolas:
             return
         names = [self.parameters[i].columns[0] for i in parabolas]
@@ -257,20 +268,19 @@ class Scorer:
             return
         self._refuse_infinity(batch, names, x, part[0])
         rows = np.flatnonzero(np.isneginf(out).any(1))  # most of them by a count of zero, without smoothing
-        reach = [form.reach for form in self._forms(GaussianTerm)]
+        reach = [form.reach for form in self._forms(ScoringLoop.PARABOLA)]
         rows = rows[(np.abs(x[rows]) > reach).any(1)]
         if len(rows):
             yield rows, x[rows]
 
     def _add_far(self, x: Array, out: Array) -> Array:
-        for j, form in enumerate(self._forms(GaussianTerm)):
+        for j, form in enumerate(self._forms(ScoringLoop.PARABOLA)):
             out += form.of(x[:, j])
         return out
 
     def _score(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int], out: Array) -> None:
         """Add the terms of all other forms."""
-        done = sum(len(self._of(form)) for form in (LookupTable, InteractionTable, GaussianTerm))
-        for i in self.order[len(self.texts) + done :]:
+        for i in (*self.of(ScoringLoop.LINE), *self.of(ScoringLoop.OWN)):
             names = self._number_names(i)
             x = batch.numbers(names, *part)
             self._refuse_infinity(batch, names, x, part[0])
@@ -282,7 +292,7 @@ class Scorer:
     def _lines(self, coded: dict[str, Any]) -> LineIndex:
         """The line of each code, table by table, for the kernel."""
         edges, lines = self._tables[1], []
-        for i, first, end in zip(self._of(LookupTable), edges[:-1], edges[1:], strict=True):
+        for i, first, end in zip(self.of(ScoringLoop.LOOKUP), edges[:-1], edges[1:], strict=True):
             if column := self._plain(i):
                 values, places = coded[column.name]
                 lines.append((values.low, first + places[:-1], end - 1))
@@ -293,8 +303,8 @@ class Scorer:
     def _stacked(self, batch: Batch, coded: dict[str, Any], part: tuple[int, int]) -> NDArray[Any]:
         """The codes of all tables as columns: those of one column, or the positions in a table of several columns."""
         a, b = part
-        plain = {i: self._plain(i) for i in self._of(LookupTable)}
-        bins = dict(zip(self._of(BinnedTable), self._bins(batch, part).T, strict=True))
+        plain = {i: self._plain(i) for i in self.of(ScoringLoop.LOOKUP)}
+        bins = dict(zip(self._binned, self._bins(batch, part).T, strict=True))
         return np.column_stack(
             [
                 coded[c.name][0].codes[a:b] if c else bins[i] if i in bins else self._codes(batch, coded, i, part)[:, 0]
@@ -304,7 +314,7 @@ class Scorer:
 
     def _bins(self, batch: Batch, part: tuple[int, int]) -> NDArray[np.int32]:
         """The bins of all binned columns."""
-        names = [self.parameters[i].columns[0] for i in self._of(BinnedTable)]
+        names = [self.parameters[i].columns[0] for i in self._binned]
         if not names:
             return np.empty((part[1] - part[0], 0), np.int32)
         x = batch.numbers(names, *part)
@@ -318,21 +328,21 @@ class Scorer:
     @cached_property
     def _edges(self) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """The edges of all bins concatenated, the first of each column, and the line of its missing cells."""
-        forms: list[Any] = [self.parameters[i].likelihood for i in self._of(BinnedTable)]
-        start = np.cumsum([0, *(len(form.edges) for form in forms)])
-        edges = np.concatenate([np.zeros(0), *(form.edges for form in forms)])
+        forms: list[Any] = [self.parameters[i].likelihood for i in self._binned]
+        start = np.cumsum([0, *(len(form.bin_edges) for form in forms)])
+        edges = np.concatenate([np.zeros(0), *(form.bin_edges for form in forms)])
         return edges, start.astype(np.int64), np.array([len(form.table) - 1 for form in forms], np.int64)
 
     @cached_property
     def _alone(self) -> dict[str, int]:
         """The block that holds the table of each single column."""
-        return {self.parameters[i].columns[0]: i for i in self._of(LookupTable) if len(self.parameters[i].columns) == 1}
+        return {self.parameters[i].columns[0]: i for i in self.of(ScoringLoop.LOOKUP) if len(self.parameters[i].columns) == 1}
 
     @cached_property
     def _interactions(self) -> tuple[Any, ...]:
         """The tables of interactions in the layout of the kernel; empty if there are none."""
-        sets = self._of(InteractionTable)
-        tables = {i: (j, first) for j, (i, first) in enumerate(zip(self._of(LookupTable), self._tables[1], strict=False))}
+        sets = self.of(ScoringLoop.CELLS)
+        tables = {i: (j, first) for j, (i, first) in enumerate(zip(self.of(ScoringLoop.LOOKUP), self._tables[1], strict=False))}
         member, shift, maps, begin, base = [], [], [], 0, 0
         for i in sets:
             form: Any = self.parameters[i].likelihood
@@ -346,7 +356,7 @@ class Scorer:
         if not sets:
             return ()
         end = np.cumsum([len(self.parameters[i].columns) for i in sets])
-        cells = np.concatenate([form.table for form in self._forms(InteractionTable)])
+        cells = np.concatenate([form.table for form in self._forms(ScoringLoop.CELLS)])
         return np.array(member), end, np.array(shift), np.concatenate(maps), cells
 
     def _number_names(self, block: int) -> list[str]:
@@ -356,13 +366,14 @@ class Scorer:
         """The codes of one block: one column for a table, one a category for a joint Gaussian."""
         a, b = part
         form: Any = self.parameters[block].likelihood
-        if isinstance(form, BinnedTable | YesNoTable):
+        if form.reads != "category":
             x = batch.numbers(self.parameters[block].columns, a, b)
             self._refuse_infinity(batch, self.parameters[block].columns, x, a)
-            return form.codes(x[:, 0])[:, None]
+            lines: NDArray[Any] = form.codes(x[:, 0])
+            return lines[:, None]
         names = [name for name in self.parameters[block].columns if name in coded]
         columns = [coded[name][1][coded[name][0].codes[a:b] - coded[name][0].low] for name in names]
-        if not isinstance(form, LookupTable):
+        if form.loop is not ScoringLoop.LOOKUP:
             return np.column_stack(columns) if columns else np.zeros((b - a, 0), np.int64)
         code: NDArray[Any] = columns[0]
         for name, more in zip(names[1:], columns[1:], strict=True):
@@ -378,18 +389,6 @@ class Scorer:
                 "which is not a finite number", column=names[j], value=x[i, j].item(),
                 row=batch.start + start + int(i) + 1, remedy="correct it, or treat infinity as missing",
             )  # fmt: skip
-
-
-def text_terms(form: Any, bags: Bags, missing: NDArray[np.bool_]) -> Array:
-    """Terms of documents, computed in parallel chunks."""
-    if len(bags.ids) >= len(form.words.vocabulary) // 8:
-        _ = form.table  # computed once, before all threads need it
-    words = max(len(bags.ids) // max(len(bags), 1), 1)
-    parts = slabs(len(bags), 4 * words)
-    if len(parts) < 2:
-        terms: Array = form.terms(bags, missing)
-        return terms
-    return np.concatenate(in_parallel(lambda p: form.terms(bags.part(*p), missing[p[0] : p[1]]), parts))
 
 
 def _places(coded: Coded, column: Column) -> NDArray[np.int64]:

@@ -23,7 +23,6 @@ from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.engines.memory import sorted_labels
 from likely.engines.planning import plan_columns
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.families.likelihoods import GaussianTerm, JointGaussianTerm
 from likely.kernels.parallel import held_at_fork
 from likely.kernels.thread_count import from_n_jobs, limited_to
 from likely.latent.em import MORE_ROUNDS, warn_if_stopped
@@ -320,13 +319,15 @@ def stacked(cells: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
 
 def gaussian_parameters(parameters: Sequence[Any]) -> tuple[Array | None, Array | None]:
     """Means and variances of all columns of numbers, classes × columns; covariances of one joint block."""
-    forms: list[Any] = [each.likelihood for each in parameters]
-    if len(forms) == 1 and isinstance(forms[0], JointGaussianTerm) and not forms[0].lines:
-        return forms[0].mean[:, 0], forms[0].covariance[:, 0]
-    found = [form for form in forms if isinstance(form, GaussianTerm)]
-    if not found:
+    moments: list[tuple[Array, Array] | None] = [each.likelihood.moments() for each in parameters]
+    # A joint block with categories has fewer means than columns.
+    found = [each for each, p in zip(moments, parameters, strict=True) if each and each[0].shape[1] == len(p.columns)]
+    alone = [each for each in found if each[0].shape[1] == 1]
+    if len(parameters) == 1 and found and not alone:
+        return found[0]
+    if not alone:
         return None, None
-    return np.column_stack([term.mean for term in found]), np.column_stack([-0.5 / term.curve for term in found])
+    return np.column_stack([mean for mean, _ in alone]), np.column_stack([variance[:, :, 0] for _, variance in alone])
 
 
 def common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:

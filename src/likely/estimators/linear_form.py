@@ -25,7 +25,7 @@ def linear_form(estimator: Any) -> tuple[Array, Array]:
     coef = np.zeros((len(scorer.log_prior), len(names)))
     intercept = scorer.log_prior + (0.0 if scorer.bias is None else scorer.bias)
     for parameters in scorer.parameters:
-        linear = getattr(parameters.likelihood, "linear", lambda: None)()
+        linear = parameters.likelihood.linear()
         if linear is None:
             raise AttributeError(f"this model has no coef_ and intercept_: {WHY}")
         slope, level = linear

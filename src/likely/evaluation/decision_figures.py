@@ -16,7 +16,22 @@ from likely.evaluation.drawable import Drawable
 from likely.plots.curves import Curve, CurvePanel, panels_svg
 
 Array = NDArray[np.float64]
-Scores = tuple[Array, NDArray[np.int64], Array]  # probabilities, the place of the true class, weights
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Probabilities of rows with known class."""
+
+    probabilities: Array  # rows × classes
+    true: NDArray[np.int64]  # place of the true class
+    weights: Array
+
+    @staticmethod
+    def together(parts: Sequence[Scores]) -> Scores:
+        """Those of all parts, one after the other."""
+        probabilities = np.concatenate([part.probabilities for part in parts])
+        true, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("true", "weights"))
+        return Scores(probabilities, true, weights)
 MOST_POINTS = 201
 
 
@@ -71,7 +86,7 @@ class DecisionFigures:
 
 def decided(scores: Scores, classes: Sequence[Any], costs: Any, threshold: Any) -> DecisionFigures:
     """The figures of decisions by `threshold`, or else of lowest expected cost; without costs an error costs 1."""
-    p, true, weights = scores
+    p, true, weights = scores.probabilities, scores.true, scores.weights
     table = Costs.of({} if costs is None else costs, classes)
     places = by_threshold(p, classes, threshold) if threshold is not None else table.decide(p)
     wide = len(table.decisions)
@@ -159,7 +174,7 @@ def curves_of(scores: Scores, classes: Sequence[Any], label: Any, costs: Any) ->
         if len(classes) != 2:
             raise UsageError(f"there are {len(classes)} classes: name the one whose curves are wanted")
         label = classes[1]
-    p, true, weights = scores
+    p, true, weights = scores.probabilities, scores.true, scores.weights
     place = place_of(label, classes)
     ranking = Ranking.of(p[:, place], true == place, weights)
     if costs is None or len(classes) != 2:

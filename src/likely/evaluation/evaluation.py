@@ -117,8 +117,7 @@ class Evaluation(Shown):
     def _scores(self) -> Scores:
         if not self.total.scores:
             raise UsageError(f"probabilities of rows were not kept: more than {MOST_SCORES:,}, or folds of other classes")
-        p, true, weights = (np.concatenate(parts) for parts in zip(*self.total.scores, strict=True))
-        return p, true, weights
+        return Scores.together(self.total.scores)
 
     @cached_property
     def decisions(self) -> DecisionFigures:

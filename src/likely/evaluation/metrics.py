@@ -84,8 +84,8 @@ class Metrics:
         """The area under the ROC curve of each class against all others; NaN where one of the two sides has no rows."""
         if not self.scores:
             return dict.fromkeys(self.classes, math.nan)
-        p, true, w = (np.concatenate(parts) for parts in zip(*self.scores, strict=True))
-        return {label: _auc(p[:, c], true == c, w) for c, label in enumerate(self.classes)}
+        every = Scores.together(self.scores)
+        return {label: _auc(every.probabilities[:, c], every.true == c, every.weights) for c, label in enumerate(self.classes)}
 
     @property
     def auc(self) -> float:
@@ -114,7 +114,7 @@ def _joined(one: Metrics, other: Metrics) -> tuple[Scores, ...] | None:
     if not one.scores or not other.scores:
         return None if one.scores is None or other.scores is None else one.scores or other.scores
     together = (*one.scores, *other.scores)
-    held = sum(p.size for p, _, _ in together)
+    held = sum(part.probabilities.size for part in together)
     return together if one.classes == other.classes and held <= MOST_SCORES else None
 
 
@@ -158,7 +158,7 @@ def metrics_of(posterior: Posterior, truth: NDArray[np.int64], weights: Array, c
         new,
         float(-(w * np.log(frequency[true])).sum()),
         float(w[true == int(np.argmax(seen))].sum()),
-        ((p, true, w),) if p.size <= MOST_SCORES else None,
+        (Scores(p, true, w),) if p.size <= MOST_SCORES else None,
     )
 
 

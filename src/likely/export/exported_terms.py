@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.families.joint_gaussian_term import JointGaussianTerm
+from likely.families.likelihood_form import ScoringLoop, TextForm
 from likely.families.likelihoods import (
     FARTHEST,
     BinnedGaussian,
-    BinnedTable,
     GaussianTerm,
     InteractionTable,
-    JointGaussianTerm,
     LinearTerm,
     LookupTable,
-    ScaledTerm,
-    YesNoTable,
 )
+from likely.families.posterior_predictive import Averaged
 from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
 IMPOSSIBLE = -1e305  # stands for the logarithm of zero, which some databases cannot write
 RULED_OUT = 0.5 * IMPOSSIBLE  # a score below was ruled out by a probability of zero
+KINDS = ("category", "bins", "yes")  # of codes that all exporters write
 MOST_PATTERNS = 64  # of missing cells in a joint Gaussian
 
 
@@ -44,8 +44,17 @@ class Code:
     edges: tuple[float, ...] = ()
 
 
+class ExportedTerm:
+    """What exporters ask of a term of any form."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that are read as numbers, besides those that have codes."""
+        return ()
+
+
 @dataclass(frozen=True, eq=False)
-class TableTerm:
+class TableTerm(ExportedTerm):
     """Line of a table: the codes of its columns are one index, the last column counting fastest."""
 
     codes: tuple[Code, ...]
@@ -61,7 +70,7 @@ class TableTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class CellTerm:
+class CellTerm(ExportedTerm):
     """Line of a table at a sum of offsets, one for each code; a negative sum contributes nothing."""
 
     codes: tuple[Code, ...]
@@ -70,13 +79,18 @@ class CellTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class SquareTerm:
+class SquareTerm(ExportedTerm):
     """peak + curve * (x - mean)**2 of one number, by class; 0 where it is missing."""
 
     column: str
     mean: Array
     curve: Array
     peak: Array
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that are read as numbers."""
+        return (self.column,)
 
     @property
     def reach(self) -> float:
@@ -86,13 +100,18 @@ class SquareTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearTerms:
+class LinearTerms(ExportedTerm):
     """level + slope * x, summed over the numbers that are present; a number that is no count rules out every class."""
 
     columns: tuple[str, ...]
     slope: Array  # columns × classes
     level: Array
     trials: str | float | None = None  # of a binomial: a column, or the number in every row; the second number is trials - hits
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that are read as numbers."""
+        return (*self.columns, self.trials) if isinstance(self.trials, str) else self.columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +125,21 @@ class GaussianPattern:
 
 
 @dataclass(frozen=True, eq=False)
-class JointTerm:
+class JointTerm(ExportedTerm):
     """Joint Gaussian log density of several numbers, by pattern of missing cells, times a weight."""
 
     columns: tuple[str, ...]
     patterns: tuple[GaussianPattern, ...]
     weight: float
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that are read as numbers."""
+        return self.columns
+
 
 @dataclass(frozen=True, eq=False)
-class RelativeGaussian:
+class RelativeGaussian(ExportedTerm):
     """Joint Gaussians of the numbers of bins, summed by class, relative to the best class, bounded below, times a weight."""
 
     codes: tuple[Code, ...]
@@ -131,7 +155,7 @@ class RelativeGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class TextTerm:
+class TextTerm(ExportedTerm):
     """Sum over the words of a document; `likelihood` is a form with a table of weights for each word."""
 
     column: str
@@ -170,7 +194,7 @@ def exported(model: Any) -> ExportedModel:
     alone = {
         parameters.columns[0]: _code(parameters)
         for parameters in scorer.parameters
-        if isinstance(parameters.likelihood, LookupTable) and len(parameters.columns) == 1
+        if parameters.likelihood.loop is ScoringLoop.LOOKUP and len(parameters.columns) == 1
     }
     terms: list[Term] = []
     for parameters in scorer.parameters:
@@ -200,31 +224,46 @@ class _Block:
 
 
 def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Term]:
-    likelihood, weight = parameters.likelihood, 1.0
-    if isinstance(likelihood, ScaledTerm):
-        likelihood, weight = likelihood.likelihood, likelihood.weight
-        if weight == 0:
-            return []
-    if hasattr(likelihood, "terms"):
-        return [TextTerm(parameters.columns[0], likelihood)]
-    for form, make in FORMS.items():
-        if isinstance(likelihood, form):
-            sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
-            return [make(_Block(tuple(parameters.columns), likelihood, weight, alone, tuple(sizes)))]
+    form, weight = parameters.likelihood.unscaled
+    if weight == 0:
+        return []
+    make = next((FORMS[kind] for kind in type(form).__mro__ if kind in FORMS), _refused)
+    sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
+    return [make(_Block(tuple(parameters.columns), form, weight, alone, tuple(sizes)))]
+
+
+def _averaged(block: _Block) -> Term:
     raise UsageError(
-        f"column {parameters.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
-        f"({type(likelihood).__name__}) is no table, which cannot be exported",
-        column=parameters.columns[0],
+        f"column {block.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
+        f"({type(block.form).__name__}) is no table, which cannot be exported",
+        column=block.columns[0],
         remedy="learn it as binned or categorical (--family), or the model without average=True (--average)",
+    )
+
+
+def _refused(block: _Block) -> Term:
+    raise _refusal(block.columns[0], block.form)
+
+
+def _refusal(column: str, form: Any) -> UsageError:
+    return UsageError(
+        f"column {column!r} has a likelihood ({type(form).__name__}) that cannot be exported",
+        column=column,
+        remedy="learn it with another family, as binned or categorical (--family)",
     )
 
 
 def _code(parameters: Any) -> Code:
     """Code of a table of one column."""
     form, name = parameters.likelihood, parameters.columns[0]
-    if isinstance(form, BinnedTable):
-        return Code("bins", name, len(form.table), tuple(form.edges.tolist()))
-    return Code("yes" if isinstance(form, YesNoTable) else "category", name, len(form.table))
+    if form.reads not in KINDS:
+        raise _refusal(name, form)
+    edges = () if form.bin_edges is None else tuple(form.bin_edges.tolist())
+    return Code(form.reads, name, len(form.table), edges)
+
+
+def _text(block: _Block) -> Term:
+    return TextTerm(block.columns[0], block.form)
 
 
 def _table(block: _Block) -> Term:
@@ -302,8 +341,10 @@ def _relative(block: _Block) -> Term:
     return RelativeGaussian(tuple(codes), tuple(centres), pattern, owner, form.lowest, block.weight * form.weight)
 
 
-# The forms of likelihoods.py, the more special ones first.
+# What a likelihood form, or the nearest that it derives from, becomes.
 FORMS: dict[type, Callable[[_Block], Term]] = {
+    TextForm: _text,
+    Averaged: _averaged,
     LookupTable: _table,
     InteractionTable: _cells,
     GaussianTerm: _square,
@@ -316,13 +357,7 @@ FORMS: dict[type, Callable[[_Block], Term]] = {
 def number_columns(exported_model: ExportedModel) -> list[str]:
     """Columns that are read as numbers, in the order of the schema."""
     used = {code.column for code in exported_model.codes if code.kind != "category"}
-    for term in exported_model.terms:
-        if isinstance(term, SquareTerm):
-            used.add(term.column)
-        elif isinstance(term, LinearTerms):
-            used |= {*term.columns, *([term.trials] if isinstance(term.trials, str) else [])}
-        elif isinstance(term, JointTerm):
-            used |= set(term.columns)
+    used |= {name for term in exported_model.terms for name in term.numbers}
     return [column.name for column in exported_model.columns if column.name in used]
 
 

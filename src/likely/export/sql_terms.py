@@ -47,12 +47,15 @@ class TermWriter:
         """Lines of the tables; bounded numbers of Gaussians; whether a number is infinite."""
         found: dict[str, Any] = {helper: self.inputs.code(code) for code, helper in self.helper.items()}
         for term in self.scored.terms:
-            if isinstance(term, JointTerm):
-                for j, name in enumerate(term.columns):
-                    found[f"likely__y{self.number[id(term)]}_{j}"] = self._bounded(name, LARGE)
+            if type(term) in NUMBERS:
+                found |= NUMBERS[type(term)](self, term)
         if self.inputs.numbers:
             found["likely__refused"] = self.inputs.refused()
         return found
+
+    def joint_numbers(self, term: JointTerm) -> dict[str, Any]:
+        """Bounded numbers of a joint Gaussian."""
+        return {f"likely__y{self.number[id(term)]}_{j}": self._bounded(name, LARGE) for j, name in enumerate(term.columns)}
 
     def _bounded(self, name: str, reach: float) -> Expression:
         write = self.write
@@ -64,18 +67,27 @@ class TermWriter:
         """Lines of tables of several columns, from 1; the numbers of bins."""
         found: dict[str, Any] = {}
         for term in self.scored.terms:
-            name = f"likely__t{self.number[id(term)]}"
-            if isinstance(term, TableTerm) and len(term.codes) > 1:
-                parts = [self._step(code, step) for code, step in zip(term.codes, term.strides, strict=True)]
-                found[name] = self.write.total([*parts, self.write.whole(1)])
-            elif isinstance(term, CellTerm):
-                maps = [np.where(own < 0, NOWHERE, own) for own in term.maps]
-                parts = [self._looked_up(code, own, whole=True) for code, own in zip(term.codes, maps, strict=True)]
-                found[name] = self.write.total([*parts, self.write.whole(1)])
-            elif isinstance(term, RelativeGaussian):
-                for j, (code, centres) in enumerate(zip(term.codes, term.centres, strict=True)):
-                    found[f"{name}_{j}"] = self._looked_up(code, centres)
+            if type(term) in LINES:
+                found |= LINES[type(term)](self, term, f"likely__t{self.number[id(term)]}")
         return found
+
+    def table_line(self, term: TableTerm, name: str) -> dict[str, Any]:
+        """Line of a table of several columns."""
+        if len(term.codes) == 1:
+            return {}
+        parts = [self._step(code, step) for code, step in zip(term.codes, term.strides, strict=True)]
+        return {name: self.write.total([*parts, self.write.whole(1)])}
+
+    def cell_line(self, term: CellTerm, name: str) -> dict[str, Any]:
+        """Line of the cell of an interaction; below 1 where it is unknown."""
+        maps = [np.where(own < 0, NOWHERE, own) for own in term.maps]
+        parts = [self._looked_up(code, own, whole=True) for code, own in zip(term.codes, maps, strict=True)]
+        return {name: self.write.total([*parts, self.write.whole(1)])}
+
+    def centres(self, term: RelativeGaussian, name: str) -> dict[str, Any]:
+        """The numbers of bins."""
+        pairs = enumerate(zip(term.codes, term.centres, strict=True))
+        return {f"{name}_{j}": self._looked_up(code, centres) for j, (code, centres) in pairs}
 
     def _step(self, code: Code, step: int) -> Expression:
         line = self.write.minus(self.write.column(self.helper[code]), self.write.whole(1))
@@ -218,6 +230,13 @@ class TermWriter:
         return [write.times(write.number(term.weight), write.greatest([below, write.number(term.lowest)]))]
 
 
+# What the stages before the scores need of a form, and its part of the score of a class.
+NUMBERS: dict[type, Callable[..., dict[str, Any]]] = {JointTerm: TermWriter.joint_numbers}
+LINES: dict[type, Callable[..., dict[str, Any]]] = {
+    TableTerm: TermWriter.table_line,
+    CellTerm: TermWriter.cell_line,
+    RelativeGaussian: TermWriter.centres,
+}
 WRITTEN: dict[type, Callable[..., list[Any]]] = {
     TableTerm: TermWriter.table,
     CellTerm: TermWriter.cell,

@@ -57,7 +57,7 @@ def word_table(scored: ExportedModel) -> Any:
 def _weights(likelihood: Any) -> tuple[Array, Array]:
     """Weight of each word for each class, and 1 for the words that some document has."""
     table = likelihood.table
-    if getattr(likelihood, "idf", None) is not None:
+    if likelihood.idf is not None:
         table = table * likelihood.idf[:, None]
     known = np.asarray(likelihood.words.table[: len(table)].any(1), dtype=np.float64)
     return bounded(table), known
@@ -65,7 +65,7 @@ def _weights(likelihood: Any) -> tuple[Array, Array]:
 
 def _document(likelihood: Any) -> dict[str, Any]:
     """What a document adds beside its words: exponent of its length, saturation, weight and constants of a calibrated term."""
-    if not hasattr(likelihood, "curve"):
+    if likelihood.curve is None:
         return {"exponent": 0.0, "weight": 1.0, "constant": bounded(likelihood.constant)}
     curve = likelihood.curve
     fitted = curve.bias + (0.0 if curve.copies is None else np.log(curve.copies))
@@ -172,7 +172,7 @@ class WordWriter:
                 e.Paren(this=e.Div(this=each, expression=root.copy(), typed=True)) for each in (added, length, size)
             )
         missing = write.is_null(write.column(f"likely__w{i}", inputs))
-        if not hasattr(term.likelihood, "curve"):
+        if term.likelihood.curve is None:
             total = write.total([e.Coalesce(this=added, expressions=[write.number(0.0)]), constant])
             return write.case([(missing, write.number(0.0))], total)
         scale = e.Pow(this=length.copy(), expression=write.number(-float(document["exponent"])))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import log
+from likely.families.likelihood_form import TextForm
 from likely.families.statistics import Array
 from likely.families.word_counts import Words
 from likely.kernels.parallel import cached_property
@@ -24,9 +25,10 @@ GENERATIVE = (("multinomial", "raw", None, False), ("bernoulli", "once", None, F
 
 
 @dataclass(frozen=True, eq=False)
-class BagOfWordsTerm:
+class BagOfWordsTerm(TextForm):
     """Log-likelihood linear in the words of a document: a weight for each word and class, plus a constant."""
 
+    curve = None
     family: Text
     words: Words
     pseudocount: float

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import NormalPrior
-from likely.families.likelihoods import Likelihood
+from likely.families.likelihood_form import LikelihoodForm
 from likely.families.smoothing_choice import SmoothedEvidence
 from likely.families.statistics import MEAN_DIGITS, Array
-from likely.tokenizer import Bags
 from likely.tokenizer.documents import Documents, Strings
 
 Labels = NDArray[Any]  # the class of every row (negative: none), or responsibilities, rows × classes
@@ -85,28 +84,24 @@ class BlockPrior(Protocol):
         """The values that the prior names."""
 
 
-class TextLikelihood(Protocol):
-    """Likelihood term of a text: a sum over the words of each document."""
-
-    def terms(self, bags: Bags, missing: NDArray[np.bool_]) -> Array:
-        """Log-likelihood term of each document, by class."""
-
-    def details(self, bags: Bags) -> list[tuple[str, float, Array]]:
-        """The words of one document, each with its count and its term for each class."""
-
-
 @dataclass(frozen=True)
 class Parameters:
     """Parameters of one block, derived from its statistic and prior."""
 
     columns: tuple[str, ...]
-    likelihood: Likelihood | TextLikelihood
+    likelihood: LikelihoodForm
     rows: Sequence[dict[str, Any]]  # readable table of the same parameters
     entries: int
     free: int
     notes: tuple[str, ...] = ()
     how: str = ""  # how they were estimated, where there was a choice
     evidence: SmoothedEvidence | None = None  # of a table whose smoothing was chosen by leave-one-out
+
+
+def edges_by_column(parameters: Sequence[Parameters]) -> dict[str, Array]:
+    """Edges of the bins of every binned column."""
+    found = {p.columns[0]: p.likelihood.bin_edges for p in parameters}
+    return {name: edges for name, edges in found.items() if edges is not None}
 
 
 class Readable(Sequence[dict[str, Any]]):

@@ -26,7 +26,8 @@ from likely.families.base import (
     weighted_responsibilities,
 )
 from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import JointGaussianTerm, LookupTable
+from likely.families.joint_gaussian_term import JointGaussianTerm
+from likely.families.likelihoods import LookupTable
 from likely.families.missing_data import expected
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import LARGEST, MEAN_DIGITS, SINGULAR, Array, Scatter, Statistic, outer

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.kernels import counting, em_loops
-from likely.kernels.parallel import cached_property, one_blas_thread
+from likely.families.likelihood_form import Array, Codes, LikelihoodForm, ScoringLoop
+from likely.kernels import counting
+from likely.kernels.parallel import one_blas_thread
 
-Array = NDArray[np.float64]
-Codes = NDArray[Any]
-LARGE = 1e120  # a number whose square cannot overflow, whatever the scale of the others
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 FEW_ROWS = 100
 AT_ONCE = 1 << 16  # numbers that are made of some rows at a time
+FAR_DEVIATIONS = 5.0
 FARTHEST = 1e300  # beyond, squares are replaced by a function of their logarithm: the sum over 100,000 columns is finite
 
 
@@ -28,9 +27,10 @@ def beyond(log_square: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class LookupTable:
+class LookupTable(LikelihoodForm):
     """Table of log-likelihoods, codes × classes: the values, then one row for unseen and one for missing."""
 
+    loop = ScoringLoop.LOOKUP
     table: Array  # codes × classes
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
@@ -40,11 +40,16 @@ class LookupTable:
         table = np.concatenate([self.table, np.zeros((1, out.shape[1]))])
         counting.score_lookup(codes, none, none + len(self.table), none, all_lines, none + missing, table, out)
 
+    def weighted(self, weight: float) -> Self:
+        """The same table times a weight; a count of zero without a prior rules a class out, unless the weight is zero."""
+        return replace(self, table=weight * self.table if weight else np.zeros_like(self.table))
+
 
 @dataclass(frozen=True)
 class BinnedTable(LookupTable):
     """Table over the bins of a number: bin b lies between edges b - 1 and b, the first and last are open."""
 
+    reads = "bins"
     edges: Array
     low: float = np.nan  # the lowest and highest number seen
     high: float = np.nan
@@ -55,14 +60,34 @@ class BinnedTable(LookupTable):
         place[np.isnan(numbers)] = len(self.table) - 1
         return place
 
+    @property
+    def bin_edges(self) -> Array:
+        """Edges of the bins."""
+        return self.edges
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Lowest and highest number seen."""
+        return self.low, self.high
+
+    def far(self, value: Any) -> bool:
+        """Whether a number lies outside the range of those seen."""
+        return not self.low <= value <= self.high
+
 
 @dataclass(frozen=True)
 class YesNoTable(LookupTable):
     """Table over no and yes: a number above zero is yes."""
 
+    reads = "yes"
+
     def codes(self, numbers: Array) -> Codes:
         """Row of the table for every number."""
         return yes_or_no(numbers)
+
+    def code(self, number: float) -> int:
+        """Row of the table for one number."""
+        return 3 if math.isnan(number) else int(number > 0)
 
     def linear(self) -> tuple[Array, Array] | None:
         """Slopes (1 × classes) and intercept by class for a cell of 0 or 1; None where a probability is zero."""
@@ -76,9 +101,10 @@ def yes_or_no(numbers: Array) -> Codes:
 
 
 @dataclass(frozen=True)
-class InteractionTable:
+class InteractionTable(LikelihoodForm):
     """Table over the cells of several columns; the index of a cell is a sum of one offset for each code."""
 
+    loop = ScoringLoop.CELLS
     maps: tuple[NDArray[np.int64], ...]  # by column: the offset of each code, far below zero for an unknown code
     table: Array  # cells × classes
 
@@ -92,23 +118,10 @@ class InteractionTable:
 
 
 @dataclass(frozen=True)
-class ScaledTerm:
-    """Likelihood term times a weight."""
-
-    likelihood: Any
-    weight: float
-
-    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
-        """Add this block's term for every row and class."""
-        term = np.zeros_like(out)
-        self.likelihood.add(codes, numbers, term)
-        out += self.weight * term
-
-
-@dataclass(frozen=True)
-class GaussianTerm:
+class GaussianTerm(LikelihoodForm):
     """Gaussian log density of one number by class: peak + curve * (x - mean)**2."""
 
+    loop = ScoringLoop.PARABOLA
     mean: Array
     curve: Array
     peak: Array
@@ -137,6 +150,16 @@ class GaussianTerm:
         square = np.where(square > FARTHEST, far, square)
         return np.where(np.isnan(x)[:, None], 0.0, self.peak - square)
 
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and variance of the number by class."""
+        return self.mean[:, None], (-0.5 / self.curve)[:, None, None]
+
+    def far(self, value: Any) -> bool:
+        """Whether a number is many deviations away from the mean of every class."""
+        with np.errstate(over="ignore"):
+            deviations = np.abs(value - self.mean) * np.sqrt(-2 * self.curve)
+        return bool((deviations > FAR_DEVIATIONS).all())
+
     @property
     def reach(self) -> float:
         """Largest number whose square cannot overflow."""
@@ -145,9 +168,10 @@ class GaussianTerm:
 
 
 @dataclass(frozen=True)
-class LinearTerm:
+class LinearTerm(LikelihoodForm):
     """Log-likelihood linear in each number of the block, plus a part that is the same for all classes (`base`)."""
 
+    loop = ScoringLoop.LINE
     slope: Array  # columns × classes
     level: Array  # columns × classes
     base: str  # "none", "poisson", "binomial" (trials in the second column) or "binomial 20" (trials of all rows)
@@ -176,111 +200,6 @@ class LinearTerm:
             base = -log_factorial(x) if self.base == "poisson" else np.zeros_like(x)
         never = (x < 0) | (x > LARGEST_COUNT)  # not a count: probability zero in every class
         return np.where(never, 0.0, x), np.where(never, -np.inf, base)
-
-
-@dataclass(frozen=True)
-class JointGaussianTerm:
-    """Joint Gaussian log density of several numbers, one for each class and cell of the block's categories.
-
-    The cells are laid out like a LookupTable's codes: values, then unseen. A missing category is summed out over the cells,
-    a missing number is left out of the Gaussian: both are exact marginals.
-    """
-
-    mean: Array  # classes × cells × numbers
-    covariance: Array  # classes × cells × numbers × numbers
-    weight: Array  # classes × cells: log probability of the cell
-    lines: tuple[int, ...]  # codes per categorical column, without the missing one
-
-    def add(self, codes: Codes, numbers: Array, out: Array) -> None:
-        """Add this block's term for every row and class."""
-        if not self.lines:
-            gaps = ~(np.abs(numbers) < LARGE).all(1)  # missing, or so large that the square could overflow
-            if not gaps.any():
-                em_loops.score_quadratic(np.ascontiguousarray(numbers), *self._roots, out)
-                return
-            whole = np.flatnonzero(~gaps)
-            terms = np.zeros((len(whole), out.shape[1]))
-            em_loops.score_quadratic(np.ascontiguousarray(numbers[whole]), *self._roots, terms)
-            out[whole] += terms
-            rest = np.flatnonzero(gaps)
-            out[rest] += self._by_pattern(codes[rest], numbers[rest], out.shape[1])
-            return
-        out += self._by_pattern(codes, numbers, out.shape[1])
-
-    @cached_property
-    def _roots(self) -> tuple[Array, Array, Array]:
-        """Means, inverse Cholesky factors of the covariances and peaks, with the classes as the last axis."""
-        width = self.mean.shape[-1]
-        root = np.linalg.cholesky(self.covariance[:, 0])
-        inverse = np.linalg.solve(root, np.broadcast_to(np.eye(width), root.shape))
-        peak = -0.5 * width * np.log(2 * np.pi) - np.log(np.einsum("kii->ki", root)).sum(1)
-        return np.ascontiguousarray(self.mean[:, 0].T), np.ascontiguousarray(inverse.transpose(1, 2, 0)), peak
-
-    def linear(self) -> tuple[Array, Array] | None:
-        """Slopes Σ⁻¹μ (numbers × classes) and intercept by class where all classes share a covariance; None elsewhere."""
-        if self.lines or (self.covariance != self.covariance[0]).any():
-            return None
-        mean, (_, _, peak) = self.mean[:, 0].T, self._roots
-        slope: Array = np.linalg.solve(self.covariance[0, 0], mean)
-        return slope, peak - 0.5 * (mean * slope).sum(0)
-
-    def _by_pattern(self, codes: Codes, numbers: Array, classes: int) -> Array:
-        """Log densities, computed together for rows with the same missing cells."""
-        out = np.zeros((len(numbers), classes))
-        pattern = np.column_stack([np.isnan(numbers), self._missing(codes)])
-        kinds, place = np.unique(pattern, axis=0, return_inverse=True)
-        place = place.reshape(-1)
-        for kind, flags in enumerate(kinds):
-            rows = np.flatnonzero(place == kind)
-            seen = np.flatnonzero(~flags[: numbers.shape[1]])
-            hidden = flags[numbers.shape[1] :]
-            out[rows] = self.densities(codes[rows], numbers[np.ix_(rows, seen)], seen, hidden)
-        return out
-
-    def _missing(self, codes: Codes) -> NDArray[np.bool_]:
-        return np.column_stack(
-            [codes[:, a] > size - 1 for a, size in enumerate(self.lines)] or [np.zeros((len(codes), 0), bool)]
-        )
-
-    def densities(self, codes: Codes, numbers: Array, seen: NDArray[np.intp], hidden: NDArray[np.bool_]) -> Array:
-        """Log density of rows with the same missing cells: summed over the hidden categories."""
-        classes = self.mean.shape[0]
-        cells = np.arange(self.weight.shape[1]).reshape(self.lines or (1,))
-        terms = np.full((len(numbers), classes), -np.inf)
-        wanted = np.zeros(len(numbers), np.int64)
-        for axis, size in enumerate(self.lines):
-            wanted = wanted * size + (0 if hidden[axis] else codes[:, axis])
-        # An unseen value has no probability of its own: it is summed over only if there is no other.
-        last = np.array([size - 1 if size > 1 else 1 for size in self.lines])
-        for cell in cells.reshape(-1).tolist():
-            place = np.array(np.unravel_index(cell, self.lines)) if self.lines else np.zeros(0, int)
-            if np.any(hidden & (place == last)):
-                continue
-            key = int(np.ravel_multi_index(tuple(np.where(hidden, 0, place)), self.lines)) if self.lines else 0
-            rows = np.flatnonzero(wanted == key)
-            if len(rows):
-                for c in range(classes):
-                    density = self.weight[c, cell] + self.density(numbers[rows], seen, c, cell)
-                    terms[rows, c] = np.logaddexp(terms[rows, c], density)
-        return terms
-
-    def density(self, x: Array, seen: NDArray[np.intp], c: int, cell: int) -> Array:
-        """Log density of the observed numbers under the Gaussian of one class and cell."""
-        if not len(seen):
-            return np.zeros(len(x))
-        root = np.linalg.cholesky(self.covariance[c, cell][np.ix_(seen, seen)])
-        constant = -0.5 * len(seen) * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
-        deviation = x - self.mean[c, cell, seen]
-        with np.errstate(all="ignore"):
-            z = np.linalg.solve(root, deviation.T)
-            square = 0.5 * (z * z).sum(0)
-            far = ~(square <= FARTHEST)
-            if far.any():
-                size = np.abs(deviation[far]).max(1)
-                unit = np.linalg.solve(root, (deviation[far] / size[:, None]).T)
-                square[far] = beyond(np.log(0.5 * (unit * unit).sum(0)) + 2 * np.log(size))
-        density: Array = constant - square
-        return density
 
 
 @dataclass(frozen=True)
@@ -324,9 +243,10 @@ class GaussianComponents:
 
 
 @dataclass(frozen=True)
-class BinnedGaussian:
+class BinnedGaussian(LikelihoodForm):
     """Joint Gaussian log density of binned numbers by class, relative to the best class."""
 
+    all_numbers = True
     edges: tuple[Array, ...]  # of the bins of each column
     numbers: tuple[Array, ...]  # by column: the number that represents each bin, and last a missing cell
     components: GaussianComponents
@@ -349,12 +269,6 @@ def relative(log_density: Array, lowest: float) -> Array:
     """Log densities relative to that of the best class, bounded below."""
     bounded: Array = np.maximum(log_density - log_density.max(1, keepdims=True), lowest)
     return bounded
-
-
-Likelihood = (
-    LookupTable | BinnedTable | YesNoTable | InteractionTable | ScaledTerm | GaussianTerm | LinearTerm | JointGaussianTerm
-    | BinnedGaussian
-)  # fmt: skip
 
 
 def log_factorial(x: Array) -> Array:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from likely.families._scatter import weighted_scatter
 from likely.families.base import Encoded
-from likely.families.likelihoods import JointGaussianTerm, LookupTable
+from likely.families.joint_gaussian_term import JointGaussianTerm
+from likely.families.likelihoods import LookupTable
 from likely.families.statistics import Array, Scatter
 
 Flags = NDArray[np.bool_]

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import Parameters, Readable
-from likely.families.likelihoods import Likelihood, LinearTerm, LookupTable
+from likely.families.likelihood_form import LikelihoodForm
+from likely.families.likelihoods import LinearTerm, LookupTable
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class StudentPredictive:
+class StudentPredictive(LikelihoodForm):
     """Student's t: posterior predictive of a Gaussian with unknown mean and variance."""
 
     mean: Array
@@ -35,7 +36,7 @@ class StudentPredictive:
 
 
 @dataclass(frozen=True)
-class NegativeBinomialPredictive:
+class NegativeBinomialPredictive(LikelihoodForm):
     """Negative binomial: posterior predictive of a Poisson whose rate has a gamma(`shape`, `rows`) distribution."""
 
     shape: Array
@@ -51,7 +52,7 @@ class NegativeBinomialPredictive:
 
 
 @dataclass(frozen=True)
-class Polya:
+class Polya(LikelihoodForm):
     """Pólya (Dirichlet–multinomial) distribution: posterior predictive of a multinomial."""
 
     shape: Array  # columns × classes
@@ -68,15 +69,12 @@ class Polya:
         out += term + base.sum(1, keepdims=True)
 
 
-Predictive = Likelihood | StudentPredictive | NegativeBinomialPredictive | Polya
-
-
 @dataclass(frozen=True)
-class Averaged:
+class Averaged(LikelihoodForm):
     """Average of two predictions, with and without dependence on the class, by their posterior probabilities."""
 
-    dependent: Predictive
-    independent: Predictive
+    dependent: LikelihoodForm
+    independent: LikelihoodForm
     log_on: float
     log_off: float
 
@@ -94,8 +92,8 @@ class Arc:
 
     log_dependent: float
     log_independent: float
-    dependent: Predictive
-    independent: Predictive
+    dependent: LikelihoodForm
+    independent: LikelihoodForm
 
     @property
     def log_on(self) -> float:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from likely.families.bag_of_words import ranked
 from likely.families.base import log
+from likely.families.likelihood_form import TextForm
 from likely.families.statistics import Array
 from likely.families.text import Text
 from likely.families.text_saturation import Saturation
@@ -119,9 +120,10 @@ class TextCalibration:
 
 
 @dataclass(frozen=True, eq=False)
-class CalibratedTextTerm:
+class CalibratedTextTerm(TextForm):
     """Weighted sum over the words of a document, scaled by its length, plus a bias."""
 
+    idf = None
     family: Text
     words: Words
     curve: TextCalibration
@@ -183,6 +185,10 @@ class CalibratedTextTerm:
         # The fitted biases include the class prior without copies, which the posterior adds again.
         fitted = self.curve.bias + (0.0 if self.curve.copies is None else np.log(self.curve.copies))
         return np.where(empty, 0.0, self.weight * (out + fitted - np.maximum(self.log_prior, -1e6)))
+
+    def weighted(self, weight: float) -> CalibratedTextTerm:
+        """The same term with this weight beside other columns."""
+        return replace(self, weight=weight)
 
     def _saturated(self, sums: Array) -> Array:
         """Scaled sums of documents × classes, as their size asks for."""

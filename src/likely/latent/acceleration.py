@@ -69,6 +69,15 @@ class Iteration(Generic[Point, Expected]):
     at: Callable[[Point, Array], Point]  # the point nearest to the first one that has these coordinates
 
 
+@dataclass(frozen=True)
+class Iterated(Generic[Point, Expected]):
+    """A point, the one after one EM iteration from it, and the expected counts between them."""
+
+    point: Point
+    after: Point
+    expected: Expected
+
+
 def distance_left(gains: list[float], rounded: float) -> float:
     """Total gain still to come, extrapolated from the gains of the last plain iterations (Aitken)."""
     if len(gains) < 2 or (len(gains) < FEWEST and gains[-1] > rounded):
@@ -86,27 +95,23 @@ class _Run(Generic[Point, Expected]):
     def __init__(self, iteration: Iteration[Point, Expected], tol: float, done: int) -> None:
         self.iteration, self.tol, self.done = iteration, tol, done
         self.trace: list[float] = []
-        self.best: tuple[Point, Point, Expected] | None = None  # a point, the next one, the expected counts
+        self.best: Iterated[Point, Expected] | None = None
         # The last point that was not extrapolated, and the length of the trace up to it.
-        self.plain_point: tuple[int, tuple[Point, Point, Expected] | None] = (0, None)
+        self.plain_point: tuple[int, Iterated[Point, Expected] | None] = (0, None)
         self.gains: list[float] = []  # of consecutive plain iterations
-        self.left = float("inf")
-        self.memory = QuasiNewton()
+        self.left, self.memory = float("inf"), QuasiNewton()
         self.accelerated = tol >= 0  # a negative tol asks for plain iterations only
-        self.jumped = False
-        self.reach = REACH
+        self.jumped, self.reach, self.stretch = False, REACH, STRETCH
         self.checks = 0  # plain iterations to go before the distance left can be estimated
         self.raises = list(RAISED)  # values left to try for nearly vanished counts
         self.near = False  # whether jumps follow the curvature; else iterations are stretched
-        self.stretch = STRETCH
-        self.evaluations = 0
-        self.escapes = ESCAPES
+        self.evaluations, self.escapes = 0, ESCAPES
 
-    def evaluate(self, point: Point) -> tuple[float, tuple[Point, Point, Expected]]:
-        """One iteration from a point: the objective there, then the point, the next one and the expected counts."""
+    def evaluate(self, point: Point) -> tuple[float, Iterated[Point, Expected]]:
+        """The objective at a point, and the iteration from there."""
         self.evaluations += 1
         value, after, expected = self.iteration.evaluate(point)
-        return value, (point, after, expected)
+        return value, Iterated(point, after, expected)
 
     def rejected(self, value: float) -> bool:
         """Whether an extrapolated point is worse than the point before."""
@@ -130,7 +135,7 @@ class _Run(Generic[Point, Expected]):
             self.stretch = max(0.25 * self.stretch, 2.0)
         self.jumped, self.gains = False, []
         self.trace.append(self.trace[-1])
-        return self.best[1]
+        return self.best.after
 
     def roll_back(self) -> Point:
         """The iteration after the last plain point, from which the run continues without extrapolation."""
@@ -138,9 +143,9 @@ class _Run(Generic[Point, Expected]):
         assert self.best is not None
         del self.trace[length:]
         self.accelerated, self.gains = False, []
-        return self.best[1]
+        return self.best.after
 
-    def accept(self, value: float, best: tuple[Point, Point, Expected]) -> None:
+    def accept(self, value: float, best: Iterated[Point, Expected]) -> None:
         """Record a point that is kept, and its objective."""
         gain = value - self.trace[-1] if self.trace else np.inf
         # Gains that grow lead away from a saddle point, in a direction that only plain iterations show.
@@ -166,7 +171,7 @@ class _Run(Generic[Point, Expected]):
         Such a point is no maximum, though an iteration gains almost nothing there for thousands of iterations.
         """
         assert self.best is not None
-        here, there = self.iteration.coordinates(self.best[0]), self.iteration.coordinates(self.best[1])
+        here, there = self.iteration.coordinates(self.best.point), self.iteration.coordinates(self.best.after)
         if here is None or there is None or not self.raises or not self.accelerated:
             return None
         x, weights = here
@@ -177,17 +182,16 @@ class _Run(Generic[Point, Expected]):
         self.jumped = True
         wanted = np.where(grow, np.maximum(there[0], np.log(self.raises.pop(0))), there[0])
         self.memory.clear()
-        return self.iteration.at(self.best[1], wanted)
+        return self.iteration.at(self.best.after, wanted)
 
-    def advance(self, found: tuple[Point, Point, Expected], left: int) -> tuple[Point, bool]:
+    def advance(self, found: Iterated[Point, Expected], left: int) -> tuple[Point, bool]:
         """The next point to evaluate with so many evaluations left, and whether the run has converged."""
-        point, after, _ = found
         if not self.left <= self.tol:
-            return self.next_point(point, after, left < 2), False
+            return self.next_point(found.point, found.after, left < 2), False
         further = self.raised() if left > 1 else None
         if further is None and left > TRIED * len(LENGTHS) + 1:
             further = self.escaped()
-        return (after, True) if further is None else (further, False)
+        return (found.after, True) if further is None else (further, False)
 
     def escaped(self) -> Point | None:
         """A higher point along the flattest direction; None if there is none, or no direction is flat.
@@ -197,22 +201,22 @@ class _Run(Generic[Point, Expected]):
         much.
         """
         assert self.best is not None
-        there = self.iteration.coordinates(self.best[1])
+        there = self.iteration.coordinates(self.best.after)
         found = self.memory.flattest(there[1]) if there is not None and self.escapes and self.accelerated else None
         if there is None or found is None or found[0] > FLAT:
             return None
         self.escapes -= 1
         for wanted in LENGTHS:
             length = np.divide(wanted, there[1], out=np.zeros_like(there[1]), where=there[1] > 0)
-            point = self.iteration.at(self.best[1], there[0] + length * found[1])
+            point = self.iteration.at(self.best.after, there[0] + length * found[1])
             for _ in range(TRIED):
-                value, (_, after, _) = self.evaluate(point)
+                value, tried = self.evaluate(point)
                 self.trace.append(self.trace[-1])
                 if value > self.trace[-1] + max(self.tol, FALL * abs(value)):
                     self.jumped, self.near, self.gains = True, False, []
                     self.memory.clear()
                     return point
-                point = after
+                point = tried.after
         return None
 
     def next_point(self, point: Point, after: Point, last: bool) -> Point:
@@ -277,10 +281,10 @@ def maximise(
             run.accept(value, found)
             point, converged = run.advance(found, most - run.evaluations)
         if note and run.best is not None:
-            note(run.trace[-1], run.best[0])
+            note(run.trace[-1], run.best.point)
     length, kept = run.plain_point
     assert kept is not None
-    return Maximum(kept[0], kept[2], tuple(run.trace[:length]), converged, run.left)
+    return Maximum(kept.point, kept.expected, tuple(run.trace[:length]), converged, run.left)
 
 
 def coordinates(tally: Tally, *beside: Array) -> Coordinates | None:

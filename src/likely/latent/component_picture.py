@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
-from likely.families.likelihoods import GaussianTerm, JointGaussianTerm
 from likely.latent.clusters import Clusters
 from likely.latent.em import objective_name
 from likely.model.model import Model
@@ -64,9 +63,9 @@ def gaussian_columns(model: Model) -> list[str]:
     """The columns with a Gaussian likelihood."""
     return [
         name
-        for block, p in zip(model.blocks, model.block_parameters, strict=True)
-        if isinstance(p.likelihood, GaussianTerm | JointGaussianTerm)
-        for name in block.columns
+        for parameters in model.block_parameters
+        if parameters.likelihood.moments() is not None
+        for name in parameters.columns
         if model.schema.by_name[name].kind == NUMBER
     ]
 
@@ -75,19 +74,15 @@ def gaussians(model: Model, names: Sequence[str]) -> tuple[Array, Array]:
     """Mean and covariance of each class along some columns; in a block with categories, over all of its cells."""
     k = len(model.classes)
     mean, covariance = np.zeros((k, len(names))), np.zeros((k, len(names), len(names)))
-    for block, parameters in zip(model.blocks, model.block_parameters, strict=True):
-        form: Any = parameters.likelihood
-        mine = [(names.index(n), n) for n in block.columns if n in names]
-        if not mine:
+    for parameters in model.block_parameters:
+        moments = parameters.likelihood.moments()
+        numbers = [name for name in parameters.columns if model.schema.by_name[name].kind != CATEGORY]
+        at = [names.index(name) for name in numbers if name in names]
+        if moments is None or not at:
             continue
-        if isinstance(form, GaussianTerm):
-            mean[:, mine[0][0]], covariance[:, mine[0][0], mine[0][0]] = form.mean, -0.5 / form.curve
-            continue
-        numbers = [n for n in block.columns if model.schema.by_name[n].kind != CATEGORY]
-        inside = [numbers.index(n) for _, n in mine]
-        at = [i for i, _ in mine]
-        mean[:, at] = form.mean[:, -1][:, inside]  # the last cell holds all others
-        covariance[np.ix_(range(k), at, at)] = form.covariance[:, -1][:, inside][:, :, inside]
+        inside = [j for j, name in enumerate(numbers) if name in names]
+        mean[:, at] = moments[0][:, inside]
+        covariance[np.ix_(range(k), at, at)] = moments[1][:, inside][:, :, inside]
     return mean, covariance
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import log
+from likely.families.likelihood_form import ScoringLoop
 from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, TEXT
 
@@ -152,8 +153,7 @@ def effects(model: Model) -> dict[str, Effect]:
 def _effect(model: Model, i: int) -> Effect | None:
     form: Any = model.block_parameters[i].likelihood
     plain: Any = model.plain_parameters[i].likelihood
-    column = model.schema.by_name[model.blocks[i].columns[0]]
-    if column.kind == CATEGORY or hasattr(form, "table"):
+    if form.loop is ScoringLoop.LOOKUP:
         return _table_effect(model, i, form)
     points = _points(model.parameters[model.blocks[i].name], whole=hasattr(plain, "base"))
     return None if points is None else _curve_effect(model, i, points)
@@ -165,12 +165,12 @@ def _table_effect(model: Model, i: int, form: Any) -> Effect:
     column = model.schema.by_name[name]
     levels = len(form.table) - 2
     counts, shares = _counted(model, i, levels)
-    edges = getattr(form, "edges", None)
+    edges = form.bin_edges
     low = high = None
     values: Sequence[Any] = column.values if column.kind == CATEGORY else (False, True)
     labels = [str(value) for value in values]
     if edges is not None:
-        ends = _ends(np.asarray(edges), float(form.low), float(form.high))
+        ends = _ends(np.asarray(edges), *map(float, form.extent))
         low, high = ends[:-1], ends[1:]
         labels, values = _ranges(ends), ((low + high) / 2).tolist()
     kept, others = _kept(counts, levels, column.kind)

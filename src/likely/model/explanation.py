@@ -13,7 +13,6 @@ from likely.bayes import Posterior
 from likely.engines.row_scorer import RowTerms
 from likely.engines.scorer import Scorer
 from likely.families import Parameters
-from likely.families.likelihoods import BinnedGaussian, BinnedTable, GaussianTerm, InteractionTable
 from likely.model.ledger import (
     ALL_NUMBERS,
     CALIBRATION,
@@ -29,7 +28,6 @@ from likely.model.ledger import (
 from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
-FAR_DEVIATIONS = 5.0
 
 
 def account(
@@ -66,7 +64,7 @@ def _entry(
 ) -> Entry:
     columns, term = scorer.parameters[i].columns, row.terms[i]
     form: Any = scorer.parameters[i].likelihood
-    if isinstance(form, BinnedGaussian):
+    if form.all_numbers:
         return Entry((ALL_NUMBERS,), ("",), tuple(term.tolist()))
     values = [row.cells[name] for name in columns]
     flags = {
@@ -74,8 +72,9 @@ def _entry(
         UNSEEN: any(_unseen(scorer.schema.by_name[name], value) for name, value in zip(columns, values, strict=True)),
         ZERO: bool(np.isneginf(term).any()),
     }
-    if values[0] is not None and not isinstance(form, InteractionTable):
-        flags[FAR] = _far(curves[i].likelihood if curves else form, values[0])
+    if values[0] is not None:
+        # Interactions come after the blocks.
+        flags[FAR] = (curves[i].likelihood if i < len(curves) else form).far(values[0])
     words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in row.words.get(i, ()))
     if i in row.words:
         flags[UNSEEN] = values[0] is not None and not words
@@ -86,12 +85,3 @@ def _entry(
 def _unseen(column: Column, value: Any) -> bool:
     """Whether a category has a value that was never counted."""
     return column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
-
-
-def _far(form: Any, value: Any) -> bool:
-    """Whether a number lies far from everything that was seen."""
-    if isinstance(form, GaussianTerm):
-        with np.errstate(over="ignore"):
-            deviations = np.abs(value - form.mean) * np.sqrt(-2 * form.curve)
-        return bool((deviations > FAR_DEVIATIONS).all())
-    return isinstance(form, BinnedTable) and not form.low <= value <= form.high

@@ -21,7 +21,6 @@ from likely.engines.targets import BinnedTarget
 from likely.errors import DataError, UsageError
 from likely.families import Block, FittedBlock, Parameters
 from likely.families.base import log
-from likely.families.likelihoods import GaussianTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.text_calibration import TextCalibration
 from likely.kernels.parallel import cached_property
@@ -295,8 +294,7 @@ class Model(ModelVerbs):
 
     def explained(self, row: RowTerms) -> Ledger:
         """Weights of evidence of one row, from its terms."""
-        gaussian = any(isinstance(p.likelihood, GaussianTerm) for p in self.plain_parameters)
-        curves = self.plain_parameters if gaussian and (self.average or self.calibration) else ()
+        curves = self.plain_parameters if self.average or self.calibration else ()
         matters = self.arc_probability if self.average else {}
         return account(self.scorer, row, curves, matters, generative=not self.no_evidence)
 

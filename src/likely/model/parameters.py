@@ -14,8 +14,7 @@ from likely.calibration import Calibration
 from likely.errors import DataError, UsageError
 from likely.families import Block, Parameters, groups
 from likely.families.bag_of_words import ranked_words
-from likely.families.base import log
-from likely.families.likelihoods import BinnedTable
+from likely.families.base import edges_by_column, log
 from likely.families.text_calibration import LeftOutDocuments, TextCalibration
 from likely.families.text_curve_fit import fit_text_calibration
 from likely.families.word_counts import Words
@@ -75,14 +74,13 @@ def calibrated_parameters(
         return tuple(found[block] for block in tally.blocks)
     sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
     alone = tuple(calibration.applied(block.name, found[block], sizes.get(block.name)) for block in tally.blocks)
-    sizes |= {p.columns[0]: len(p.likelihood.edges) + 1 for p in alone if isinstance(p.likelihood, BinnedTable)}
+    sizes |= {name: len(own) + 1 for name, own in edges_by_column(alone).items()}
     return (*alone, *calibration.interaction_terms(sizes))
 
 
 def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:
     """Whether the bins still are those of the calibration: they move when rows come or go."""
-    steps = [(p.columns[0], p.likelihood) for p in plain if isinstance(p.likelihood, BinnedTable)]
-    return all(name not in edges or np.array_equal(form.edges, edges[name]) for name, form in steps)
+    return all(name not in edges or np.array_equal(own, edges[name]) for name, own in edges_by_column(plain).items())
 
 
 @dataclass(frozen=True)

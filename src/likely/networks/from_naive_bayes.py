@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
-from likely.families.likelihoods import GaussianTerm
 from likely.model.model import Model
 from likely.networks.graph import Graph
 from likely.networks.network import Network
@@ -30,17 +29,18 @@ def network_of(model: Any) -> Network:
     tables: dict[str, Any] = {target: np.exp(empty.log_joint[0] - np.logaddexp.reduce(empty.log_joint[0]))}
     gaussians = {}
     for block, parameters in zip(model.blocks, model.block_parameters, strict=True):
-        form: Any = parameters.likelihood
-        gaussian = isinstance(form, GaussianTerm)
-        if len(block.columns) != 1 or not (gaussian or model.schema.by_name[block.name].kind == CATEGORY):
+        gaussian = parameters.likelihood.moments()
+        held = gaussian is not None or model.schema.by_name[block.columns[0]].kind == CATEGORY
+        if len(block.columns) != 1 or not held:
             raise UsageError(
                 f"column {block.name!r} is {block.family.name}: a network holds categorical and Gaussian columns "
                 f"(families={{{block.name!r}: 'categorical'}})"
             )
         name = block.columns[0]
-        if gaussian:
+        if gaussian is not None:
+            mean, covariance = gaussian
             columns[name] = Column(name, NUMBER)
-            gaussians[name] = LinearGaussian(np.array(form.mean), np.zeros((len(form.mean), 0)), -0.5 / np.array(form.curve))
+            gaussians[name] = LinearGaussian(mean[:, 0].copy(), np.zeros((len(mean), 0)), covariance[:, 0, 0].copy())
         else:
             values = model.schema.by_name[name].values
             columns[name] = Column(name, CATEGORY, values)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from likely.bayes.continuous import Normal
 from likely.bayes.grid import GridHypotheses
 from likely.errors import UsageError, did_you_mean
-from likely.families.likelihoods import GaussianTerm
 from likely.latent.component_picture import gaussian_columns, gaussians
 from likely.model.estimate import Estimate
 from likely.model.model import Model
@@ -242,13 +241,14 @@ def _gaussian(model: Model, column: str) -> tuple[Array, Array]:
     if column in gaussian_columns(model):
         means, covariances = gaussians(model, [column])
         return means[:, 0], np.sqrt(covariances[:, 0, 0])
-    alone = {p.columns[0]: p.likelihood for p in model.plain_parameters if isinstance(p.likelihood, GaussianTerm)}
-    if column not in alone:
+    alone = {p.columns: p.likelihood.moments() for p in model.plain_parameters}
+    moments = alone.get((column,))
+    if moments is None:
         raise UsageError(
             f"{column!r} is not a Gaussian column of the model{did_you_mean(column, model.schema.by_name)}: "
             f"learn it with families={{{column!r}: 'gaussian'}} (--family {column}=gaussian)"
         )
-    return alone[column].mean, np.sqrt(-0.5 / alone[column].curve)
+    return moments[0][:, 0], np.sqrt(moments[1][:, 0, 0])
 
 
 def _surface(model: Model, x: str, y: str, data: Any, title: str) -> Surface:

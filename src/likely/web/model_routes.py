@@ -159,16 +159,17 @@ def _typical(model: Any, column: Any) -> dict[str, Any]:
 
 def _range(likelihood: Any) -> dict[str, Any]:
     """Lowest, highest and a middle number of a column, as far as its parameters show them."""
-    edges = getattr(likelihood, "edges", None)
+    if likelihood is None:
+        return {}
+    form, _ = likelihood.unscaled
+    edges, moments = form.bin_edges, form.moments()
     if edges is not None and len(edges):
-        low, high = getattr(likelihood, "low", np.nan), getattr(likelihood, "high", np.nan)
+        low, high = form.extent
         low, high = (float(edges[0]) if np.isnan(low) else low), (float(edges[-1]) if np.isnan(high) else high)
         return {"low": plain(float(low)), "high": plain(float(high)), "middle": plain(float(edges[len(edges) // 2]))}
-    term = getattr(likelihood, "likelihood", likelihood)
-    mean, curve = getattr(term, "mean", None), getattr(term, "curve", None)
-    if mean is None or curve is None:
+    if moments is None:
         return {}
-    deviation = np.sqrt(-0.5 / curve)
+    mean, deviation = moments[0][:, 0], np.sqrt(moments[1][:, 0, 0])
     return {
         "low": plain(float((mean - 3 * deviation).min())), "high": plain(float((mean + 3 * deviation).max())),
         "middle": plain(float(mean.mean())),
