@@ -49,8 +49,7 @@ SECTIONS = {
     "Errors": ("errors",),
 }  # fmt: skip
 # Classes whose methods serve the rest of the package: users pass them on, or read their attributes.
-VALUES = {*SECTIONS["Families"], *SECTIONS["Priors"], "Schema", "Column", "Tally", "Calibration",
-          "HiddenMarkovModel", "Clusters"}
+VALUES = {*SECTIONS["Families"], *SECTIONS["Priors"], "Schema", "Column", "Tally", "Calibration"}
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}\w[\w.*]*(?:, \*{0,2}\w+)*)(?: : (.*))?$")
 
@@ -121,7 +120,8 @@ def members(kind: type) -> list[str]:
     """Methods and properties of a class that users need, without those of foreign base classes."""
     own = [base for base in kind.__mro__ if base.__module__.startswith("likely")]
     names = {name: None for base in own for name, value in vars(base).items() if _shown(name, value)}
-    return [name for name in names if not issubclass(kind, likely.Model) or name in USER_NAMES]
+    hidden = getattr(kind, "_internal", ())
+    return [name for name in names if name in USER_NAMES or not (issubclass(kind, likely.Model) or name in hidden)]
 
 
 def _shown(name: str, value: Any) -> bool:

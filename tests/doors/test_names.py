@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import likely
 from commands import LOANS, TENNIS, run
-from likely import HiddenMarkov, Mixture, NaiveBayes, TextNaiveBayes
+from likely import HiddenMarkov, Mixture, NaiveBayes, NetworkClassifier, TextNaiveBayes
 from likely.engines import inspection
 from likely.errors import EXTRAS, MissingDependencyError, SchemaError, UsageError, import_optional
 from likely.kernels import thread_count
@@ -134,7 +134,7 @@ def test_functions_take_n_init_and_its_former_name() -> None:
 # ---------------------------------------------------------------- n_jobs
 
 
-@pytest.mark.parametrize("kind", [NaiveBayes, TextNaiveBayes, Mixture, HiddenMarkov])
+@pytest.mark.parametrize("kind", [NaiveBayes, TextNaiveBayes, Mixture, HiddenMarkov, NetworkClassifier])
 def test_estimators_work_with_as_many_threads_as_n_jobs_says(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     true = thread_count.limited_to

@@ -84,6 +84,12 @@ def test_every_kind_of_model_has_a_document_that_its_schema_accepts_and_a_page()
         assert repr(each).startswith("<Report of")
 
 
+def test_the_report_of_states_has_their_information_criteria() -> None:
+    chain = likely.sequences({"x": table(120)["height"]}, 2, n_init=1)
+    told = likely.report(chain).to_dict()["em"]
+    assert (told["bic"], told["aic"]) == pytest.approx((chain.bic, chain.aic))
+
+
 def test_the_published_schema_is_the_one_of_the_code() -> None:
     published = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     assert published == likely.Report.schema()

@@ -57,6 +57,22 @@ def test_export_writes_each_form_completely(model, tmp_path):
     run("export", model, "--to", "json", "-o", model, expect=2)
 
 
+def test_json_of_an_export_to_standard_output_holds_what_is_exported(model):
+    plain = run("export", model, "--to", "json").stdout
+    told = document("export", model, "--to", "json")
+    assert told["to"] == "json"
+    assert told["json"] == json.loads(plain)
+    assert document("export", model, "--to", "sql")["sql"] + "\n" == run("export", model, "--to", "sql").stdout
+
+
+@pytest.mark.parametrize("form", ["sql", "json"])
+def test_json_of_an_export_to_a_file_names_the_file_and_holds_no_copy_of_it(model, tmp_path, form):
+    told = document("export", model, "--to", form, "-o", str(tmp_path / "out"))
+    assert told["to"] == form
+    assert told["output"] == str(tmp_path / "out")
+    assert not {"sql", "json"} & told.keys()
+
+
 def by_hand(described, row):
     """Probabilities of one row, from the document alone."""
     lines, score = [], list(described["constant"])

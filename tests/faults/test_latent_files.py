@@ -9,7 +9,7 @@ import pytest
 
 import likely
 from commands import run
-from likely.errors import LikelyWarning, ModelFileError, UsageError
+from likely.errors import LikelyWarning, ModelFileError, SchemaError, UsageError
 from likely.model import model_file
 
 
@@ -47,6 +47,8 @@ def test_a_clustering_comes_back_with_all_that_em_reported(k):
     assert bool(again.tried) == (k == "auto")
     assert (again.posterior(table()).probabilities == made.posterior(table()).probabilities).all()
     assert again.save("d.likely") == made.save("e.likely")
+    assert again == made
+    assert again != made.relearn()
 
 
 def test_a_clustering_has_a_model_and_is_none():
@@ -102,6 +104,23 @@ def test_where_counts_change_what_em_reported_is_dropped(change):
     assert after.tally.rows == 120 + (change == "update")
 
 
+@pytest.mark.parametrize("change", ["update", "forget"])
+def test_rows_without_a_component_are_refused_with_the_remedy(change):
+    made = likely.cluster(table(), 2)
+    rows = table(1)
+    with pytest.raises(SchemaError, match=r"no column 'cluster'.*labels of predict"):
+        getattr(made, change)(rows)
+    named = rows | {"cluster": made.predict(rows).tolist()}
+    more = made.update(named)
+    added = more.tally.classes - made.tally.classes
+    np.testing.assert_allclose(added, [named["cluster"].count(1), named["cluster"].count(2)])
+    np.testing.assert_allclose(more.forget(named).tally.classes, made.tally.classes)
+    with pytest.raises(SchemaError, match="'c'"):  # another column that is lacking is named as such
+        made.update({"x": [0.0], "cluster": [1]})
+    made.save("c.likely")
+    assert "labels of predict" in run(change, "c.likely", written(rows), expect=3).stderr
+
+
 def test_a_plain_model_and_a_clustering_add_up_in_either_order():
     made = likely.cluster({"x": table()["x"]}, 2)
     plain = likely.learn({"x": [0.0, 4.0], "cluster": [1, 2]}, "cluster", plain=True)
@@ -120,7 +139,7 @@ def test_a_hidden_markov_model_comes_back_with_all_that_em_reported(k):
     names = ("log_likelihood", "trace", "converged", "distance_left", "seed", "bic", "pseudocount", "states", "tried")
     assert {name: getattr(again, name) for name in names} == {name: getattr(made, name) for name in names}
     assert again.seed == 3
-    for name in ("starts", "moves", "start", "transition"):
+    for name in ("start_counts", "transition_counts", "start", "transition"):
         assert (getattr(again, name) == getattr(made, name)).all()
     rows, other = made.opened(table(2)), again.opened(table(2))
     assert (again.posterior(other) == made.posterior(rows)).all()
@@ -129,7 +148,8 @@ def test_a_hidden_markov_model_comes_back_with_all_that_em_reported(k):
 
 def test_numbers_that_json_cannot_write_come_back():
     made = likely.sequences(table(), 2)
-    odd = made.__class__(made.emission, made.starts, made.moves, 0.0, made.summary.__class__(-np.inf, (-np.inf, 1.5)))
+    summary = made.summary.__class__(-np.inf, (-np.inf, 1.5))
+    odd = made.__class__(made.emission, made.start_counts, made.transition_counts, 0.0, summary)
     odd.save("h.likely")
     again = likely.load("h.likely")
     assert again.trace == (-np.inf, 1.5)
@@ -196,15 +216,16 @@ def test_the_shell_keeps_a_hidden_markov_model_shows_it_and_applies_it():
     fitted = json.loads(run("sequences", file, "--by", "who", "-o", "one.csv", "--model", "h.likely", "--json").stdout)
     shown = json.loads(run("inspect", "h.likely", "--json").stdout)
     assert shown["digest"] == fitted["digest"]
-    for name in ("log_likelihood", "bic", "trace", "transition", "start"):
+    for name in ("log_likelihood", "bic", "aic", "trace", "transition", "start"):
         assert shown[name] == fitted[name]
+    assert fitted["aic"] == likely.load("h.likely").aic
     assert "Hidden Markov model of 2 states" in run("inspect", "h.likely").stdout
     applied = json.loads(
         run("sequences", file, "--by", "who", "-o", "two.csv", "--apply", "h.likely", "--json").stdout
     )
     assert Path("two.csv").read_text() == Path("one.csv").read_text()
     assert applied["log_likelihood"] == pytest.approx(fitted["log_likelihood"], rel=1e-12)
-    assert "bic" not in applied
+    assert not {"bic", "aic"} & set(applied)
 
 
 def test_commands_that_need_rows_in_any_order_refuse_a_hidden_markov_model():

@@ -184,6 +184,24 @@ def test_dir_of_a_model_shows_what_users_need_and_little_else() -> None:
     assert not shown & {"batches", "block_parameters", "posterior_of", "reading"}
 
 
+def test_dir_of_a_hidden_markov_model_shows_what_users_need() -> None:
+    chain = likely.sequences({"x": [0.0, 0.1, 5.0, 5.1] * 3}, 2)
+    shown = {name for name in dir(chain) if not name.startswith("_")}
+    assert shown >= {
+        "aic", "bic", "decode", "emission", "log_evidence", "model", "posterior", "predict", "sample", "save", "start",
+        "start_counts", "states", "transition", "transition_counts", "with_log_likelihood",
+    }  # fmt: skip
+    assert not shown & {"expectations", "forward_backward", "opened", "tally", "starts", "moves"}
+    assert all(hasattr(chain, name) for name in shown)
+
+
+@pytest.mark.parametrize("name", ["HiddenMarkovModel", "Clusters"])
+def test_the_reference_has_the_methods_of_results_of_em(name: str, reference: ModuleType) -> None:
+    found = {each.name for each in reference.public()}
+    assert found >= {f"{name}.{method}" for method in ("predict", "posterior", "save", "with_log_likelihood", "aic", "bic")}
+    assert not found & {f"{name}.{method}" for method in ("batches", "expectations", "opened", "posterior_of")}
+
+
 def test_a_model_gives_probabilities_as_estimators_do() -> None:
     data = {"a": ["u", "v", "u", "v"] * 4, "b": ["x"] * 16, "y": ["p", "q", "p", "p"] * 4}
     model = likely.learn(data, "y", plain=True, smoothing=0)

@@ -134,7 +134,7 @@ def test_proportions_say_what_logarithms_say(case):
     np.testing.assert_allclose(found.log_likelihood, again.log_likelihood, rtol=1e-10, atol=1e-10)
     if np.isfinite(again.log_likelihood[0]):
         np.testing.assert_allclose(found.responsibilities, again.responsibilities, atol=1e-8)
-        np.testing.assert_allclose(found.moves, again.moves, atol=1e-8)
+        np.testing.assert_allclose(found.transition_counts, again.transition_counts, atol=1e-8)
 
 
 def test_a_state_far_below_the_best_is_not_raised_to_a_floor():
@@ -260,8 +260,8 @@ def test_where_too_little_is_left_of_a_step_the_shares_of_kinds_come_from_logari
     by_kind = forward_backward.state_posteriors(lambda: logs.copy(), start, move, edges, weights, place=place)
     by_row = forward_backward.state_posteriors(lambda: logs[place], start, move, edges, weights)
     np.testing.assert_allclose(by_kind.log_likelihood, by_row.log_likelihood)
-    np.testing.assert_allclose(by_kind.moves, by_row.moves)
-    np.testing.assert_allclose(by_kind.starts, by_row.starts)
+    np.testing.assert_allclose(by_kind.transition_counts, by_row.transition_counts)
+    np.testing.assert_allclose(by_kind.start_counts, by_row.start_counts)
     summed = np.zeros_like(logs)
     np.add.at(summed, place, by_row.responsibilities)
     np.testing.assert_allclose(by_kind.responsibilities, summed)

@@ -127,8 +127,9 @@ def test_settings_without_meaning_are_refused():
     for settings in ({"smoothing": -1}, {"smoothing": "much"}, {"smoothing": {"Q": 1}}):
         with pytest.raises(UsageError):
             net.fit(DATA, **settings)
-    for settings in ({"method": "magic"}, {"score": "magic"}, {"method": "tan"}, {"required": "A -> B", "forbidden": "A -> B"},
-                     {"required": "A -> Q"}, {"max_parents": -1}, {"equivalent_sample_size": 0}):  # fmt: skip
+    for settings in ({"method": "magic"}, {"criterion": "magic"}, {"method": "tan"}, {"required": "A -> Q"},
+                     {"required": "A -> B", "forbidden": "A -> B"}, {"max_parents": -1},
+                     {"equivalent_sample_size": 0}):  # fmt: skip
         with pytest.raises(UsageError):
             likely.Network.learn_structure(DATA, **settings)
     with pytest.raises(DataError, match="no rows"):

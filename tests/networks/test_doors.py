@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import likely
 from commands import TENNIS, document, refused, run
 from likely import NetworkClassifier
+from likely.errors import UsageError
 from likely.plots.network_drawing import DrawnNode, _Layout, network_svg
 from networks_help import random_network, sprinkler
 
@@ -25,10 +27,40 @@ def test_it_passes_scikit_learns_own_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("structure", ["tan", "naive-bayes", "k-dependence", "hill-climb"])
-def test_every_structure_classifies_iris(structure):
+@pytest.mark.parametrize("method", ["tan", "naive-bayes", "k-dependence", "hill-climb"])
+def test_every_structure_classifies_iris(method):
     X, y = load_iris(return_X_y=True)
-    assert cross_val_score(NetworkClassifier(structure), X, y, cv=5).mean() > 0.92
+    assert cross_val_score(NetworkClassifier(method), X, y, cv=5).mean() > 0.92
+
+
+def test_method_and_criterion_are_one_word_in_function_estimator_and_command(table, monkeypatch):
+    data = sprinkler().sample(300, seed=2)
+    with pytest.raises(UsageError, match="criterion 'magic' is not known"):
+        likely.Network.learn_structure(data, criterion="magic")
+    made = NetworkClassifier(method="hill-climb", criterion="k2")
+    assert clone(made).get_params().items() >= {"method": "hill-climb", "criterion": "k2"}.items()
+    seen, true = [], likely.Network.learn_structure
+    monkeypatch.setattr(likely.Network, "learn_structure", lambda rows, **given: seen.append(given) or true(rows, **given))
+    made.fit(np.array([data["C"], data["S"]], dtype=object).T, data["W"])
+    run("network", "learn", table, "--method", "hill-climb", "--criterion", "k2")
+    run("network", "learn", table, "--method", "hill-climb", "--score", "k2")  # the former name
+    assert [(given["method"], given["criterion"]) for given in seen] == [("hill-climb", "k2")] * 3
+
+
+def test_former_names_of_method_and_criterion_still_work_with_a_warning():
+    data = sprinkler().sample(300, seed=2)
+    with pytest.warns(FutureWarning, match="score= is now called criterion=") as said:
+        found = likely.Network.learn_structure(data, score="k2")
+    assert said[0].filename == __file__
+    assert found.arcs == likely.Network.learn_structure(data, criterion="k2").arcs
+    with pytest.warns(FutureWarning, match="criterion="), pytest.raises(UsageError, match="criterion 'magic'"):
+        likely.Network.learn_structure(data, score="magic")
+    with pytest.warns(FutureWarning, match="structure= is now called method="):
+        made = NetworkClassifier(structure="naive-bayes")
+    assert made.method == "naive-bayes"
+    assert "structure" not in made.get_params()
+    assert clone(made).method == "naive-bayes"
+    assert made.set_params(method="tan").method == "tan"
 
 
 def test_a_classifier_predicts_what_its_network_answers():

@@ -161,8 +161,8 @@ def test_tan_is_naive_bayes_with_a_tree_and_k_dependence_has_at_most_k_more_pare
 def test_hill_climbing_finds_the_class_of_the_truth_and_respects_what_is_required_and_forbidden():
     net = sprinkler()
     data = net.sample(20_000, seed=4)
-    for score in ("qnml", "bdeu", "bic"):
-        found = likely.Network.learn_structure(data, score=score)
+    for criterion in ("qnml", "bdeu", "bic"):
+        found = likely.Network.learn_structure(data, criterion=criterion)
         assert found.graph.distance(net.graph, equivalence=True) == 0
     restricted = likely.Network.learn_structure(data, required="W -> C", forbidden=[("S", "W"), ("W", "S")], max_parents=2)
     assert ("W", "C") in restricted.arcs

@@ -61,7 +61,7 @@ def test_forward_backward_and_viterbi_are_the_sum_over_all_paths(seed, zeros, sp
         np.testing.assert_allclose(found.responsibilities[part], w * shares, rtol=1e-9, atol=1e-12)
         assert tuple(path[part]) == best
         moves += w * moved
-    np.testing.assert_allclose(found.moves, moves, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, moves, rtol=1e-9, atol=1e-12)
 
 
 def test_what_no_proportion_can_hold_is_gone_through_in_logarithms():
@@ -72,7 +72,7 @@ def test_what_no_proportion_can_hold_is_gone_through_in_logarithms():
     evidence, shares, moves, best = enumerated(logs, start, move)
     assert found.log_likelihood[0] == pytest.approx(evidence, rel=1e-12)
     np.testing.assert_allclose(found.responsibilities, shares, atol=1e-12)
-    np.testing.assert_allclose(found.moves, moves, atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, moves, atol=1e-12)
     assert tuple(forward_backward.best_path(logs, start, move, np.array([0, 5]))) == best
 
 
@@ -98,7 +98,7 @@ def test_a_million_steps_neither_fade_nor_overflow():
     expected = (np.logaddexp.reduce(logs, axis=1) - np.log(3)).sum()  # every state after every other: rows stand alone
     assert found.log_likelihood[0] == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(found.responsibilities.sum(1), 1.0, rtol=1e-12)
-    assert found.moves.sum() == pytest.approx(n - 1)
+    assert found.transition_counts.sum() == pytest.approx(n - 1)
 
 
 def umbrella():

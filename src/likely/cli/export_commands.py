@@ -93,8 +93,9 @@ def export(terminal: Terminal, /, model: str, form: str, output: str, dialect: s
     else:
         from likely.export import to_json
 
-        text = json.dumps(to_json(known), ensure_ascii=False, allow_nan=False, default=plain)
-        _written(terminal, text + "\n", output, {"to": form})
+        exported = to_json(known)
+        text = json.dumps(exported, ensure_ascii=False, allow_nan=False, default=plain)
+        _written(terminal, text + "\n", output, {"to": form, "json": exported})
 
 
 def _written(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
@@ -110,5 +111,6 @@ def _written(terminal: Terminal, content: str | bytes, output: str, report: dict
     data = content.encode() if isinstance(content, str) else content
     with whole_file(output) as temporary, open(temporary, "wb") as file:
         file.write(data)
-    told = {name: value for name, value in report.items() if name != "sql"} | {"output": output, "bytes": len(data)}
+    told = {name: value for name, value in report.items() if name not in ("sql", "json")}
+    told |= {"output": output, "bytes": len(data)}
     terminal.result(told, lambda: terminal.line(f"{len(data):,} bytes written to {output}"))

@@ -32,8 +32,8 @@ def network() -> None:
 @click.option("--target", metavar="COLUMN", help="The class, for tan, k-dependence and naive-bayes.")
 @click.option("--parents", "k", type=click.IntRange(min=0), default=2, show_default=True,
               help="Maximum number of parent columns of a column, for k-dependence.")  # fmt: skip
-@click.option("--score", type=click.Choice(["qnml", "bdeu", "bic", "aic", "k2"]), default="qnml", show_default=True,
-              help="Score that hill climbing maximises.")  # fmt: skip
+@click.option("--criterion", "--score", "criterion", type=click.Choice(["qnml", "bdeu", "bic", "aic", "k2"]), default="qnml",
+              show_default=True, help="Score that hill climbing maximises.")  # fmt: skip
 @click.option("--required", metavar="ARCS", default="", help="Arcs that the network must have.")
 @click.option("--forbidden", metavar="ARCS", default="", help="Arcs that the network must not have.")
 @click.option("--max-parents", type=click.IntRange(min=0), help="Maximum number of parents of a node.")
@@ -97,7 +97,7 @@ def _learned(source: Any, arcs: str | None, given: dict[str, Any]) -> Network:
         return made.fit(source, **shared)
     if numbers:
         raise UsageError("--hidden needs --arcs: arcs of hidden nodes cannot be learned")
-    settings = {name: given[name] for name in ("method", "target", "k", "score", "required", "forbidden", "max_parents",
+    settings = {name: given[name] for name in ("method", "target", "k", "criterion", "required", "forbidden", "max_parents",
                                                "ignore")}  # fmt: skip
     return Network.learn_structure(source, smoothing=smoothing, **settings, **shared)
 

@@ -145,6 +145,7 @@ def chain_report(found: HiddenMarkovModel) -> dict[str, Any]:
         "distance_left": found.distance_left,
         "log_likelihood": found.log_likelihood,
         "bic": found.bic,
+        "aic": found.aic,
         "trace": list(found.trace),
     } if found.summary else {}  # fmt: skip
     return tried | {
@@ -163,7 +164,7 @@ def _report(decoded: Decoded, fitted: bool) -> dict[str, Any]:
     counts = np.bincount(decoded.states, minlength=len(found.states)).tolist()
     report = chain_report(found)
     if not fitted:  # what EM reported is of other rows
-        for name in ("rounds", "converged", "distance_left", "trace", "bic", "tried"):
+        for name in ("rounds", "converged", "distance_left", "trace", "bic", "aic", "tried"):
             report.pop(name, None)
         report["log_likelihood"] = float(found.log_evidence(rows).sum())
     return report | {
@@ -232,7 +233,8 @@ def show_chain(terminal: Terminal, found: HiddenMarkovModel, report: dict[str, A
         terminal.line()
         end = "" if found.converged else " (not converged: more iterations would increase it)"
         end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""
-        terminal.line(f"log-likelihood {found.log_likelihood:,.2f}, BIC {found.bic:,.2f} after {len(trace)} iterations{end}")
+        terminal.line(f"log-likelihood {found.log_likelihood:,.2f} after {len(trace)} iterations{end}")
+        terminal.line(f"BIC {found.bic:,.2f}, AIC {found.aic:,.2f} (lower is better)")
 
 
 def _some(rounds: int) -> list[int]:

@@ -184,8 +184,8 @@ class StatePosteriors:
     """
 
     responsibilities: Array
-    starts: Array
-    moves: Array
+    start_counts: Array
+    transition_counts: Array
     log_likelihood: Array
 
 

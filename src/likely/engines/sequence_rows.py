@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.engines.e_step import CachedBatch, LabelledRows, count_weighted, log_joint
 from likely.engines.scorer import Scorer
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, UsageError, no_column
 from likely.families import Block
 from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY
@@ -126,6 +126,18 @@ def in_sequences(
     return SequenceRows(kept, np.cumsum([0, *checked_lengths(lengths, sum(batch.rows for batch, _, _ in kept))]))
 
 
+def hidden_rows(batches: Iterable[Any], lengths: Any = None, by: Sequence[Any] | None = None) -> SequenceRows:
+    """Rows whose states are not known, each with a weight of one, as sequences."""
+    parts = [LabelledRows(batch, np.full(batch.rows, -1, np.int64), np.ones(batch.rows)) for batch in batches]
+    return in_sequences(parts, lengths, by)
+
+
+def check_ends(by: str | None, lengths: Any) -> None:
+    """Refuse two definitions of where sequences end."""
+    if by is not None and lengths is not None:
+        raise UsageError("by= and lengths= both define where sequences end: pass one of them")
+
+
 def checked_lengths(lengths: Any, rows: int) -> Whole:
     """Number of rows of each sequence; without lengths, all rows are one sequence."""
     each = np.array([rows] if lengths is None else lengths)
@@ -139,6 +151,8 @@ def named_by(source: Source, by: str) -> list[Any]:
     """Name of the sequence of every row."""
     found: list[Any] = []
     for batch in source.batches({by: CATEGORY}):
+        if by not in batch.names:
+            raise no_column(source.label, by, batch.names)
         coded = batch.coded(by)
         places, values = coded.codes.astype(np.int64) - coded.low, list(coded.values)
         bad = (places < 0) | (places >= len(values))

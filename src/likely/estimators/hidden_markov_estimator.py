@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from likely.engines.e_step import CachedBatch, LabelledRows
-from likely.engines.sequence_rows import SequenceRows, checked_lengths, in_sequences
+from likely.engines.sequence_rows import SequenceRows, checked_lengths, hidden_rows, in_sequences
 from likely.errors import UsageError
 from likely.estimators._base import (
     TableEstimator,
@@ -186,8 +186,7 @@ class HiddenMarkov(DensityMixin, TableEstimator):
 
     def _sequences(self, X: Any, lengths: Any) -> SequenceRows:
         check_is_fitted(self)
-        batch: Any = rows_of(self, X, reset=False)
-        return in_sequences([LabelledRows(batch, np.full(batch.rows, -1, np.int64), np.ones(batch.rows))], lengths)
+        return hidden_rows([rows_of(self, X, reset=False)], lengths)
 
     @with_threads
     def predict(self, X: Any, lengths: Any = None) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likely.bayes.rule import labels_array
 from likely.engines.memory import sorted_labels
 from likely.errors import DataError
-from likely.estimators._base import TableEstimator, column_names, labelled, rows_of, seed_of
+from likely.estimators._base import TableEstimator, also_called, column_names, labelled, rows_of, seed_of, with_threads
 from likely.networks.fitting import log_posteriors
 from likely.networks.network import Network
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
@@ -29,7 +29,7 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
 
     Parameters
     ----------
-    structure : {"tan", "naive-bayes", "k-dependence", "hill-climb"} or arcs, default="tan"
+    method : {"tan", "naive-bayes", "k-dependence", "hill-climb"} or arcs, default="tan"
         How the arcs are found, or the arcs themselves, in which the class has the name `target`. TAN is naive Bayes
         with the best tree among the columns.
     target : str, default="class"
@@ -46,6 +46,9 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
         The most parents of a node, for "hill-climb".
     random_state : int, RandomState or None, default=0
         The seed of the search and of EM.
+    n_jobs : int or None, default=None
+        Number of threads: None takes the environment variable LIKELY_THREADS, else all cores that the process may use (CPU
+        affinity, container quota) up to 16; -1 is all of these cores, 1 no threads.
 
     Attributes
     ----------
@@ -59,9 +62,10 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
     network_: Network
     classes_: NDArray[Any]
 
+    @also_called(structure="method")
     def __init__(
         self,
-        structure: Any = "tan",
+        method: Any = "tan",
         target: str = "class",
         k: int = 2,
         criterion: str = "qnml",
@@ -70,8 +74,9 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
         smoothing: Any = "auto",
         max_parents: int | None = None,
         random_state: Any = 0,
+        n_jobs: int | None = None,
     ) -> None:
-        self.structure = structure
+        self.method = method
         self.target = target
         self.k = k
         self.criterion = criterion
@@ -79,7 +84,9 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
         self.smoothing = smoothing
         self.max_parents = max_parents
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
+    @with_threads
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the arcs and count; rows whose label is None or NaN, and missing cells, are counted by EM.
 
@@ -140,13 +147,14 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
         target = rows.columns[0].name
         if len(rows.columns) == 1:
             return Network(nodes=[target], smoothing=self.smoothing).fit(rows)
-        if not (isinstance(self.structure, str) and self.structure in METHODS):
-            return Network(self.structure, nodes=[c.name for c in rows.columns], smoothing=self.smoothing).fit(rows, seed=seed)
+        if not (isinstance(self.method, str) and self.method in METHODS):
+            return Network(self.method, nodes=[c.name for c in rows.columns], smoothing=self.smoothing).fit(rows, seed=seed)
         return Network.learn_structure(
-            rows, method=self.structure, target=target, k=self.k, score=self.criterion, max_parents=self.max_parents,
+            rows, method=self.method, target=target, k=self.k, criterion=self.criterion, max_parents=self.max_parents,
             smoothing=self.smoothing, seed=seed,
         )  # fmt: skip
 
+    @with_threads
     def predict_log_proba(self, X: Any) -> Array:
         """The log probability of each class, in the order of `classes_`; values never seen count as missing.
 

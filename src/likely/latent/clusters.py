@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,38 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import Posterior
-from likely.errors import LikelyWarning, UsageError
-from likely.families import Block, Parameters
+from likely.errors import LikelyWarning, SchemaError
 from likely.latent import em
-from likely.latent.fit_summary import FitSummary
+from likely.latent.component_model import HasModel
+from likely.latent.fit_summary import FitSummary, FittedByEM
 from likely.latent.latent_file import save_latent
 from likely.model.ledger import Ledger
 from likely.model.model import Model
-from likely.model.parameter_tables import ParameterTable
-from likely.model.parameters import ParameterCount
 from likely.model.serialization.latent_part import MIXTURE
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
-from likely.priors import Priors
-from likely.schema import NUMBER, Schema
-from likely.sources import Batch, ReadOptions, open_source
+from likely.schema import NUMBER
+from likely.sources import Batch, open_source
 from likely.sources.row_access import complete
-from likely.tally import Tally
 
 Array = NDArray[np.float64]
 UNKNOWN = (
     "the log-likelihood is not known, because the counts changed since EM ended (merged, updated, forgotten or relearned): "
     "compute it with clusters.with_log_likelihood(data)"
 )
-# Names that other modules use; `dir` shows what users need.
-INTERNAL = {
-    "as_of", "average", "batches", "block_parameters", "blocks", "frozen", "missing", "of", "posterior_of", "reading",
-    "weights",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Clusters(Shown):
+class Clusters(HasModel, FittedByEM, Shown):
     """A finite mixture, from `cluster`: it has a model, whose classes are the components, and what EM reported.
 
     Whatever changes the counts (`+`, `update`, `forget`, `relearn`) gives a clustering without a summary: its trace is
@@ -66,50 +58,22 @@ class Clusters(Shown):
     tried: Mapping[int, float] = field(default_factory=dict)
     steps: tuple[em.EMStep, ...] = field(default=(), repr=False)
 
+    _not_known = UNKNOWN
+    _internal = frozenset((
+        "as_of", "average", "batches", "block_parameters", "blocks", "frozen", "missing", "of", "posterior_of", "reading",
+        "weights",
+    ))  # fmt: skip
+
     @staticmethod
     def of(fit: em.EMResult, tried: Mapping[int, float] | None = None) -> Clusters:
         """The clustering at the end of a run of EM."""
         return Clusters(fit.model, fit.summary, dict(tried or {}), fit.steps)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self)} - INTERNAL)
 
     def _recounted(self, model: Model) -> Clusters:
         """Another model of the same components, of which no run of EM has reported anything."""
         return Clusters(model)
 
     # What EM reported.
-
-    @property
-    def _known(self) -> FitSummary:
-        if self.summary is None:
-            raise UsageError(UNKNOWN)
-        return self.summary
-
-    @property
-    def trace(self) -> tuple[float, ...]:
-        """Penalised log-likelihood of every EM iteration; empty where the counts changed since."""
-        return self.summary.trace if self.summary else ()
-
-    @property
-    def converged(self) -> bool:
-        """Whether EM converged."""
-        return self.summary is not None and self.summary.converged
-
-    @property
-    def distance_left(self) -> float:
-        """Estimated distance to the local maximum, in nats of penalised log-likelihood."""
-        return self.summary.distance_left if self.summary else float("inf")
-
-    @property
-    def seed(self) -> int | None:
-        """Seed of the random starts."""
-        return self.summary.seed if self.summary else None
-
-    @property
-    def log_likelihood(self) -> float:
-        """Log-likelihood of the rows."""
-        return self._known.log_likelihood
 
     @property
     def entropy(self) -> float:
@@ -122,19 +86,9 @@ class Clusters(Shown):
         return em.free_parameters(self.model)
 
     @property
-    def bic(self) -> float:
-        """Bayesian information criterion: −2 log-likelihood + free parameters · log(rows), the lower the better."""
-        return self._known.bic(self.free_parameters, float(self.tally.classes.sum()))
-
-    @property
     def icl(self) -> float:
         """Integrated completed likelihood: the BIC plus twice the entropy of the responsibilities."""
-        return self._known.icl(self.free_parameters, float(self.tally.classes.sum()))
-
-    @property
-    def aic(self) -> float:
-        """Akaike information criterion: −2 log-likelihood + 2 · free parameters."""
-        return self._known.aic(self.free_parameters)
+        return self._known.icl(self.free_parameters, self._weight)
 
     def with_log_likelihood(self, data: Any, **how: Any) -> Clusters:
         """The same clustering with the log-likelihood and entropy of these rows, which should be those it has counted.
@@ -165,109 +119,89 @@ class Clusters(Shown):
         """The model as it was at a step of EM."""
         return replace(self.model, tally=step.tally)
 
-    # What the model knows.
-
-    @property
-    def tally(self) -> Tally:
-        """The expected counts: component weights and one sufficient statistic for each block of columns."""
-        return self.model.tally
-
-    @property
-    def prior(self) -> Priors:
-        """The priors of the parameters."""
-        return self.model.prior
-
-    @property
-    def schema(self) -> Schema:
-        """What the columns mean."""
-        return self.model.schema
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """The names of the components."""
-        return self.model.classes
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The columns as they are modelled: alone, or together."""
-        return self.model.blocks
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Texts that stand for a missing cell."""
-        return self.model.missing
-
-    @property
-    def weights(self) -> str | None:
-        """The column of row weights, if there is one."""
-        return self.model.weights
-
-    @property
-    def average(self) -> bool:
-        """Whether the model averages over which columns depend on the component."""
-        return self.model.average
-
-    @property
-    def reading(self) -> ReadOptions:
-        """How rows are read for this model."""
-        return self.model.reading
-
-    @property
-    def class_prior(self) -> Array:
-        """The component weights."""
-        return self.model.class_prior
-
-    @property
-    def block_parameters(self) -> tuple[Parameters, ...]:
-        """The parameters of every block."""
-        return self.model.block_parameters
-
-    @property
-    def parameters(self) -> dict[str, ParameterTable]:
-        """Readable tables: the component weights, then one table for each column or block."""
-        return self.model.parameters
-
-    @property
-    def parameter_count(self) -> ParameterCount:
-        """Entries of all tables, free parameters, and free parameters if nothing were independent."""
-        return self.model.parameter_count
-
-    @property
-    def stale(self) -> bool:
-        """Whether something fitted on top of the counts is older than they are."""
-        return self.model.stale
-
-    @property
-    def frozen(self) -> bool:
-        """Whether something is fitted on top of the counts, and no rows are kept to fit it again."""
-        return self.model.frozen
-
     def top_words(self, most: int = 10, column: str | None = None) -> dict[Any, list[tuple[str, float]]]:
-        """For every component, the words with the highest weights of evidence, as `Model.top_words`."""
+        """For every component, the words with the highest weights of evidence.
+
+        Parameters
+        ----------
+        most : int, default=10
+            Number of words a component.
+        column : str or None, default=None
+            The text column; needed only where there are several.
+
+        Returns
+        -------
+        dict
+            Component → list of (word, weight); the weight is in nats, against the average of the components.
+        """
         return self.model.top_words(most, column)
 
-    def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
-        """The batches of a source, each with every column that the model needs."""
-        return self.model.batches(rows, absent, reading, **how)
-
     def posterior(self, rows: Any, **options: Any) -> Posterior:
-        """Responsibilities of the components for every row; options as for `Model.posterior`."""
+        """Responsibilities of the components for every row.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `cluster` takes.
+        **options
+            `absent` and how a file is read, as for `Model.posterior`.
+
+        Returns
+        -------
+        Posterior
+            `.classes` (the components), `.probabilities` (rows × components), `.log_probabilities`, `.labels`.
+        """
         return self.model.posterior(rows, **options)
 
-    def posterior_of(self, batch: Batch) -> Posterior:
-        """Responsibilities for rows that have every column already."""
-        return self.model.posterior_of(batch)
-
     def predict(self, rows: Any, **options: Any) -> NDArray[Any]:
-        """Most probable component of every row."""
+        """Most probable component of every row.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `cluster` takes.
+        **options
+            `costs` and `threshold` as for `Model.predict`; `absent` and how a file is read, as for `Model.posterior`.
+
+        Returns
+        -------
+        array
+            The names of the components.
+        """
         return self.model.predict(rows, **options)
 
     def predict_proba(self, rows: Any, **options: Any) -> Array:
-        """Responsibilities of the components as an array, rows × components."""
+        """Responsibilities of the components as an array.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows; any source that `cluster` takes.
+        **options
+            `absent` and how a file is read, as for `Model.posterior`.
+
+        Returns
+        -------
+        array
+            Probabilities, rows × components, in the order of `classes`.
+        """
         return self.posterior(rows, **options).probabilities
 
     def explain(self, row: Any, **options: Any) -> Ledger:
-        """Contribution of each column to the log-odds of each component, for one row; options as for `Model.explain`."""
+        """Contribution of each column to the log-odds of each component, for one row.
+
+        Parameters
+        ----------
+        row : dict, path, frame or any other source
+            The row, or a table that holds it.
+        **options
+            `number`, which row of the table; `absent` and how a file is read, as for `Model.explain`.
+
+        Returns
+        -------
+        Ledger
+            The explanation; it prints as a table and adds up to the responsibilities.
+        """
         return self.model.explain(row, **options)
 
     # What changes the counts.
@@ -290,15 +224,75 @@ class Clusters(Shown):
         return self._recounted(other + self.model) if isinstance(other, Model) else NotImplemented
 
     def update(self, rows: Any, **options: Any) -> Clusters:
-        """Also count these rows, whose column of components must be there; the summary of EM is dropped."""
-        return self._recounted(self.model.update(rows, **options))
+        """Also count these rows, each in the component that it names; the summary of EM is dropped.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows, with the component of each in the column named `schema.target.name`, "cluster". For rows without it,
+            `predict` gives the most probable component, and `likely.cluster` finds the clusters of all rows anew.
+        **options
+            `weights` and how a file is read, as for `learn`.
+
+        Returns
+        -------
+        Clusters
+            The new clustering; this one is unchanged.
+        """
+        with self._components_named():
+            return self._recounted(self.model.update(rows, **options))
 
     def forget(self, rows: Any, **options: Any) -> Clusters:
-        """Take these rows out of the counts; the summary of EM is dropped."""
-        return self._recounted(self.model.forget(rows, **options))
+        """Take these rows, each of the component that it names, out of the counts; the summary of EM is dropped.
+
+        Parameters
+        ----------
+        rows : path, frame, dict of columns, list of dicts or one dict
+            The rows, with the component of each in the column named `schema.target.name`, "cluster". For rows without it,
+            `predict` gives the most probable component, and `likely.cluster` finds the clusters of all rows anew.
+        **options
+            `weights` and how a file is read, as for `learn`.
+
+        Returns
+        -------
+        Clusters
+            The new clustering; this one is unchanged.
+        """
+        with self._components_named():
+            return self._recounted(self.model.forget(rows, **options))
+
+    @contextmanager
+    def _components_named(self) -> Iterator[None]:
+        """Name the remedy where rows to count lack the column of components.
+
+        They are not counted by their responsibilities: later counts would change these, so that the order of updates would
+        matter, and `forget` could not undo one.
+        """
+        name = self.schema.target.name
+        try:
+            yield
+        except SchemaError as error:
+            if error.column != name:
+                raise
+            raise SchemaError(
+                f"the rows have no column {name!r}, and only rows of known components can be counted: fill it with the labels "
+                "of predict(rows), which counts each row in its most probable component, or find the clusters of all rows anew",
+                column=name,
+            ) from None
 
     def relearn(self, **options: Any) -> Clusters:
-        """The same counts under another prior or tying; the summary of EM is dropped."""
+        """The same counts under another prior or tying; the summary of EM is dropped.
+
+        Parameters
+        ----------
+        **options
+            `smoothing`, `class_prior`, `families` and `average`, as for `Model.relearn`.
+
+        Returns
+        -------
+        Clusters
+            The new clustering; this one is unchanged.
+        """
         return self._recounted(self.model.relearn(**options))
 
     def recalibrate(self) -> Clusters:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines.forward_backward import StatePosteriors
-from likely.engines.sequence_rows import SequenceRows, in_sequences, named_by
+from likely.engines.sequence_rows import SequenceRows, check_ends, in_sequences, named_by
 from likely.errors import LikelyWarning, UsageError
 from likely.families.base import log
 from likely.latent import acceleration, em, initialization
@@ -56,7 +56,7 @@ def fit_em(
 
     def counted(at: HiddenMarkovModel, found: StatePosteriors, rows: SequenceRows) -> HiddenMarkovModel:
         tally = replace(rows.count(at.emission.scorer, at.emission.blocks, found.responsibilities), rows=used)
-        return HiddenMarkovModel(replace(at.emission, tally=tally), found.starts, found.moves, pseudocount)
+        return HiddenMarkovModel(replace(at.emission, tally=tally), found.start_counts, found.transition_counts, pseudocount)
 
     def evaluate(at: HiddenMarkovModel) -> tuple[float, HiddenMarkovModel, float]:
         found, rows = at.expectations(sequences, weights)
@@ -68,7 +68,7 @@ def fit_em(
         # A word that the first rows lack contributes nothing until it is counted.
         chain = counted(chain, *chain.expectations(sequences, weights))
     iteration = acceleration.Iteration(
-        evaluate, lambda c: acceleration.coordinates(c.emission.tally, c.starts, c.moves),
+        evaluate, lambda c: acceleration.coordinates(c.emission.tally, c.start_counts, c.transition_counts),
         lambda c, point: _at(replace(c, pseudocount=pseudocount), point),
     )  # fmt: skip
     end = acceleration.maximise(chain, iteration, max_iter=max_iter, tol=tol, done=done)
@@ -78,7 +78,7 @@ def fit_em(
 
 def _at(chain: HiddenMarkovModel, point: Array) -> HiddenMarkovModel:
     reader = acceleration.Reader(point)
-    starts, moves = reader.widths(chain.starts), reader.widths(chain.moves)
+    starts, moves = reader.widths(chain.start_counts), reader.widths(chain.transition_counts)
     tally = acceleration.at(chain.emission.tally, reader.rest)
     return HiddenMarkovModel(replace(chain.emission, tally=tally), starts, moves, chain.pseudocount)
 
@@ -197,7 +197,8 @@ def most_frequent_first(chain: HiddenMarkovModel) -> HiddenMarkovModel:
     """The same states in decreasing order of frequency."""
     order = np.argsort(-chain.emission.tally.classes, kind="stable")
     emission = replace(chain.emission, tally=chain.emission.tally.of_classes(order.tolist(), chain.states))
-    return replace(chain, emission=emission, starts=chain.starts[order], moves=chain.moves[np.ix_(order, order)])
+    moved = chain.transition_counts[np.ix_(order, order)]
+    return replace(chain, emission=emission, start_counts=chain.start_counts[order], transition_counts=moved)
 
 
 def transition_pseudocount(smoothing: Any, given: Any = None) -> float:
@@ -275,8 +276,7 @@ def sequences(
     """
     n_init = starts_of(n_init, how)
     source = open_source(data, reading or ReadOptions.of(missing, how))
-    if by and lengths is not None:
-        raise UsageError("by= and lengths= both define where sequences end: pass one of them")
+    check_ends(by, lengths)
     table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else []))))
     rows = in_sequences(table.compared()[0], lengths, None if by is None else named_by(source, by))
     fitter = HiddenMarkovFitter(

@@ -120,8 +120,8 @@ class Network(NetworkQueries):
         data : any source
             As for `likely.learn`; every column becomes a node.
         **settings
-            `method` ("hill-climb", "chow-liu", "tan", "k-dependence", "naive-bayes"), `score` ("qnml", "bdeu", "bic",
-            "aic", "k2"), `required` and `forbidden` arcs, `max_parents`, `target`, `k` and the others of
+            `method` ("hill-climb", "chow-liu", "tan", "k-dependence", "naive-bayes"), `criterion` ("qnml", "bdeu",
+            "bic", "aic", "k2"), `required` and `forbidden` arcs, `max_parents`, `target`, `k` and the others of
             `likely.networks.structure.StructureSettings`; and how the source is read.
 
         """

@@ -40,7 +40,7 @@ class FamilyScores:
 
     def __init__(self, rows: Rows, score: str = "qnml", equivalent_sample_size: float = 10.0) -> None:
         if score not in KINDS:
-            raise UsageError(f"score {score!r} is not known{did_you_mean(score, KINDS)}: choose from {', '.join(KINDS)}")
+            raise UsageError(f"criterion {score!r} is not known{did_you_mean(score, KINDS)}: choose from {', '.join(KINDS)}")
         if not equivalent_sample_size > 0:
             raise UsageError(f"equivalent_sample_size={equivalent_sample_size!r} must be above 0")
         self.rows = rows.distinct()

@@ -36,9 +36,9 @@ class StructureSettings:
         columns (TAN), with at most `k` columns as parents of each (K-dependence), or without arcs among them.
     target : str, optional
         The class, for the classifiers.
-    score : {"qnml", "bdeu", "bic", "aic", "k2", "loglik"}
-        What hill climbing maximises: quotient normalised maximum likelihood, which has no prior to choose, or another; numeric
-        nodes are scored by BIC under "qnml", "bdeu" and "k2".
+    criterion : {"qnml", "bdeu", "bic", "aic", "k2", "loglik"}
+        The score that hill climbing maximises: quotient normalised maximum likelihood, which has no prior to choose, or
+        another; numeric nodes are scored by BIC under "qnml", "bdeu" and "k2".
     equivalent_sample_size : float
         Total pseudocount of BDeu for each table.
     required, forbidden : arcs
@@ -64,7 +64,7 @@ class StructureSettings:
 
     method: str = "hill-climb"
     target: str | None = None
-    score: str = "qnml"
+    criterion: str = "qnml"
     equivalent_sample_size: float = 1.0
     required: Any = ()
     forbidden: Any = ()
@@ -96,6 +96,9 @@ def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
     """Learn the arcs of a network from any source, and fit it; `StructureSettings` has the settings."""
     from likely.networks.network import Network
 
+    if "score" in given:
+        warnings.warn("score= is now called criterion=", FutureWarning, stacklevel=3)
+        given.setdefault("criterion", given.pop("score"))
     names = {each.name for each in fields(StructureSettings)}
     settings = StructureSettings(**{name: value for name, value in given.items() if name in names})
     reading = fitting.reading_of(missing, {name: value for name, value in given.items() if name not in names})
@@ -175,8 +178,8 @@ def _climbed(rows: Rows, given: StructureSettings) -> Sequence[set[int]]:
     settings = _search_settings(rows, given)
     rows = rows.distinct()
     start: list[set[int]] = [set(np.flatnonzero(settings.required[:, child]).tolist()) for child in range(len(rows.columns))]
-    best = hill_climb(FamilyScores(rows, given.score, given.equivalent_sample_size), start, settings)
-    if given.score in ("aic", "bic", "bdeu", "qnml"):
+    best = hill_climb(FamilyScores(rows, given.criterion, given.equivalent_sample_size), start, settings)
+    if given.criterion in ("aic", "bic", "bdeu", "qnml"):
         return settle_directions(FamilyScores(rows, "k2"), best, settings)
     return best
 

@@ -218,8 +218,7 @@ def _first(columns: Sequence[str], found: Mapping[str, Effect]) -> dict[str, lis
 
 
 def _model(model: Any) -> Model:
-    inner = model.model if isinstance(model, Clusters) else model
-    inner = model.emission if isinstance(model, HiddenMarkovModel) else inner
+    inner = model.model if isinstance(model, Clusters | HiddenMarkovModel) else model
     if not isinstance(inner, Model):
         raise UsageError(f"a report is of a model, clusters, a hidden Markov model or a network, not of {type(model).__name__}")
     return inner
@@ -324,7 +323,7 @@ def _states(model: HiddenMarkovModel) -> dict[str, Any]:
     return {
         "trace": list(known.trace) if known else [], "converged": model.converged,
         "log_likelihood": known.log_likelihood if known else None, "bic": model.bic if known else None, "icl": None,
-        "aic": None, "tried": [], "start": model.start, "transition": model.transition,
+        "aic": model.aic if known else None, "tried": [], "start": model.start, "transition": model.transition,
     }  # fmt: skip
 
 
