@@ -1,4 +1,4 @@
-"""The sum of many tallies at once: what is sorted or copied for a sum is so once, not for every summand."""
+"""Sum many tallies in one pass: keys are sorted and arrays copied once, not once for each tally."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class DatabaseEngine:
 
     reason: str = "asked for"
     name: str = "database"
-    hands_out_parts: ClassVar[bool] = False
+    supports_parts: ClassVar[bool] = False
 
     def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
         """The database, from whose first rows the columns are planned, with target and weights as columns."""
@@ -69,7 +69,7 @@ class DatabaseEngine:
         source = database_of(open_source(data, reading))
         return Opened(source.with_target(as_name(target)), as_name(target), as_name(weights))
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows, which nothing reads."""
         remedy = f"pass unlabelled='ignore' (--unlabelled ignore); {ELSEWHERE}"
         return UnreadRows(here, "they are to stay in the database", remedy)

@@ -243,7 +243,7 @@ def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) ->
     if family.reads_codes and all(c.codes.dtype == np.int32 for c in coded):
         columns = [c.codes.view() for c in coded]
     elif family.reads_columns:
-        counting.weave.prepare()
+        counting.interleave.prepare()
         columns = [batch.column(name).view() for name in numbers]
     for column in columns:
         column.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both

@@ -12,7 +12,7 @@ from likely.engines.coded_rows import CodedRows
 from likely.engines.counted_before import CountedBefore
 from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
-from likely.kernels.hashing import Words, mixed
+from likely.kernels.hashing import Words, mix
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, slabs
 from likely.kernels.rising_keys import distinct
@@ -109,7 +109,7 @@ def _numbers(batch: Batch, name: str) -> Array:
 def _of_documents(batch: Batch, name: str) -> Words:
     """A hash of every document of a column."""
     documents = batch.documents(name)
-    own = mixed(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
+    own = mix(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
     return np.where(documents.missing, missing_hash(name), own)
 
 

@@ -116,7 +116,7 @@ def mutual_information(model: Model, i: int) -> float | None:
 
 def _rises(model: Model, data: Any, weights: str | None) -> list[float | None]:
     """How much the leave-one-out log loss rises without each block."""
-    source = model.aimed(open_source(data, model.reading), model.schema.target.name)
+    source = model.with_target(open_source(data, model.reading), model.schema.target.name)
     kinds = {column.name: column.kind for column in model.schema.columns} | {model.schema.target.name: "category"}
     try:
         left = LeftOut.of(model, source.batches(kinds), weights)

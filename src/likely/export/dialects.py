@@ -22,7 +22,8 @@ class Dialect:
 
     `attach` is how the answers come beside the columns of the table: "star" (all columns but the helper ones), "row" (the
     row as one value), "lateral" (a subquery for each row) or "rowid" (a join). `arrays` is whether a table of numbers is
-    written as an array. `fence` is what keeps the optimiser from repeating an expression at each of its uses.
+    written as an array. `fence` names the optimisation fence: the clause that keeps the database from evaluating an
+    expression again at each of its uses.
     """
 
     name: str

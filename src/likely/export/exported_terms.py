@@ -33,23 +33,23 @@ MOST_PATTERNS = 64  # of missing cells in a joint Gaussian
 
 @dataclass(frozen=True)
 class Code:
-    """Line of a table for each cell of one column: values or bins in order, then unseen, then missing.
+    """Row index for each cell of one column: values or bins in order, then unseen, then missing.
 
     `kind` is "category", "bins" (of a number, with `edges`) or "yes" (whether a number is above zero).
     """
 
     kind: str
     column: str
-    size: int  # lines, those of unseen and missing cells included
+    size: int  # number of codes, those of unseen and missing cells included
     edges: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class TableTerm:
-    """Line of a table: the codes of its columns are one index, the last column counting fastest."""
+    """Table of log-likelihoods; the codes of its columns form the row index, the last column changing fastest."""
 
     codes: tuple[Code, ...]
-    table: Array  # lines × classes
+    table: Array  # rows × classes
 
     @property
     def strides(self) -> list[int]:
@@ -62,7 +62,7 @@ class TableTerm:
 
 @dataclass(frozen=True, eq=False)
 class CellTerm:
-    """Line of a table at a sum of offsets, one for each code; a negative sum contributes nothing."""
+    """Interaction table whose row index is a sum of offsets, one for each code; a negative sum contributes nothing."""
 
     codes: tuple[Code, ...]
     maps: tuple[NDArray[np.int64], ...]
@@ -190,7 +190,7 @@ def bounded(numbers: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block as a term is made of it: columns, form, weight, codes of single columns, and lines of each category."""
+    """Input for a term: columns, likelihood form, weight, encodings of single columns, sizes of the categories."""
 
     columns: tuple[str, ...]
     form: Any
@@ -220,7 +220,7 @@ def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Ter
 
 
 def _code(parameters: Any) -> Code:
-    """Code of a table of one column."""
+    """Column encoding for a table of one column."""
     form, name = parameters.likelihood, parameters.columns[0]
     if isinstance(form, BinnedTable):
         return Code("bins", name, len(form.table), tuple(form.edges.tolist()))

@@ -125,7 +125,7 @@ def _exp(x: float) -> float:
 
 
 class _Statement:
-    """Puts the stages together."""
+    """Assembles the statement from its stages."""
 
     def __init__(
         self, scored: ExportedModel, syntax: Dialect, table: str, columns: Sequence[str] | None, prefix: str
@@ -197,7 +197,7 @@ class _Statement:
             if i == 1 and self.words:
                 made.set("joins", self.words.joins(f"{OWN}1"))
             if not last:
-                self._fence(made)
+                self._add_optimization_fence(made)
             selects.append(made)
         return selects[-1] if self.lateral else self._with(selects)
 
@@ -221,14 +221,15 @@ class _Statement:
         selects[-1].set(WITH, self.e.With(expressions=found))
         return selects[-1]
 
-    def _fence(self, made: Any) -> None:
+    def _add_optimization_fence(self, made: Any) -> None:
+        """Add a clause without effect on the rows that keeps the database from merging this stage into the next one."""
         if self.syntax.fence == "offset":
             made.set("offset", self.e.Offset(expression=self.write.whole(0)))
         elif self.syntax.fence == "limit":
             made.set("limit", self.e.Limit(expression=self.write.whole(2**64 - 1)))
 
     def _carried(self, i: int) -> list[Any]:
-        """What a stage takes over from the one before: everything, or in the first the columns that are asked for."""
+        """Columns a stage passes on from the one before: all; in the first stage the requested ones."""
         if i == 1 and self.words:
             return [self.e.Column(this=self.e.Star(), table=self.write.name(f"{OWN}1"))]
         if i:

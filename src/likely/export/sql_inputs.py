@@ -116,7 +116,7 @@ class InputWriter:
         return e.Mod(this=moved, expression=write.whole(period))
 
     def code(self, code: Code) -> Expression:
-        """Line of a table for the cell of a column, from 1."""
+        """Row index (from 1) for the cell of a column."""
         write = self.write
         missing = write.whole(code.size)
         if code.kind == "category":
@@ -126,7 +126,7 @@ class InputWriter:
             yes = write.compare("GT", self.x(code.column), write.number(0.0))
             return write.case([*there, (yes, write.whole(2))], write.whole(1))
         leaves = [write.whole(i + 1) for i in range(len(code.edges) + 1)]
-        return write.case(there, write.stairs(lambda: self.x(code.column), code.edges, leaves))
+        return write.case(there, write.binary_search(lambda: self.x(code.column), code.edges, leaves))
 
     def _category_code(self, column: Column, size: int) -> Expression:
         write, helper = self.write, self.categories[column.name]

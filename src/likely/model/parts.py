@@ -71,9 +71,9 @@ class PartPlan:
         tally = with_taken(tally_source((), plan), gaps)
         return PartPlan(Model(tally, priors(1.0), **fields), plan.droppable, refuse_unlabelled)
 
-    def aimed(self, rows: Any) -> Source:
-        """A stream of rows, read with the formats and missing-value tokens of the plan."""
-        return self.model.aimed(replace(rows, reading=self.model.reading), self.model.schema.target.name)
+    def read_as_planned(self, rows: Any) -> Source:
+        """A stream of rows, read with the formats, missing-value tokens and target of the plan."""
+        return self.model.with_target(replace(rows, reading=self.model.reading), self.model.schema.target.name)
 
     def to_bytes(self) -> bytes:
         """The plan as the bytes of a model file."""
@@ -117,7 +117,7 @@ def columns_read(model: Model) -> tuple[str, ...]:
 
 
 def plan_of(model: Model) -> Plan:
-    """What is counted, as a model tells it."""
+    """Counting plan of a model."""
     target = model.schema.target
     return Plan(target.name, model.blocks, model.schema.columns, as_name(model.weights), model.schema.ignored,
                 target_form=target.form, parts=model.reading.parts, sample=model.tally.sample is not None)  # fmt: skip
@@ -125,7 +125,7 @@ def plan_of(model: Model) -> Plan:
 
 def rows_of_part(model: Model, rows: Any, *, labelled: bool = True) -> _Completed:
     """A part of the rows, read with the formats and missing-value tokens of a model; `labelled`: they must have its target."""
-    return _Completed(model.aimed(open_source(rows, model.reading), model.schema.target.name), model, labelled)
+    return _Completed(model.with_target(open_source(rows, model.reading), model.schema.target.name), model, labelled)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = Non
     """The tally of other rows, counted as the model counts; `weights` as in `learn`."""
     weights = model.weights if weights is None else as_name(weights)
     source, weight_name = with_weights(open_source(rows, reading), weights)
-    source = model.aimed(source, model.schema.target.name)
+    source = model.with_target(source, model.schema.target.name)
     keep = model.tally.sample is not None
     target, columns = model.schema.target, with_detected_kinds(model.schema.columns, source)
     plan = Plan(target.name, model.blocks, columns, weight_name, target_form=target.form, sample=keep)

@@ -193,7 +193,7 @@ class ModelVerbs:
             The new model; this one is unchanged.
         """
         model = cast("Model", self)
-        return model.recounted(model.tally + model.count(rows, **options))
+        return model.with_tally(model.tally + model.count(rows, **options))
 
     def forget(self, rows: Any, **options: Any) -> Model:
         """New model that has not learned from these rows.
@@ -216,7 +216,7 @@ class ModelVerbs:
 
         model = cast("Model", self)
         left = (model.tally - model.count(rows, **options)).pruned(model.declared)
-        return model.recounted(with_named_values(left, model.prior))
+        return model.with_tally(with_named_values(left, model.prior))
 
     def prepare(self, *, refresh_every: int | None = None) -> Predictor:
         """The model prepared for single rows: `predict_one`, `predict_proba_one` and `learn_one` take a dict.

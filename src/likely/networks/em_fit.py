@@ -151,14 +151,14 @@ def _warn_of_many_cells(problem: _Problem) -> None:
 
 
 class _Monitor:
-    """Tells how EM goes on: to the caller, and to whoever listens for progress."""
+    """Report EM progress to the caller's function and to progress listeners."""
 
     def __init__(self, progress: Callable[[int, float], object] | None, starts: int) -> None:
         self.progress, self.starts = progress, starts
-        self.start = self.iterations = 0  # start 0: the best of them goes on
+        self.start = self.iterations = 0  # start 0: the best start is continued
 
     def __call__(self, objective: float) -> None:
-        """One more iteration has ended."""
+        """Report the end of an iteration."""
         self.iterations += 1
         which = f"start {self.start} of {self.starts}, " if self.start and self.starts > 1 else ""
         announce(f"{which}EM iteration {self.iterations:,}, log-likelihood with prior {objective:,.2f}")

@@ -62,7 +62,7 @@ class ByClass(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
+        """Values with an explicit prior in some class."""
         return tuple(dict.fromkeys(value for each in self.by_class.values() for value in each.named))
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
@@ -92,7 +92,7 @@ class _OfClasses(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
+        """Values with an explicit prior in some class."""
         return tuple(dict.fromkeys(value for each in self.priors for value in each.named))
 
     @property

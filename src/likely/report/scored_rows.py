@@ -100,7 +100,7 @@ def score_rows(
     assert name is not None
     first = next(iter(source.batches()), None)
     labelled = first is not None and name in first.names
-    source = model.aimed(source, name) if labelled else source
+    source = model.with_target(source, name) if labelled else source
     plain = _uncalibrated(model)
     checks = {column.name: ColumnCheck() for column in model.schema.columns}
     kept: list[Array] = []

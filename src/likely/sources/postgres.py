@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from likely.errors import DataError, UsageError, did_you_mean, import_optional
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
 from likely.sources.databases import quoted, subquery
@@ -134,7 +134,7 @@ class PostgresTable:
             for batch in cursor.fetch_record_batch():
                 self.reading.check_memory()
                 columns = {
-                    name: sound(_stored(column), name, start) for name, column in zip(names, batch.columns, strict=False)
+                    name: validated(_stored(column), name, start) for name, column in zip(names, batch.columns, strict=False)
                 }
                 yield Frame(columns, batch.num_rows, start, self.missing)
                 start += batch.num_rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from likely.errors import FULL, DataError, LikelyError, ResourceError
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Frame
 from likely.sources.missing_tokens import MissingTokens
 
@@ -87,7 +87,7 @@ class SingleFile:
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             try:
-                checked = {name: sound(columns[name], name, start) for name in names}
+                checked = {name: validated(columns[name], name, start) for name in names}
             except DataError as error:
                 message = f"{self.label}: {error}"
                 raise DataError(message, column=error.column, row=error.row, remedy=error.remedy) from None

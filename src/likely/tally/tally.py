@@ -250,12 +250,12 @@ class Tally:
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
-        one, two = self.taught_by(other), other.taught_by(self)
+        one, two = self.with_kinds_of(other), other.with_kinds_of(self)
         schema = one.schema.union(two.schema)
         return one.with_schema(schema), two.with_schema(schema)
 
-    def taught_by(self, other: Tally) -> Tally:
-        """The same tally; a column without any cell takes its kind from the other side."""
+    def with_kinds_of(self, other: Tally) -> Tally:
+        """The same tally; a column all of whose cells are missing takes its kind from the other tally."""
         learned_kinds: dict[str, Column] = {}
         for mine in self.schema.columns:
             theirs = other.schema.by_name.get(mine.name, mine)

@@ -1,4 +1,4 @@
-"""The workbench: choose a table, see how its columns are read and correct it, learn, judge, compare, take the model along."""
+"""The workbench: choose a table, correct how its columns are read, learn, evaluate, compare, download the model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ EXAMPLE, LEARN, COMPARE = (msgspec.json.Decoder(kind) for kind in (Example, Lear
 
 @dataclass
 class Job:
-    """Work in a process, and what became of it."""
+    """A task in a child process: state, progress, and result or error."""
 
     verb: str
     started: float = field(default_factory=time.monotonic)
@@ -72,12 +72,12 @@ class Job:
     task: asyncio.Task[None] | None = None
 
     def begin(self, stage: str) -> None:
-        """A new stage, of which nothing is done yet."""
+        """Start a new stage, without progress so far."""
         self.stage, self.progress = stage, None
 
-    def hear(self, told: dict[str, Any]) -> None:
-        """Progress of the present stage: what is being done, how much of it, and how many seconds are left."""
-        self.progress = told
+    def on_progress(self, progress: dict[str, Any]) -> None:
+        """Store the progress of the current stage: activity, amount done, and estimated seconds left."""
+        self.progress = progress
 
     def document(self) -> dict[str, Any]:
         """State, stage, progress, seconds and result."""
@@ -191,7 +191,7 @@ class Workbench:
 
         async def work(job: Job) -> dict[str, Any]:
             path = self.folder / f"model-{secrets.token_hex(8)}.likely"
-            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS, job.hear))
+            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS, job.on_progress))
             name = f"learned-{len(self.learned) + 1}"
             state = await asyncio.get_running_loop().run_in_executor(None, loaded, path)
             app.models[name] = ServedModel(name, None, state)
@@ -208,7 +208,7 @@ class Workbench:
         """Write the report of a model beside it; False where that is not possible."""
         words = ["report", str(model), "--data", str(data), "-o", str(model.with_suffix(".html"))]
         try:
-            await CHILD.run(words, LEARN_SECONDS, job.hear)
+            await CHILD.run(words, LEARN_SECONDS, job.on_progress)
         except HttpError:
             return False
         return True
@@ -218,7 +218,7 @@ class Workbench:
         words = ["compare", str(self._table(asked.table)), f"--target={asked.target}", "--json"]
 
         async def work(job: Job) -> dict[str, Any]:
-            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS, job.hear))
+            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS, job.on_progress))
             return found
 
         return self._start("compare", work)

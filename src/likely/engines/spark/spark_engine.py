@@ -39,7 +39,7 @@ class SparkEngine:
     files: ParquetParts | None = None
     handed_over: str = ""
     name: str = SPARK
-    hands_out_parts: ClassVar[bool] = True
+    supports_parts: ClassVar[bool] = True
 
     @property
     def reason(self) -> str:
@@ -73,9 +73,9 @@ class SparkEngine:
         import_spark()
         return SparkEngine(readable(frame), "a Spark table")
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """All rows as a source, streamed to this process."""
-        return aimed(SparkRows(self.frame, ReadOptions(), files=self.files))
+        return read_as_planned(SparkRows(self.frame, ReadOptions(), files=self.files))
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:
         """Count all rows in the tasks of Spark; `rows` gets their number."""
