@@ -79,7 +79,7 @@ def test_the_command_line_counts_and_scores_with_spark(spark, cluster, tmp_path,
     monkeypatch.chdir(tmp_path)
     how = ("--engine", "spark", "--master", cluster.url)
     report = document("learn", LOANS, "--target", "outcome", *how, "-o", "spark.likely")
-    why = "asked for; Spark hands over the rows: CSVFileFormat is not a list of Parquet files"
+    why = "asked for; Spark sends the rows: CSVFileFormat is not a list of Parquet files"
     assert report["engine"] == {"name": "spark", "reason": why}
     run("learn", LOANS, "--target", "outcome", "-o", "memory.likely")
     assert likely.load("spark.likely").tally == likely.load("memory.likely").tally

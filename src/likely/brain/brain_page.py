@@ -1,4 +1,4 @@
-"""What was found, as one HTML page that fetches nothing: figures, mosaics and tables."""
+"""The results as one self-contained HTML page: figures, mosaics and tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BrainReport:
         }  # fmt: skip
 
     def page(self, names: Sequence[str] = ()) -> str:
-        """The page; `names` are the files that stand beside it."""
+        """The page; `names` are the files that are saved beside it."""
         drawn = {name: mosaic.svg(each) for name, each in self.mosaics.items()}
         style = drawn["searchlight"].split("<style>")[1].split("</style>")[0]  # the same in all mosaics
         listed = ", ".join(f"<code>{_text(name)}</code>" for name in names)

@@ -1,4 +1,4 @@
-"""What the model holds, as maps: means, weights, and how much evidence each voxel gives."""
+"""Maps of a model: means, weights and evidence of each voxel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which voxels lie around which: cubes in voxels, or spheres in millimetres."""
+"""Neighbourhoods of voxels: cubes in voxels, or spheres in millimetres."""
 
 from __future__ import annotations
 

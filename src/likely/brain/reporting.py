@@ -1,4 +1,4 @@
-"""Everything at once: classification, searchlight and maps of a data set, and the files they are written to."""
+"""Complete analysis of a data set: classification, searchlight and maps, and the files they are written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The searchlight map: how well the voxels around each voxel tell the classes apart, cross-validated by runs."""
+"""The searchlight map: accuracy of a classifier on the voxels around each voxel, cross-validated by runs."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _neighbourhoods(
 def _mapped(
     volumes: Volumes, near: Neighbourhoods, *, tie: str | None, uniform: bool, permutations: int, progress: Progress
 ) -> tuple[SearchlightMap, SearchlightScorer]:
-    """The map without p-values, and what made it."""
+    """The map without p-values, and its scorer."""
     work = len(volumes.rows) * len(near.neighbour) * len(volumes.classes) * (1 + max(permutations, 0))
     scorer = SearchlightScorer(volumes, near, tie, uniform, work > LARGE)
     if scorer.large:

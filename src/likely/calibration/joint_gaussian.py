@@ -125,7 +125,7 @@ class _Fit:
         return min((self, *tried), key=lambda each: each.loss)
 
     def split_up(self) -> _Fit:
-        """The same components, or twice as many for as long as that pays."""
+        """The same components, or twice as many for as long as the held-out log loss falls."""
         best, weight = self, float(self.data.sample.weights.sum())
         least = SPLIT_ODDS + SPLIT_GAIN * weight
         while (large := best._large()).any() and (best is not self or best._gains_on_held_out_rows(large) > least):

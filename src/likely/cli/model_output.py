@@ -60,5 +60,5 @@ def save(model: Model | Clusters, destination: str, to_stdout: bool, replacing: 
 
 
 def called(path: str) -> str:
-    """Name of a path in messages."""
+    """How messages refer to a path."""
     return "standard output" if path == "-" else path

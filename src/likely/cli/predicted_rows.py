@@ -74,7 +74,7 @@ class PredictedBatch:
         return Counter({label: n for label, n in zip(self.labels, found, strict=True) if n})
 
     def answers(self, prefix: str, probabilities: bool) -> Columns:
-        """The label and, if requested, the probability of each class, as columns."""
+        """The label column and, if requested, a column with the probability of each class."""
         found: Columns = {f"{prefix}label": self.label_column}
         if probabilities:
             names = (f"{prefix}p_{label}" for label in self.posterior.classes)

@@ -174,7 +174,7 @@ def _report(decoded: Decoded, fitted: bool) -> dict[str, Any]:
 
 
 def _answered(decoded: Decoded, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
-    """The columns of every batch, then the state of each row and the state probabilities."""
+    """Every batch with two results added: the state of each row and the state probabilities."""
     import pyarrow as pa
 
     from likely.schema import CATEGORY

@@ -13,7 +13,7 @@ from likely.sources import Source
 from likely.tally import Tally
 
 AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE = "auto", "memory", "spark", "spark-rows", "duckdb", "database"
-# With "spark-rows" Spark hands over every row, also of files that tasks could read by themselves. The last two are one: a
+# With "spark-rows" Spark sends every row, also of files that tasks could read by themselves. The last two are one: a
 # database counts its own rows.
 ENGINES = (AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE)
 Progress = Callable[[int], None] | None
@@ -22,7 +22,7 @@ PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow rec
 
 @dataclass(frozen=True)
 class PartTask:
-    """Work on a part of the rows, wherever that part is.
+    """Work on a part of the rows, in this process or another one.
 
     Attributes
     ----------

@@ -110,7 +110,7 @@ class _Counting:
         return self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
 
     def check(self) -> None:
-        """Refuse what is not counted in a database, weights that are none, and infinite numbers."""
+        """Refuse columns that cannot be counted in a database, invalid weights, and infinite numbers."""
         if self.plan.sample:
             raise UsageError(
                 "the default model is calibrated on a sample of rows, which a database does not give",
@@ -163,7 +163,7 @@ class _Counting:
         return f"cast({clock.format(quoted(name))} as double precision)"
 
     def _place(self, part: DatePart) -> str:
-        """SQL of the place of a part of a date among its values, as `DatePart.codes` finds it; null where it is missing."""
+        """SQL of the code of a part of a date, equal to that of `DatePart.codes`; null where it is missing."""
         seconds = self._seconds(part.origin)
         if part.part == "month":
             time = TIMES[self.database.dialect].format(seconds)
@@ -251,7 +251,7 @@ class _Counting:
         return tally_batch(frame, plan, weights=np.array(table[WEIGHT].to_pylist(), float))
 
     def _cell(self, name: str) -> str:
-        """SQL of a cell as it is counted: of a part of a date its place, or its number."""
+        """SQL of a cell as it is counted: the code of a part of a date, or a number."""
         part = self.plan.parts.get(name)
         if part is None or name not in self.by_name:
             return quoted(name)

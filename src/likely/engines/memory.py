@@ -41,7 +41,7 @@ MOST_KEPT = 1_000_000  # values of one column, however frequent: a larger table 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is counted: the blocks, the kinds of their columns, the target, and the weights."""
+    """The counting plan: the blocks, the kinds of their columns, the target, and the weights."""
 
     target: str
     blocks: tuple[Block, ...]

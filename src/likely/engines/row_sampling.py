@@ -114,7 +114,7 @@ def _of_documents(batch: Batch, name: str) -> Words:
 
 
 def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> Reservoir:
-    """The rows of a batch that are kept, categories as positions in the schema; the next batches learn of their keys."""
+    """The rows of a batch that are kept, categories as positions in the schema; their keys lower the common limit."""
     y, w, empty = rows.y, rows.w, nothing_drawn(schema.columns)
     most = most_rows(len(empty.columns))
     low = np.flatnonzero(keys < before.limit)

@@ -29,12 +29,12 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1  # integers of Arrow
 
 
 class UnusualCellError(Exception):
-    """A cell that only the reader of tables can interpret, or refuse with its reason."""
+    """A cell that needs the table reader, which interprets it or raises an error with the reason."""
 
 
 @dataclass(frozen=True)
 class RowTerms:
-    """What explains one row: its log joint, its cells and the term of each block, with the words of blocks of text."""
+    """Terms of one row for its explanation: log joint, cells, the term of each block, and the words of text blocks."""
 
     joint: Array  # by class
     cells: Mapping[str, Any]  # by column; None where missing
@@ -43,7 +43,7 @@ class RowTerms:
 
     @staticmethod
     def of(scorer: Scorer, batch: Batch) -> RowTerms:
-        """Those of a batch of one row."""
+        """Terms of a batch of one row."""
         cells = {column.name: cell(batch, column) for column in scorer.schema.columns}
         terms = {i: scorer.term(batch, i)[0] for i in scorer.order}
         return RowTerms(scorer.log_joint(batch)[0], cells, terms, {i: scorer.words(batch, i) for i in scorer.texts})
@@ -115,7 +115,7 @@ class _Number:
 
 
 class RowScorer:
-    """Log joint of one row: the tables of a scorer, concatenated, and functions from a row to their lines.
+    """Scorer of single rows: the tables of a scorer, concatenated, and functions from a row to row indexes of the tables.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class RowScorer:
         return _Number(name, missing_numbers(self.gaps.of(name)))
 
     def _reader(self, block: int, first: int) -> Callable[[Row], int]:
-        """Function from a row to its line in the table of a block."""
+        """Function from a row to its index in the table of a block."""
         form, names = self._forms[block], self.scorer.parameters[block].columns
         missing = first + len(form.table) - 1
         if isinstance(form, BinnedTable):
@@ -184,7 +184,7 @@ class RowScorer:
         return line
 
     def _members(self, block: int) -> list[tuple[int, list[int]]]:
-        """For each column of an interaction: the number of its reader, and its offsets by line of the table."""
+        """For each column of an interaction: the number of its reader, and its offset for each index of the table."""
         members = []
         for name, offsets in zip(self.scorer.parameters[block].columns, self._forms[block].maps, strict=True):
             reader, first = self._place[name]
@@ -192,7 +192,7 @@ class RowScorer:
         return members
 
     def log_joint(self, row: Row) -> Array:
-        """Log P(class) + Σ log P(cells of a block | class); UnusualCellError if the reader of tables is needed.
+        """Log P(class) + Σ log P(cells of a block | class); UnusualCellError if the table reader is needed.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class RowScorer:
         return joint
 
     def joint_or_none(self, row: Row) -> Array | None:
-        """Log joint of one row; None if only the reader of tables can interpret it, or would warn of a misspelt column."""
+        """Log joint of one row; None if the table reader is needed, which may also warn of a misspelt column."""
         if not (row.keys() <= self._names or self._names <= row.keys()):
             return None
         try:
@@ -229,7 +229,7 @@ class RowScorer:
             return None
 
     def terms_or_none(self, row: Row) -> RowTerms | None:
-        """Terms and cells of one row; None if only the reader of tables can interpret it."""
+        """Terms and cells of one row; None if the table reader is needed."""
         joint = self.joint_or_none(row)
         if joint is None:
             return None
@@ -288,7 +288,7 @@ class RowScorer:
 
 
 def _bin_reader(number: _Number, edges: list[float], first: int, missing: int) -> Callable[[Row], int]:
-    """Function from a row to the line of the bin of a number."""
+    """Function from a row to the table index of the bin of a number."""
     name, slow = number.name, number.read
     exact = () if number.gaps else (float, int)
     reach = 1 << 53  # integers up to here are exact as float64
@@ -304,7 +304,7 @@ def _bin_reader(number: _Number, edges: list[float], first: int, missing: int) -
 
 
 def _value_reader(category: _Category, first: int) -> Callable[[Row], int]:
-    """Function from a row to the line of the value of a category."""
+    """Function from a row to the table index of the value of a category."""
     name, other = category.column.name, category.code
     known = {value: first + code for value, code in category.known.items()}
 

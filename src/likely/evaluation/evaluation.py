@@ -236,7 +236,7 @@ class Evaluation(Shown):
         return f"<Evaluation: {self.title}, accuracy {self.accuracy:.4f}, log loss {self.log_loss:.4f}>"
 
     def _decisions_dict(self) -> dict[str, Any]:
-        """What was asked for of decisions; of two classes, the threshold that would have cost least."""
+        """The requested figures of decisions; of two classes, the threshold that would have cost least."""
         found: dict[str, Any] = {}
         if self.costs is not None or self.threshold is not None:
             found["decisions"] = self.decisions.to_dict()

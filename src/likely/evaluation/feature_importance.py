@@ -110,7 +110,7 @@ def importance(model: Model, data: Any = None, *, weights: str | None = None) ->
 
 
 def mutual_information(model: Model, i: int) -> float | None:
-    """The mutual information of block i and the class, in nats; None where its family has no sum or integral for it."""
+    """The mutual information of block i and the class, in nats; None if its family cannot compute it."""
     return model.blocks[i].family.mutual_information(model.fitted(i))
 
 

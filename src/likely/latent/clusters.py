@@ -75,10 +75,10 @@ class Clusters(Shown):
         return sorted({*object.__dir__(self)} - INTERNAL)
 
     def _recounted(self, model: Model) -> Clusters:
-        """Another model of the same components, of which no run of EM has reported anything."""
+        """A clustering of the same components with another model; the summary of EM is dropped."""
         return Clusters(model)
 
-    # What EM reported.
+    # Results of EM.
 
     @property
     def _known(self) -> FitSummary:
@@ -165,7 +165,7 @@ class Clusters(Shown):
         """The model as it was at a step of EM."""
         return replace(self.model, tally=step.tally)
 
-    # What the model knows.
+    # Attributes of the model.
 
     @property
     def tally(self) -> Tally:

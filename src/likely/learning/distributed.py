@@ -81,7 +81,7 @@ class _PartsEngine:
 
 @dataclass(frozen=True)
 class CountingPlan:
-    """How parts of a table are counted, wherever they are. Made by `plan`.
+    """Counting plan for the parts of a table, in any process. Made by `plan`.
 
     Attributes
     ----------

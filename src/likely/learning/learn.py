@@ -189,7 +189,7 @@ def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: An
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """What to do with rows without a label, and when EM stops."""
+    """How rows without a label are used, and when EM stops."""
 
     mode: str | float
     max_iter: int = MAX_ITER

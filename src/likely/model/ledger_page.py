@@ -48,7 +48,7 @@ def by_digest(content: str) -> str:
 
 
 def page_head(title: str, allowed: str) -> str:
-    """The beginning of a page that fetches nothing: a browser refuses whatever is not `allowed`."""
+    """The head of a self-contained page, whose Content-Security-Policy permits only what is `allowed`."""
     policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; {allowed}"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -91,7 +91,7 @@ def _look(shade: str, shades: dict[str, str] | None) -> str:
 
 
 def _key_html(classes: Sequence[Any], shades: dict[str, str] | None) -> str:
-    """Which colour stands for which class."""
+    """Legend: the colour of each class."""
     spans = [
         f"<span {_look(_shade(c, len(classes), 1.0), shades)}>{html.escape(shown(label))}</span>"
         for c, label in enumerate(classes[:MOST_IN_KEY])

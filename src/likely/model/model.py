@@ -171,7 +171,7 @@ class Model(ModelVerbs):
         return tuple(found)
 
     def fitted(self, i: int) -> FittedBlock:
-        """Block i as its family sees it: columns, sufficient statistic, prior and parameters before any calibration."""
+        """Block i as its family's methods take it: columns, sufficient statistic, prior and parameters before calibration."""
         block = self.blocks[i]
         columns = tuple(self.schema.by_name[name] for name in block.columns)
         prior, parameters = self.prior.of(block).for_classes(self.classes), self.plain_parameters[i]

@@ -1,4 +1,4 @@
-"""A model as a notebook shows it: its classes and columns, and the nomogram of a class."""
+"""Notebook display of a model: its classes and columns, and the nomogram of a class."""
 
 from __future__ import annotations
 

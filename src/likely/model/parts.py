@@ -1,4 +1,4 @@
-"""Counting and scoring of a part of the rows in another process: the model file's bytes go out, those of a tally come back."""
+"""Counting and scoring of a part of the rows in another process: it receives a model and returns a tally, both as bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_bytes(model: Model, own: Mapping[str, Any] | None = None) -> bytes:
 
 
 def from_bytes(content: bytes) -> tuple[Model, dict[str, Any]]:
-    """The model, and the entries beside it; what is damaged is refused."""
+    """The model, and the entries beside it; damaged bytes are an error."""
     header, arrays, _ = model_file.from_bytes(content, SENT)
     own = header.pop(OWN, {})
     tally, prior, settings, stages, calibration = from_file(header, arrays)
@@ -156,13 +156,13 @@ def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class WholePart:
-    """A part of the rows that is at hand as any source, instead of record batches."""
+    """A part of the rows as any source, instead of record batches."""
 
     rows: Any
 
 
 def result_of(run: PartFunction, state: bytes, rows: Any) -> bytes | None:
-    """What a task finds in a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
+    """Result of a task on a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
     for found in run(state, WholePart(rows)):  # type: ignore[arg-type]
         content: bytes = found["part"][0].as_py()
         return content
@@ -183,7 +183,7 @@ def record_batches(model: Model, batches: Iterator[Any] | WholePart) -> Iterator
 
 
 class _Replayed:
-    """Record batches whose first one can be looked at before all are read."""
+    """Record batches whose first one can be inspected before all are read."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._rest = (batch for batch in batches if batch.num_rows)
@@ -235,7 +235,7 @@ def _without_dropped(tally: Tally, kept: set[str]) -> Tally:
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is added to every row: the label and, if wanted, the probability of each class.
+    """Scoring task: adds to every row the label and, on request, the probability of each class.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ class ModelVerbs:
         return nomogram(cast("Model", self), label, top)
 
     def to_dict(self) -> dict[str, Any]:
-        """What the model is, as plain data: target, classes with counts and prior, columns with family and evidence."""
+        """The model as plain data: target, classes with counts and prior, columns with family and evidence."""
         from likely.model.model_picture import described
 
         return described(cast("Model", self))
@@ -240,7 +240,7 @@ class ModelVerbs:
         self, table: str = "data", dialect: str = "duckdb", *, columns: Sequence[str] | None = None, prefix: str = "",
         parameters: str = "likely_words", pretty: bool = False,
     ) -> str:  # fmt: skip
-        """The model as one SQL statement that scores a table where its rows live.
+        """The model as one SQL statement that scores a table inside its database.
 
         Parameters
         ----------

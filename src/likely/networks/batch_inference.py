@@ -49,7 +49,7 @@ class BatchInference:
         self._trees = {scopes: tree for scopes, tree in other._trees.items() if scopes}
 
     def parts(self) -> Iterator[ObservedPart]:
-        """The rows by which numbers are missing, a bounded number at a time."""
+        """The rows grouped by which numbers are missing, a bounded number at a time."""
         if not self.numeric:
             yield ObservedPart(np.arange(self.rows.n), self.codes, {}, [], [])
             return
@@ -138,7 +138,7 @@ class BatchInference:
         return found
 
     def posterior(self, target: str) -> tuple[Array, Array]:
-        """Log evidence, and the posterior of a categorical node in every row (rows × values; what it holds is ignored)."""
+        """Log evidence, and the posterior of a categorical node in every row (rows × values; its own cells are ignored)."""
         v = self.engine.place[target]
         evidence, out = np.zeros(self.rows.n), np.zeros((self.rows.n, self.engine.sizes[v]))
         for part in self.parts():

@@ -27,7 +27,7 @@ from likely.schema import Column
 Array = NDArray[np.float64]
 LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
 MANY_CELLS = 5e7  # that an iteration goes through: from here on, several seconds each
-FIRST_ROUNDS = 10  # of each start, before the best of them goes on
+FIRST_ROUNDS = 10  # of each start, before the best one is continued
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class EMSettings:
 
 @dataclass(frozen=True)
 class NetworkEMResult:
-    """What EM found: expected counts, the log-likelihood round by round, and whether it converged."""
+    """Result of EM: expected counts, the log-likelihood round by round, and whether it converged."""
 
     tally: NetworkTally
     trace: tuple[float, ...]
@@ -90,11 +90,11 @@ def fit_em(
         run = make(problem, _start(counted, graph, shares, rng), monitor)
         monitor.start += 1
         if starts > 1:
-            run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
+            run.run(min(FIRST_ROUNDS, settings.max_iter), -1.0)
         runs.append(run)
     monitor.start = 0
     best = max(runs, key=lambda each: each.trace[-1] if each.trace else 0.0)
-    best.go(settings.max_iter - len(best.trace), settings.tol)
+    best.run(settings.max_iter - len(best.trace), settings.tol)
     if not best.converged:
         warnings.warn(
             f"EM was stopped after {len(best.trace)} iterations before it converged: raise max_iter, or tol",
@@ -105,7 +105,7 @@ def fit_em(
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is to be fitted: the rows, the arcs and the smoothing of every node."""
+    """The estimation problem: the rows, the arcs and the smoothing of every node."""
 
     rows: Rows
     graph: Graph
@@ -129,7 +129,7 @@ class _Problem:
 
 
 def _warn_of_many_cells(problem: _Problem) -> None:
-    """Tell before the first iteration that each will take long; tables that would not fit into memory are refused."""
+    """Warn if each iteration will take long; raise an error if tables would not fit into memory."""
     rest, names = problem.groups.rest, problem.layout.names
     if not rest.n:
         return
@@ -184,8 +184,8 @@ class _EMRun:
         """The expected counts of the last round."""
         return self._counted
 
-    def go(self, rounds: int, tol: float) -> None:
-        """Some rounds of EM; fewer if the maximum is near."""
+    def run(self, rounds: int, tol: float) -> None:
+        """Run some rounds of EM; fewer if it converges."""
         for _ in range(rounds):
             self.trace.append(self._round())
             if not np.isfinite(self.trace[-1]):
@@ -224,7 +224,7 @@ class _EMRun:
         return total
 
     def _left(self) -> float:
-        """How far the maximum is away, by the rate at which the gains shrink (Aitken)."""
+        """Estimated distance to the maximum, from the rate at which the gains shrink (Aitken)."""
         if len(self.trace) < 3:
             return np.inf
         last, before = self.trace[-1] - self.trace[-2], self.trace[-2] - self.trace[-3]
@@ -273,7 +273,7 @@ def _complete(problem: _Problem, hidden: Sequence[str]) -> NetworkTally:
 def _start(
     counted: NetworkTally, graph: Graph, shares: Mapping[str, Array], rng: np.random.Generator
 ) -> NetworkParameters:
-    """Parameters to begin with: counts of the families that are complete, drawn towards each node's own shares.
+    """Parameters to begin with: counts of the complete families, shrunk towards each node's own relative frequencies.
 
     `counted` knows no arcs from or to hidden nodes. Families with a hidden node begin at random around it; otherwise the
     values of the hidden node would stay alike for ever.
@@ -306,7 +306,7 @@ def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: 
 
 
 def _shares(rows: Rows) -> dict[str, Array]:
-    """How often each value of every categorical node occurs; a little is added, so that none is impossible at first."""
+    """Relative frequency of each value of every categorical node; a pseudocount keeps all of them possible at first."""
     found, weights = {}, rows.weights if len(rows.weights) else None
     for column, line in zip(rows.columns, rows.codes, strict=True):
         counts = np.bincount(line.astype(np.int64) + 1, weights, len(column.values) + 1)[1:] + 1.0

@@ -1,4 +1,4 @@
-"""From rows to what a network holds: counting, EM, merging, updating, forgetting, interventions."""
+"""Fitting of networks: counting, EM, merging, updating, forgetting, interventions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_HIDDEN_VALUES = 100_000
 
 
 def hidden_columns(hidden: Mapping[str, Any]) -> dict[str, Column]:
-    """Hidden nodes with their values; one that can take a single value hides nothing."""
+    """Hidden nodes with their values, of which each needs at least two."""
     found: dict[str, Column] = {}
     for name, given in hidden.items():
         number = given if isinstance(given, (int, np.integer)) and not isinstance(given, bool) else None
@@ -117,7 +117,7 @@ def refuse_constants(rows: Rows) -> None:
 
 
 def counted(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Any, settings: EMSettings) -> dict[str, Any]:
-    """What a network holds after fitting: its tally, and how EM went if it was needed."""
+    """The result of fitting: the tally and, if EM was needed, its summary."""
     columns = {c.name: c for c in rows.columns}
     check_graph(graph, columns)
     resolved = resolve_smoothing(smoothing, columns)

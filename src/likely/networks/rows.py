@@ -1,4 +1,4 @@
-"""Rows of a table as a network counts them: integer codes of categorical nodes, numbers of numeric ones."""
+"""Rows of a table encoded for a network: integer codes of categorical nodes, numbers of numeric ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be read of a table.
+    """The columns to read from a table, and their kinds.
 
     Parameters
     ----------

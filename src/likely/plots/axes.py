@@ -35,7 +35,7 @@ def palette(count: int) -> str:
 
 @dataclass(frozen=True)
 class Axes:
-    """Where data are in the picture: ranges of both axes, and the pixels of the plot area."""
+    """Mapping from data to pixels: ranges of both axes, and the plot area."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -163,6 +163,6 @@ def document(
 
 
 def text_width(content: str, size: float = 12.5) -> float:
-    """Pixels that a text takes, about: no font is looked at, so letters are as wide as a wide font has them."""
+    """Approximate width of a text in pixels, as in a wide font: fonts are not measured."""
     return size * sum(0.38 if c in NARROW else 0.95 if c in BROAD else 0.84 if c in SIGNS else 0.72 if c.isupper() else 0.62
                       for c in content)  # fmt: skip

@@ -192,7 +192,7 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
         x = axes.px(tick)
         parts.append(f'<path class="lk-axis" d="M{x:.1f} {axes.bottom:.1f}v4"/>')
         if x - last > 7.5 * len(mark) + 6:
-            inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may stand at the edge of the picture
+            inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may be at the edge of the picture
             parts.append(svg_text(inside, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     middle, beside = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2

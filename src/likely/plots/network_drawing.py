@@ -27,7 +27,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node as it is drawn: its name, a tooltip, and a look ("node", "class", "hidden" or "number")."""
+    """A node as it is drawn: its name, a tooltip, and a style ("node", "class", "hidden" or "number")."""
 
     name: str
     tooltip: str = ""
@@ -47,7 +47,7 @@ class DrawnNode:
 
 
 class _Layout:
-    """Where nodes and bends stand: layers by the longest path from a root, ordered by the mean place of neighbours."""
+    """Positions of nodes and bends: layers by the longest path from a root, ordered by the mean position of neighbours."""
 
     def __init__(self, widths: Mapping[str, float], arcs: Sequence[tuple[str, str]]) -> None:
         self.widths = dict(widths)
@@ -90,7 +90,7 @@ class _Layout:
         self.x = {n: x - left + EDGE for n, x in self.x.items()}
 
     def _spread(self, row: Sequence[str], wish: Mapping[str, float]) -> None:
-        """Give every node of a row its wish as far as none overlap: blocks of touching nodes share what they lack."""
+        """Place the nodes of a row near their desired positions without overlap: touching nodes are moved as one block."""
         blocks: list[tuple[list[str], list[float], float]] = []  # names, their distance from the block's start, its start
         for name in row:
             names, offsets, start = [name], [0.0], wish[name]
@@ -121,7 +121,7 @@ def _layers(names: Sequence[str], arcs: Sequence[tuple[str, str]]) -> dict[str, 
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: 1 arc, 2 arcs."""
+    """A number with its noun: 1 arc, 2 arcs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

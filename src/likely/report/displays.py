@@ -23,7 +23,7 @@ LINE = 0.32  # inches of a line of bars
 
 
 class _Display:
-    """What all displays share: they are drawn on axes, and keep them."""
+    """Base class of displays: drawn on matplotlib axes, which they keep."""
 
     ax_: Any
     figure_: Any
@@ -388,5 +388,5 @@ def _short(label: str) -> str:
 
 
 def _plain(label: str) -> str:
-    """A label in which dollar signs start no formula of matplotlib."""
+    """A label with dollar signs escaped, which would start a formula in matplotlib."""
     return label.replace("$", r"\$")

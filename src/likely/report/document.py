@@ -190,7 +190,7 @@ def report(
 
 
 def _refuse(**given: Any) -> None:
-    """Settings of classifiers are not for networks."""
+    """Refuse settings of classifiers in the report of a network."""
     if odd := [name for name, value in given.items() if value]:
         raise UsageError(f"{', '.join(odd)}: a report of a Bayesian network has no such view; it takes data, title and rows")
 
@@ -264,7 +264,7 @@ def _document(
 def _column(
     model: Model, found: Mapping[str, Effect], entry: Mapping[str, Any], scored: JudgedRows | None
 ) -> dict[str, Any]:
-    """One column or block: what it is, how important, and its effect where it has one."""
+    """One column or block: description, importance and, if it has one, its effect."""
     name = entry["column"]
     block = next(block for block in model.blocks if block.name == name)
     column = model.schema.by_name[block.columns[0]]

@@ -207,7 +207,7 @@ def _varies(effect: Effect) -> bool:
 
 
 def _reach(effect: Effect) -> tuple[float, float]:
-    """Where nearly all numbers lie."""
+    """The range of nearly all numbers of a column."""
     values = np.array(effect.values, np.float64)
     mass = effect.counts.sum(1) if effect.counts is not None else np.ones(len(values))
     share = np.cumsum(mass) / max(mass.sum(), 1e-300)

@@ -1,4 +1,4 @@
-"""How far a model can be trusted on the rows of a report: metrics, confusion, ranking, calibration and thresholds."""
+"""Quality of a model on the rows of a report: metrics, confusion, ranking, calibration and thresholds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def performance(scored: JudgedRows, evaluation: Evaluation, costs: Any, positive: int) -> dict[str, Any]:
-    """Everything about the quality of the predictions, as plain data."""
+    """The quality of the predictions, as plain data."""
     classes = scored.model.classes
     known = scored.known
     p, truth = scored.probabilities[known], scored.truth[known]

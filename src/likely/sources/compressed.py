@@ -61,7 +61,7 @@ def _ending(name: str) -> str:
 
 
 def _write(copy: Any, block: bytes, label: str) -> None:
-    """Write a block to the temporary file; an error concerns the disk, not the compressed file."""
+    """Write a block to the temporary file; an error is one of the disk, not of the compressed file."""
     try:
         copy.write(block)
         if not block:

@@ -1,4 +1,4 @@
-"""A Parquet file with columns added to it: what it holds is copied as it is, and only the new columns are encoded.
+"""A Parquet file with columns added: its content is copied unchanged, and only the new columns are encoded.
 
 Parquet stores every column of a row group by itself, and where it stands in metadata at the end of the file. So the file is
 copied up to its metadata, a file of the new columns with the same row groups is written behind it, and the metadata of both
@@ -32,12 +32,12 @@ COLUMN_OFFSETS, PAGE_OFFSETS = (2, 4, 6), (9, 10, 11, 14)  # of a column, and of
 
 
 class NotExtendableError(Exception):
-    """The file is none that columns can be added to; they may be written with all others instead."""
+    """Columns cannot be added to a copy of the file; all columns must be written anew."""
 
 
 @dataclass(frozen=True)
 class ParquetLayout:
-    """Where things are in a Parquet file, which stays open: its metadata, their offset, and the rows of every row group."""
+    """Layout of an open Parquet file: its metadata, their offset, and the rows of every row group."""
 
     path: str
     file: BinaryIO
@@ -128,7 +128,7 @@ class ParquetCopy:
         self.layout.check_unchanged()
 
     def stop(self) -> None:
-        """Leave off copying."""
+        """Stop copying."""
         self.stopped.set()
         self.thread.join()
 
@@ -172,7 +172,7 @@ def merge_metadata(layout: ParquetLayout, path: str, fields: Any) -> None:
 
 
 def _shifted(metadata: Fields, by: int) -> Fields:
-    """The metadata of a file that stands so many bytes from the beginning of another one."""
+    """The metadata of a file that is embedded at an offset in another one."""
     groups = [
         group | {COLUMNS: _like(group[COLUMNS], [_shifted_column(column, by) for column in group[COLUMNS][1][1]])}
         for group in metadata[GROUPS][1][1]

@@ -47,7 +47,7 @@ def connect(uri: str) -> Any:
 
 @contextlib.contextmanager
 def named_errors(label: str, done: str = "read") -> Iterator[None]:
-    """Context in which errors of the driver become errors that name the database."""
+    """Context manager that turns errors of the driver into errors that name the database."""
     import adbc_driver_manager
 
     try:
@@ -150,5 +150,5 @@ def _pick(column: Any) -> str:
 
 
 def _stored(column: Any) -> Any:
-    """A column without the extension type of a database's own type, which no rule reads: it is left out by its storage."""
+    """The column without its extension type (a type of the database's own): by the kind of its storage it is left out."""
     return getattr(column, "storage", column)

@@ -57,7 +57,7 @@ class Relation:
         return self
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows, in the order of the query; a pass that is under way ends, since a connection runs one at a time."""
+        """The rows, in the order of the query; a pass still in progress is ended, as a connection runs one query at a time."""
         import duckdb
 
         start = 0

@@ -54,7 +54,7 @@ class SingleFile:
 
     @contextlib.contextmanager
     def as_text(self) -> Iterator[None]:
-        """Context for reading text: errors of the disk and of decoding become errors that name the file."""
+        """Context manager for reading text: errors of the disk and of decoding become errors that name the file."""
         try:
             yield
         except UnicodeError as error:
@@ -70,7 +70,7 @@ class SingleFile:
 
     @contextlib.contextmanager
     def as_arrow(self, kind: str) -> Iterator[None]:
-        """Context for reading with Arrow: any error becomes a DataError that names the file."""
+        """Context manager for reading with Arrow: any error becomes a DataError that names the file."""
         import pyarrow as pa
 
         try:

@@ -220,7 +220,7 @@ def _files(path: str, issues: FileIssues) -> Iterator[LabelledFile]:
 
 
 def _entries(folder: str) -> list[str]:
-    """What lies in a folder, hidden things apart, in the order of the names."""
+    """The entries of a folder without hidden ones, in the order of their names."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:

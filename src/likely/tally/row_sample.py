@@ -223,7 +223,7 @@ def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def hashes(values: Sequence[Any], name: str) -> Words:
-    """A hash of every value, the same on every machine, and for 1, 1.0, True and all their spellings."""
+    """A hash of every value, the same on every machine; equal for 1, 1.0, True and their spellings."""
     if isinstance(values, range):
         return number_hashes(np.array(values, dtype=np.float64), name)
     if isinstance(values, tuple) and len(values) <= FEW_VALUES and all(type(value) is str for value in values):
@@ -274,7 +274,7 @@ def sums_of_number_hashes(columns: Sequence[Array], names: Sequence[str]) -> Wor
 
 
 def missing_hash(name: str) -> Words:
-    """The hash of a missing cell, independent of the column's kind, which a part of a table may not show."""
+    """The hash of a missing cell, independent of the column's kind, which may be unknown in a part of a table."""
     return number_hashes(np.array([np.nan]), name)
 
 

@@ -259,7 +259,7 @@ class Tally:
         learned_kinds: dict[str, Column] = {}
         for mine in self.schema.columns:
             theirs = other.schema.by_name.get(mine.name, mine)
-            # Of two guesses always the same one is taken, so that the order of a sum does not matter.
+            # Of two inferred kinds always the same one is taken, so that the order of a sum does not matter.
             if mine.guessed and mine.kind != theirs.kind and (not theirs.guessed or theirs.kind > mine.kind):
                 learned_kinds[mine.name] = replace(theirs, values=())
         if not learned_kinds:
@@ -332,7 +332,7 @@ def _close(x: Statistic, y: Statistic) -> bool:
 
 
 def _holds_expected(block: Block, tally: Tally, statistic: Moments | Scatter) -> bool:
-    """Whether rows with missing cells were counted by their expectation (EM), which the kept rows cannot reproduce."""
+    """Whether rows with missing cells were counted by their expectation (EM): counting the kept rows again would lose that."""
     if isinstance(statistic, Moments) or tally.sample is None:
         return False
     complete_weight = float(_counted_again(block, tally.schema, tally.sample).weight().sum())

@@ -104,7 +104,7 @@ def _shaped(text: str, unit: str) -> Entries:
 
 
 def _packed(points: Entries) -> Entries:
-    """Code points as UTF-8, first byte trailing_zeros, with the number of bytes above them."""
+    """Code points as UTF-8, the first byte lowest, with the number of bytes above them."""
     tails = [0x80 | (points >> shift) & 0x3F for shift in (0, 6, 12)]
     one = points | 1 << LENGTH
     two = 0xC0 | points >> 6 | tails[0] << 8 | 2 << LENGTH

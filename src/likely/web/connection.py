@@ -77,7 +77,7 @@ class Shared:
                 connection.close()
 
     async def sweeping(self) -> None:
-        """Sweep several times a second, for ever."""
+        """Call `sweep` several times a second, until cancelled."""
         while True:
             await asyncio.sleep(0.25)
             self.sweep()
@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(408, "the request did not arrive in time")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's own signature
-        """Where the next bytes go: one place for all connections, because a selector reads and hands over in one step."""
+        """Where the next bytes go: one place for all connections, because a selector reads and delivers in one step."""
         return self.shared.received
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -269,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
         assert request is not None
         try:
             found = self.shared.handle(request)
-        except Exception as fault:  # every fault has an answer
+        except Exception as fault:  # every exception becomes a response
             found = of_exception(fault)
         if isinstance(found, Response):
             self._finish(found)
@@ -357,7 +357,7 @@ def parse_head(head: bytes) -> Head:
         if not value.isprintable() and (any(c < " " and c != "\t" for c in value) or "\x7f" in value):
             raise HttpError(400, "a header holds a control character")
         if name in headers and name in ("host", "content-length", "transfer-encoding", "authorization", "origin"):
-            raise HttpError(400, f"the header {name} is there twice")
+            raise HttpError(400, f"the header {name} occurs twice")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     if not target.startswith("/"):
         raise HttpError(400, "the target must be a path")

@@ -125,7 +125,7 @@ class Workbench:
         return None
 
     async def _add_table(self, request: Request) -> Response:
-        """Take a table, and describe how its columns are read."""
+        """Store a table, and describe how its columns are read."""
         if request.headers.get("content-type", "").startswith(JSON) and "name" not in request.query:
             name = decoded(request, EXAMPLE.decode).example
             if name not in examples():
@@ -164,7 +164,7 @@ class Workbench:
                 job.result = await work(job)
             except HttpError as fault:
                 job.fault = without_paths(fault, *self.tables.values())
-            except Exception as fault:  # the page is told
+            except Exception as fault:  # the error is shown on the page
                 job.fault = HttpError(422, str(fault))
             finally:
                 job.ended = time.monotonic()

@@ -20,7 +20,7 @@ GROUPS = 8  # tallies that come to this process; those of all partitions are add
 
 @dataclass
 class SparkEngine:
-    """Rows of a Spark DataFrame, counted and scored where they are.
+    """Engine for a Spark DataFrame, whose rows are counted and scored in the tasks of the cluster.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class SparkEngine:
     files : ParquetParts or None
         Its row groups, if tasks read them by themselves.
     handed_over : str
-        Why Spark hands over the rows instead.
+        Why Spark sends the rows instead.
     """
 
     frame: Any
@@ -46,7 +46,7 @@ class SparkEngine:
         """Why it was chosen, and how the rows come to the tasks."""
         if self.files is not None:
             return f"{self.chosen}; tasks read its Parquet files by themselves"
-        return f"{self.chosen}; Spark hands over the rows: {self.handed_over}" if self.handed_over else self.chosen
+        return f"{self.chosen}; Spark sends the rows: {self.handed_over}" if self.handed_over else self.chosen
 
     @staticmethod
     def of(frame: Any, asked: str) -> tuple[Any, Any]:
