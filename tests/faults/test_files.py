@@ -215,6 +215,6 @@ def test_columns_counted_where_they_stand_give_the_very_same_sums_as_rows(width,
     settings = {"weights": "w", "families": {"whole": "gaussian"} | dict.fromkeys(texts, "categorical")}
     count = likely.plan(pa.table(table), "y", **settings).count  # nothing is fitted to the counts
     apart, called = count(pa.table(table)), []
-    monkeypatch.setattr(memory, "_apart", lambda *_: called.append(True) or [])
+    monkeypatch.setattr(memory, "_separate_columns", lambda *_: called.append(True) or [])
     assert count(pa.table(table)) == apart
     assert called

@@ -78,7 +78,7 @@ def test_a_model_without_rows_says_that_it_cannot_be_calibrated_again(models):
     assert later.calibration == full.calibration
     assert not later.forget(table(50, seed=2)).stale
     odd = table(9, seed=3) | {"y": ["no", "perhaps", "yes"] * 3}
-    with pytest.raises(UsageError, match=r"'perhaps' came or went.*holds no rows"):
+    with pytest.raises(UsageError, match=r"'perhaps' was added or removed.*holds no rows"):
         bare.update(odd)
 
 

@@ -133,7 +133,7 @@ def test_columns_are_compared_with_those_of_the_first_rows_in_linear_time() -> N
 
     names = [Name(f"x{j}") for j in range(2_000)]
     columns = {Name(name): [1] for name in names}
-    assert list(predicted_rows._like(names, columns, None)) == names  # type: ignore[arg-type]
+    assert list(predicted_rows._in_order_of_first(names, columns, None)) == names  # type: ignore[arg-type]
     assert len(looked) < 20 * len(names)
 
 

@@ -328,7 +328,7 @@ def test_a_first_fit_on_a_subset_weighs_as_much_as_all_rows():
     problem = Problem(
         evidence, np.zeros((90, 2), np.float32), rng.integers(0, 2, 90), weights, np.ones(1), np.ones(1), 1.0
     )
-    some = problem._first(30)
+    some = problem._subsample(30)
     assert len(some.base) == len(some.labels) == len(some.evidence[0]) == 30
     np.testing.assert_allclose(some.weights, weights[:30] * weights.sum() / weights[:30].sum())
 

@@ -150,7 +150,7 @@ def test_compiled_loss_gradient_and_hessian_of_weights_are_those_of_arrays(class
     rows = weight_fit.Problem(list(evidence), base, labels, weights, centre, centre, 1.0).transposed
     for part in ((0, n), (100, 250)):
         given = (rows, part, np.array([0.0, 0.3, 0.5, 1.0, 2.0]), rng.normal(size=classes))
-        some, same = weight_fit._many(*given), weight_fit._compiled(*given)
+        some, same = weight_fit._derivatives(*given), weight_fit._compiled(*given)
         assert same[0] == pytest.approx(some[0], rel=1e-12)
         np.testing.assert_allclose(same[1], some[1], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(np.triu(same[2]), np.triu(some[2]), rtol=1e-4, atol=1e-4)

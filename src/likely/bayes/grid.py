@@ -121,7 +121,7 @@ class GridHypotheses:
         if isinstance(observations, Mapping):
             counts = {outcome: count(n, outcome) for outcome, n in observations.items()}
         else:
-            counts = dict(Counter(self._each(observations)))
+            counts = dict(Counter(self._observations(observations)))
         seen = {**self.seen, **{o: self.seen.get(o, 0) + n for o, n in counts.items() if n}}
         after = object.__new__(GridHypotheses)
         after.__dict__.update(self.__dict__, seen=seen)
@@ -146,7 +146,7 @@ class GridHypotheses:
         """
         current = self
         yield current
-        for outcome in self._each(observations):
+        for outcome in self._observations(observations):
             current = current.observe({outcome: 1})
             yield current
 
@@ -214,7 +214,7 @@ class GridHypotheses:
         """
         return float(self.likelihood(outcome, self.map))
 
-    def _each(self, observations: Any) -> Iterable[Any]:
+    def _observations(self, observations: Any) -> Iterable[Any]:
         if isinstance(observations, np.ndarray):
             return list(observations.tolist())
         one = isinstance(observations, (str, bytes)) or not isinstance(observations, Iterable)

@@ -62,7 +62,7 @@ class BrainReport:
         allowed = f"img-src data:; style-src {by_digest(_css())} {by_digest(style)}"
         head = page_head(printable(self.title), allowed)
         body = [
-            f"<h1>{_text(self.title)}</h1>", f"<p>{_text(self._lead())}</p>", self._cards(),
+            f"<h1>{_text(self.title)}</h1>", f"<p>{_text(self._summary())}</p>", self._cards(),
             "<h2>Where the information is</h2>", f"<p>{_text(self._about_map())}</p>",
             _figure(drawn["searchlight"]),
             "<h2>All voxels together</h2>", f"<p>{_text(self._about_model())}</p>", self._confusion(), self._runs(),
@@ -73,7 +73,7 @@ class BrainReport:
         scheme = f'<meta name="color-scheme" content="light dark">\n<style>{_css()}</style>\n</head>\n'
         return f'{head}{scheme}<body class="lk-brain">\n<main>\n' + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
 
-    def _lead(self) -> str:
+    def _summary(self) -> str:
         found = self.map
         return (
             f"{found.volumes:,} volumes in {len(found.runs)} runs, {len(found):,} voxels inside the mask, {len(found.classes)} "

@@ -114,10 +114,10 @@ def classify(
     volumes = checked(X, y, groups, classes)
     tally = tally_runs(volumes)
     warn_lacking(tally, volumes, stacklevel=3)
-    return _judged(_ModelCandidates(volumes, tally, names, class_prior == "uniform"), progress)
+    return _cross_validated(_ModelCandidates(volumes, tally, names, class_prior == "uniform"), progress)
 
 
-def _judged(candidates: _ModelCandidates, progress: Callable[[int], None] | None) -> Classification:
+def _cross_validated(candidates: _ModelCandidates, progress: Callable[[int], None] | None) -> Classification:
     """Predictions for each run, by the model that is chosen for it."""
     volumes, names = candidates.volumes, candidates.names
     runs = range(len(volumes.run_names))

@@ -132,7 +132,7 @@ class CommandGroup(click.Group):
             except BaseException as error:
                 # A library may have replaced the signal's exception by its own error: the signal takes precedence.
                 with request.turn:
-                    code = _leave(request.error or error, terminal)
+                    code = _print_error(request.error or error, terminal)
                     request.reported = True
         if request.error:
             request.error.__traceback__ = None  # it refers to objects of the command
@@ -157,7 +157,7 @@ class CommandGroup(click.Group):
         return 0
 
 
-def _leave(error: BaseException, terminal: Terminal) -> int:
+def _print_error(error: BaseException, terminal: Terminal) -> int:
     """Print an error and return its exit code."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1

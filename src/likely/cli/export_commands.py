@@ -61,7 +61,7 @@ def sql(terminal: Terminal, /, model: str, output: str, words: str | None, colum
         table = known.word_weights()
         with writers.writer(words) as out:
             out.write(dict(zip(table.schema.names, (c.combine_chunks() for c in table.columns), strict=True)))
-    _written(terminal, statement + "\n", output, {"sql": statement, "dialect": given["dialect"], "table": given["table"]})
+    _write(terminal, statement + "\n", output, {"sql": statement, "dialect": given["dialect"], "table": given["table"]})
 
 
 @click.command(short_help="Write a model as ONNX, SQL or JSON.")
@@ -86,18 +86,18 @@ def export(terminal: Terminal, /, model: str, form: str, output: str, dialect: s
         known = load_model(path)
     if form == "onnx":
         graph = known.onnx().SerializeToString()
-        _written(terminal, graph, output, {"to": form, "bytes": len(graph)})
+        _write(terminal, graph, output, {"to": form, "bytes": len(graph)})
     elif form == "sql":
         statement = known.sql(table, dialect)
-        _written(terminal, statement + "\n", output, {"to": form, "sql": statement, "dialect": dialect, "table": table})
+        _write(terminal, statement + "\n", output, {"to": form, "sql": statement, "dialect": dialect, "table": table})
     else:
         from likely.export import to_json
 
         text = json.dumps(to_json(known), ensure_ascii=False, allow_nan=False, default=plain)
-        _written(terminal, text + "\n", output, {"to": form})
+        _write(terminal, text + "\n", output, {"to": form})
 
 
-def _written(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
+def _write(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
     """Write to a file, which is complete or absent, or to standard output; with --json the report takes its place."""
     from likely.sources.atomic_write import whole_file
 

@@ -80,7 +80,7 @@ def sequences(terminal: Terminal, /, data: str, by: str | None, output: str | No
             report |= {"model": model, "digest": found.save(model)}
         if output:
             with writers.writer(output, excel_safe=excel_safe) as out:
-                for columns in _answered(decoded, source, prefix, writers.format_of(output)):
+                for columns in _with_states(decoded, source, prefix, writers.format_of(output)):
                     out.write(columns)
             report["output"] = output
         terminal.list_rejects(reading.rejects)
@@ -173,7 +173,7 @@ def _report(decoded: Decoded, fitted: bool) -> dict[str, Any]:
     }
 
 
-def _answered(decoded: Decoded, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
+def _with_states(decoded: Decoded, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
     """Every batch with two results added: the state of each row and the state probabilities."""
     import pyarrow as pa
 
@@ -228,13 +228,13 @@ def show_chain(terminal: Terminal, found: HiddenMarkovModel, report: dict[str, A
         terminal.line()
     if trace := report.get("trace"):
         named = objective_name(found.emission, found.pseudocount)
-        terminal.table(["iteration", named], [[str(i), trace[i - 1]] for i in _some(len(trace))])
+        terminal.table(["iteration", named], [[str(i), trace[i - 1]] for i in _listed_iterations(len(trace))])
         terminal.line()
         end = "" if found.converged else " (not converged: more iterations would increase it)"
         end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""
         terminal.line(f"log-likelihood {found.log_likelihood:,.2f}, BIC {found.bic:,.2f} after {len(trace)} iterations{end}")
 
 
-def _some(rounds: int) -> list[int]:
+def _listed_iterations(rounds: int) -> list[int]:
     """The iterations 1, 2, 4, 8, … and the last."""
     return [*(2**i for i in range(rounds.bit_length()) if 2**i < rounds), rounds]

@@ -148,7 +148,7 @@ class _Counting:
     def number(self, name: str) -> str:
         """SQL of a column as a number, null where a number stands for a missing cell."""
         if part := self.plan.parts.get(name):
-            return f"cast({self._place(part)} + {int(part.part != 'hour')} as double precision)"
+            return f"cast({self._part_code(part)} + {int(part.part != 'hour')} as double precision)"
         if are_times(self.by_name[name].form):
             return self._seconds(name)
         x = f"cast({quoted(name)} as double precision)"
@@ -162,7 +162,7 @@ class _Counting:
             raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
         return f"cast({clock.format(quoted(name))} as double precision)"
 
-    def _place(self, part: DatePart) -> str:
+    def _part_code(self, part: DatePart) -> str:
         """SQL of the code of a part of a date, equal to that of `DatePart.codes`; null where it is missing."""
         seconds = self._seconds(part.origin)
         if part.part == "month":
@@ -255,7 +255,7 @@ class _Counting:
         part = self.plan.parts.get(name)
         if part is None or name not in self.by_name:
             return quoted(name)
-        return self._place(part) if self.by_name[name].kind == CATEGORY else self.number(name)
+        return self._part_code(part) if self.by_name[name].kind == CATEGORY else self.number(name)
 
     def _scatter(self, block: Block, target: Column) -> Scatter:
         """Weight, mean vector and scatter matrix of a joint Gaussian by class, of rows without missing cells."""

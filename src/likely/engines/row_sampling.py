@@ -84,7 +84,7 @@ def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
     codes = coded.codes[rows]
     fits = codes.dtype == np.int32 and codes.flags.c_contiguous
     if not (fits and len(codes) >= MANY and worth_compiling(ARRAYS * len(codes), add_code_hashes)):
-        total += table[_places(coded, rows)]
+        total += table[_recoded(coded, rows)]
         return
     fixed = codes.view()
     fixed.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both
@@ -122,7 +122,7 @@ def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> 
 
     def column(name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
         if name in rows.codes:
-            return _places(rows.codes[name], chosen)
+            return _recoded(rows.codes[name], chosen)
         numbers: NDArray[Any] = _numbers(rows.batch, name)[chosen]
         return numbers
 
@@ -145,7 +145,7 @@ def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.int
     return rows
 
 
-def _places(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
+def _recoded(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
     """The codes of some rows as positions in the values, -1 where a cell is missing."""
     codes = coded.codes[rows]
     place = codes if coded.low == 0 else codes.astype(np.int64) - coded.low

@@ -68,13 +68,13 @@ class _Category:
         try:
             return self.known[value]
         except (KeyError, TypeError):
-            return self._other(value)
+            return self._other_spelling(value)
 
     def cell(self, row: Row) -> Any:
         """Value in the cell of this column; None where it is missing."""
         return None if self.code(row) > len(self.column.values) else row[self.column.name]
 
-    def _other(self, value: Any) -> int:
+    def _other_spelling(self, value: Any) -> int:
         kind = type(value)
         if kind is str:
             try:
@@ -216,7 +216,7 @@ class RowScorer:
         if self._curves:
             joint = self._add_curves(row, joint)
         for i in self._rest:
-            joint += self._other(row, i)
+            joint += self._other_term(row, i)
         return joint
 
     def joint_or_none(self, row: Row) -> Array | None:
@@ -239,7 +239,7 @@ class RowScorer:
             place = sum(offsets[lines[reader]] for reader, offsets in members)
             terms[i] = self._table[first + place] if place >= 0 else np.zeros_like(joint)
         terms |= {i: self._text(row, i) for i in self._texts}
-        terms |= {i: self._other(row, i) for i in (*self._of(GaussianTerm), *self._rest)}
+        terms |= {i: self._other_term(row, i) for i in (*self._of(GaussianTerm), *self._rest)}
         words = {i: self.scorer.words(self._frame(row, self.scorer.parameters[i].columns[0]), i) for i in self._texts}
         return RowTerms(joint, {c.name: self._cell(row, c) for c in self.scorer.schema.columns}, terms, words)
 
@@ -276,7 +276,7 @@ class RowScorer:
             raise UnusualCellError
         return Frame({name: [text]}, 1, 0, self.gaps)
 
-    def _other(self, row: Row, block: int) -> Array:
+    def _other_term(self, row: Row, block: int) -> Array:
         """Term of a block of any other form."""
         columns = [self.scorer.schema.by_name[name] for name in self.scorer.parameters[block].columns]
         codes = [_Category.of(column, self.gaps).code(row) for column in columns if column.kind == CATEGORY]

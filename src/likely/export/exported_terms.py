@@ -1,4 +1,4 @@
-"""A scorer as inputs, codes and terms: what every exporter writes, in one form for all families."""
+"""A scorer as inputs, codes and terms: the common input of all exporters, independent of families."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ Term = TableTerm | CellTerm | SquareTerm | LinearTerms | JointTerm | RelativeGau
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
-    """What an exporter needs: the columns, the classes with their constants, and the terms."""
+    """Input of an exporter: the columns, the classes with their constants, and the terms."""
 
     columns: tuple[Column, ...]
     target: str

@@ -81,7 +81,7 @@ class _Graph:
         helper, types = self.helper, self.onnx.TensorProto
         self._read()
         score = self._scores()
-        outputs = self._answers(score)
+        outputs = self._outputs(score)
         label = helper.make_tensor_value_info("label", self._label_type(), ["rows"])
         shares = helper.make_tensor_value_info("probabilities", types.DOUBLE, ["rows", len(self.scored.classes)])
         assert outputs == ("label", "probabilities")
@@ -114,7 +114,7 @@ class _Graph:
     def code(self, code: Code) -> str:
         """Row index (from 0) for the cell of a column in each row."""
         if code not in self.codes:
-            make = {"category": self._category, "bins": self._bins, "yes": self._yes}[code.kind]
+            make = {"category": self._category, "bins": self._bins, "yes": self._yes_no_code}[code.kind]
             self.codes[code] = make(code)
         return self.codes[code]
 
@@ -128,7 +128,7 @@ class _Graph:
         found = self.node("ReduceSum", counted, self.constant(np.array([1])), keepdims=0)
         return self._missing_or(code, found)
 
-    def _yes(self, code: Code) -> str:
+    def _yes_no_code(self, code: Code) -> str:
         yes = self._flat(self.node("Greater", self.cells[code.column], self.constant(0.0)))
         return self._missing_or(code, self.node("Cast", yes, to=self.onnx.TensorProto.INT64))
 
@@ -273,7 +273,7 @@ class _Graph:
                  range(len(self.scored.classes))]  # fmt: skip
         return self.node("Concat", *(self.node("ReduceLogSumExp", part, axes=[1], keepdims=1) for part in parts), axis=1)
 
-    def _answers(self, score: str) -> tuple[str, str]:
+    def _outputs(self, score: str) -> tuple[str, str]:
         """Label and probabilities: those of the prior for an impossible row, NaN for one with an infinite number."""
         best = self.node("ReduceMax", score, axes=[1], keepdims=1)
         impossible = self.node("Less", best, self.constant(RULED_OUT))

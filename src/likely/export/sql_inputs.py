@@ -133,13 +133,13 @@ class InputWriter:
         missing = (write.is_null(write.column(helper)), write.whole(size))
         how = _compared(column)
         if how == TEXTS and len(column.values) > FEW and self.syntax.arrays and all(map(_is_text, column.values)):
-            return write.case([missing], self._place(helper, column))
+            return write.case([missing], self._text_position(helper, column))
         branches = [missing]
         for i, value in enumerate(column.values):
             branches.append((self._equals(helper, value, how, column), write.whole(i + 1)))
         return write.case(branches, write.whole(size - 1))
 
-    def _place(self, helper: str, column: Column) -> Expression:
+    def _text_position(self, helper: str, column: Column) -> Expression:
         """Position of a text among very many values, found by the database's own function."""
         e, write = self.e, self.write
         values = e.Array(expressions=[write.text(value) for value in column.values])

@@ -155,10 +155,10 @@ class TermWriter:
         near = self.e.Add(this=peak, expression=write.times(write.times(curve, away), away.copy()))
         nothing = (write.is_null(x.copy()), write.number(0.0))
         inside = write.compare("LTE", self.e.Abs(this=x.copy()), write.number(term.reach))
-        far = write.minus(peak.copy(), self._beyond(float(term.curve[c]), away.copy()))
+        far = write.minus(peak.copy(), self._bounded_square(float(term.curve[c]), away.copy()))
         return [write.case([nothing, (inside, near)], far)]
 
-    def _beyond(self, curve: float, away: Expression) -> Expression:
+    def _bounded_square(self, curve: float, away: Expression) -> Expression:
         """The square of a number that is very far away, or what stands for it, from its logarithm."""
         write = self.write
         size = write.total([

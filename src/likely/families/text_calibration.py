@@ -185,7 +185,7 @@ class CalibratedTextTerm:
         return np.where(empty, 0.0, self.weight * (out + fitted - np.maximum(self.log_prior, -1e6)))
 
     def _saturated(self, sums: Array) -> Array:
-        """Scaled sums of documents × classes, as their size asks for."""
+        """Sums of documents × classes, scaled by saturation."""
         return sums if self.curve.saturation is None else sums * self.curve.saturation.scale(sums)[:, None]
 
     def details(self, bags: Bags) -> list[tuple[str, float, Array]]:

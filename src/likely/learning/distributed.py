@@ -61,11 +61,11 @@ class _PartsEngine:
         work = task()
         if self.parts is None:
             raise _Planned(work)
-        found = total(self.parts) if work.run is count_part else self._again(work)
+        found = total(self.parts) if work.run is count_part else self._run_on_parts(work)
         rows.rows, rows.without_label = found.rows, found.without_label
         return found
 
-    def _again(self, work: CountTask) -> Part:
+    def _run_on_parts(self, work: CountTask) -> Part:
         """The summed result of a task over all parts, local or remote."""
         assert self.each is not None
         assert work.part is not None

@@ -75,7 +75,7 @@ def _entry(
         ZERO: bool(np.isneginf(term).any()),
     }
     if values[0] is not None and not isinstance(form, InteractionTable):
-        flags[FAR] = _far(curves[i].likelihood if curves else form, values[0])
+        flags[FAR] = _is_far(curves[i].likelihood if curves else form, values[0])
     words = tuple(Word(word, count, tuple(terms.tolist())) for word, count, terms in row.words.get(i, ()))
     if i in row.words:
         flags[UNSEEN] = values[0] is not None and not words
@@ -88,7 +88,7 @@ def _unseen(column: Column, value: Any) -> bool:
     return column.kind == CATEGORY and value is not None and column.canonical(value) not in column.code
 
 
-def _far(form: Any, value: Any) -> bool:
+def _is_far(form: Any, value: Any) -> bool:
     """Whether a number lies far from everything that was seen."""
     if isinstance(form, GaussianTerm):
         with np.errstate(over="ignore"):

@@ -329,12 +329,12 @@ def number(value: float) -> str:
     return "-inf" if value == -math.inf else f"{round(value, 4) + 0.0:.4f}"  # no minus before nothing
 
 
-def _plainly(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     """A value as plain text: no quotes, brackets or exponents; empty for a missing cell."""
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return ", ".join("–" if part is None else _plainly(part) for part in value)
+        return ", ".join("–" if part is None else _plain_text(part) for part in value)
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"
     return clean(str(value)[:41])
@@ -342,7 +342,7 @@ def _plainly(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value as text of at most 40 characters."""
-    text = _plainly(value)
+    text = _plain_text(value)
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -71,7 +71,7 @@ def _highlighted_html(entry: Entry, classes: Sequence[Any], shades: dict[str, st
             parts.append(html.escape(clean_text(piece)))
             continue
         best, weight = word_weight(word)
-        look = _look(_shade(best, len(classes), max(weight, 0.0) / strongest), shades)
+        look = _shade_attribute(_shade(best, len(classes), max(weight, 0.0) / strongest), shades)
         title = html.escape(f"{shown(classes[best])} {number(weight)}", quote=True)
         parts.append(f'<span {look} title="{title}">{html.escape(clean_text(piece))}</span>')
     wrap = ' style="white-space:pre-wrap"' if shades is None else ""
@@ -85,7 +85,7 @@ def _shade(best: int, classes: int, strength: float) -> str:
     return f"hsla({int(360 * best / max(classes, 1))}, 70%, 50%, {0.6 * strength:.2f})"
 
 
-def _look(shade: str, shades: dict[str, str] | None) -> str:
+def _shade_attribute(shade: str, shades: dict[str, str] | None) -> str:
     """A shade as a style, or as a class that is named in `shades`."""
     return f'style="background:{shade}"' if shades is None else f'class="{shades.setdefault(shade, f"w{len(shades)}")}"'
 
@@ -93,7 +93,7 @@ def _look(shade: str, shades: dict[str, str] | None) -> str:
 def _key_html(classes: Sequence[Any], shades: dict[str, str] | None) -> str:
     """Legend: the colour of each class."""
     spans = [
-        f"<span {_look(_shade(c, len(classes), 1.0), shades)}>{html.escape(shown(label))}</span>"
+        f"<span {_shade_attribute(_shade(c, len(classes), 1.0), shades)}>{html.escape(shown(label))}</span>"
         for c, label in enumerate(classes[:MOST_IN_KEY])
     ]
     more = f" … and {len(classes) - MOST_IN_KEY:,} more" if len(classes) > MOST_IN_KEY else ""

@@ -82,7 +82,7 @@ def with_tally(model: Model, tally: Tally) -> Model:
         if new:
             odd = ordered({*model.classes} ^ {*tally.schema.classes})
             raise UsageError(
-                f"class {odd[0]!r} came or went, and the calibration has to be fitted again: {NO_ROWS}"
+                f"class {odd[0]!r} was added or removed, and the calibration has to be fitted again: {NO_ROWS}"
             )
     elif (fitted and new) or other.calibrates != (model.calibration is not None):
         return other.recalibrate()

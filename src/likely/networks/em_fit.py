@@ -81,7 +81,7 @@ def fit_em(
     problem = _Problem(rows, graph, smoothing)
     if not rows.numeric:
         _warn_of_many_cells(problem)
-    counted, shares = _complete(problem, hidden), _shares(rows)
+    counted, shares = _complete(problem, hidden), _relative_frequencies(rows)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or 5) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
@@ -191,7 +191,7 @@ class _EMRun:
             if not np.isfinite(self.trace[-1]):
                 raise DataError("a row has probability zero under the network", remedy="fit with smoothing above 0")
             self.monitor(self.trace[-1])
-            if tol >= 0 and self._left() <= tol:
+            if tol >= 0 and self._distance_left() <= tol:
                 self.converged = True
                 return
 
@@ -223,7 +223,7 @@ class _EMRun:
                 total += float((alpha[some] * np.log(np.maximum(table[some], LEAST))).sum())
         return total
 
-    def _left(self) -> float:
+    def _distance_left(self) -> float:
         """Estimated distance to the maximum, from the rate at which the gains shrink (Aitken)."""
         if len(self.trace) < 3:
             return np.inf
@@ -305,7 +305,7 @@ def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: 
     return table.reshape(*shape, *table.shape[table.ndim - own :])
 
 
-def _shares(rows: Rows) -> dict[str, Array]:
+def _relative_frequencies(rows: Rows) -> dict[str, Array]:
     """Relative frequency of each value of every categorical node; a pseudocount keeps all of them possible at first."""
     found, weights = {}, rows.weights if len(rows.weights) else None
     for column, line in zip(rows.columns, rows.codes, strict=True):

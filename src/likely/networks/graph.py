@@ -135,7 +135,7 @@ class Graph:
         """Whether every trail between two (sets of) nodes is blocked by the observed ones."""
         left, right, seen = self.check(one), self.check(other), self.check(given)
         if {*left, *right} & set(seen) or set(left) & set(right):
-            raise UsageError("d-separation is a question about three sets that share no node")
+            raise UsageError("d-separation needs three sets that have no node in common")
         return not self.reachable(left, seen) & set(right)
 
     def without_arcs_into(self, nodes: Iterable[str]) -> Graph:

@@ -243,7 +243,7 @@ class Inference:
         factors = self.factors(wanted, evidence)
         hidden = {v for factor in factors for v in factor.scope} - set(keep)
         if hidden:
-            scopes = self._without(factors, hidden)
+            scopes = self._sum_out(factors, hidden)
             factors = scopes
         best = MaxOut()
         top = eliminate(factors, [], self.sizes, self.names, best)
@@ -252,7 +252,7 @@ class Inference:
         chosen = best.trace()
         return {name: chosen[self.place[name]] for name in wanted}, float(top.logs)
 
-    def _without(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
+    def _sum_out(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
         """The factors with some variables summed out, as separate factors."""
         from likely.networks.elimination import best_order, product
 

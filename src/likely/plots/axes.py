@@ -116,13 +116,13 @@ def simplified(points: Sequence[tuple[float, float] | None], tolerance: float = 
 def _thinned(points: Sequence[tuple[float, float]], tolerance: float) -> list[tuple[float, float]]:
     kept, first = list(points[:1]), 0
     for i in range(2, len(points)):
-        if any(_off(points[first], points[i], points[j]) > tolerance for j in range(first + 1, i)):
+        if any(_distance(points[first], points[i], points[j]) > tolerance for j in range(first + 1, i)):
             first = i - 1
             kept.append(points[first])
     return [*kept, *points[max(len(points) - 1, 1) :]]
 
 
-def _off(start: tuple[float, float], end: tuple[float, float], point: tuple[float, float]) -> float:
+def _distance(start: tuple[float, float], end: tuple[float, float], point: tuple[float, float]) -> float:
     """Distance of a point from the line between two others, measured upwards; sideways where the line goes back."""
     across = end[0] - start[0]
     if across <= 0:

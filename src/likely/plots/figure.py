@@ -149,7 +149,7 @@ def _axes(figure: Figure, head: float) -> Axes | None:
 
 
 def _drawn(figure: Figure, axes: Axes) -> list[str]:
-    parts = _behind(figure.columns, axes) if figure.columns else []
+    parts = _background_bars(figure.columns, axes) if figure.columns else []
     parts += _frame(figure, axes)
     if figure.zero and axes.y[0] < 0 < axes.y[1]:
         parts.append(f'<path class="lk-zero" d="M{axes.left:.1f} {axes.py(0):.1f}H{axes.right:.1f}"/>')
@@ -161,10 +161,10 @@ def _drawn(figure: Figure, axes: Axes) -> list[str]:
             )
     for i, trace in enumerate(figure.traces):
         parts += _line(trace, i, axes)
-    return [*parts, *_aside(figure, axes)]
+    return [*parts, *_side_bars(figure, axes)]
 
 
-def _aside(figure: Figure, axes: Axes) -> list[str]:
+def _side_bars(figure: Figure, axes: Axes) -> list[str]:
     """Bars beside the plot area, from zero to their value."""
     if not figure.aside:
         return []
@@ -201,7 +201,7 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
     return [*parts, below, svg_text(14, beside, short(figure.y_label, 40), "ink", turned)]
 
 
-def _behind(columns: Columns, axes: Axes) -> list[str]:
+def _background_bars(columns: Columns, axes: Axes) -> list[str]:
     """The bars, a quarter as high as the plot area at most."""
     most = max([h for h in columns.heights if math.isfinite(h)], default=0.0) or 1.0
     parts = []

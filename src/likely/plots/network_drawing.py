@@ -78,18 +78,18 @@ class _Layout:
 
     def _arrange(self) -> None:
         for row in self.rows:
-            self._spread(row, {name: float(i) for i, name in enumerate(row)})
+            self._without_overlap(row, {name: float(i) for i, name in enumerate(row)})
         for sweep in range(SWEEPS):
             near = self.up if sweep % 2 == 0 else self.down
             rows = self.rows if sweep % 2 == 0 else self.rows[::-1]
             for row in rows:
                 wish = {n: sum(self.x[m] for m in near[n]) / len(near[n]) if near[n] else self.x[n] for n in row}
                 row.sort(key=lambda n: wish[n])
-                self._spread(row, wish)
+                self._without_overlap(row, wish)
         left = min((self.x[n] - self.widths[n] / 2 for n in self.x), default=0.0)
         self.x = {n: x - left + EDGE for n, x in self.x.items()}
 
-    def _spread(self, row: Sequence[str], wish: Mapping[str, float]) -> None:
+    def _without_overlap(self, row: Sequence[str], wish: Mapping[str, float]) -> None:
         """Place the nodes of a row near their desired positions without overlap: touching nodes are moved as one block."""
         blocks: list[tuple[list[str], list[float], float]] = []  # names, their distance from the block's start, its start
         for name in row:

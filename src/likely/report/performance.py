@@ -43,14 +43,14 @@ def _ranked_classes(truth: NDArray[np.int64], k: int) -> list[int]:
     return sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
 
 
-def _thin(size: int, most: int = POINTS) -> NDArray[np.int64]:
+def _evenly_spaced(size: int, most: int = POINTS) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.int64))
 
 
 def _curves(ranking: Ranking, label: str) -> dict[str, Any]:
     x, y = ranking.roc
     recall, precision = ranking.precision_recall
-    at = _thin(len(x))
+    at = _evenly_spaced(len(x))
     whole = max(ranking.positives + ranking.negatives, 1e-300)
     taken = (ranking.true_positives + ranking.false_positives) / whole
     lift = np.divide(recall, taken, out=np.ones_like(taken), where=taken > 0)
@@ -120,7 +120,7 @@ def _thresholds(ranking: Ranking, costs: Any, classes: tuple[Any, ...], positive
             "flagged": (hits + alarms) / whole if whole else None,
             "mean_cost": (alarms * false_positive + missed * false_negative) / whole if whole else None,
         })  # fmt: skip
-    at = _thin(len(ranking.thresholds), 3 * POINTS)[1:]
+    at = _evenly_spaced(len(ranking.thresholds), 3 * POINTS)[1:]
     curve = {"threshold": ranking.thresholds[at], "true_positives": ranking.true_positives[at],
              "false_positives": ranking.false_positives[at]}  # fmt: skip
     return {

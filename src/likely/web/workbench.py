@@ -183,9 +183,9 @@ class Workbench:
             if family not in FAMILIES:
                 raise HttpError(422, f"there is no family {family!r}", column=name, known=list(FAMILIES))
             if family == "ignore":
-                words.append(f"--ignore={_written(name)}")
+                words.append(f"--ignore={_option_name(name)}")
             elif family != "auto":
-                words.append(f"--family={_written(name)}={family}")
+                words.append(f"--family={_option_name(name)}={family}")
         if asked.plain:
             words.append("--plain")
 
@@ -230,7 +230,7 @@ def examples() -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.csv")}
 
 
-def _written(name: str) -> str:
+def _option_name(name: str) -> str:
     """A column name as the options of a command take it."""
     return '"' + name.replace('"', '""') + '"' if re.search(r'[,"]', name) else name
 

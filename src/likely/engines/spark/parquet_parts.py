@@ -245,11 +245,11 @@ def _check_columns(path: str, schema: Any, columns: dict[str, tuple[str, Any]]) 
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
             raise _OtherwiseError(f"{path!r} has no column {name!r}, or several")
-        if not _alike(schema.field(places[0]).type, kind):
+        if not _same_values(schema.field(places[0]).type, kind):
             raise _OtherwiseError(f"column {name!r} of {path!r} is {schema.field(places[0]).type}, which Spark reads as {kind}")
 
 
-def _alike(stored: Any, given: Any) -> bool:
+def _same_values(stored: Any, given: Any) -> bool:
     """Whether a column of one type has the same values as the type in which Spark sends it."""
     import pyarrow as pa
 
