@@ -114,7 +114,7 @@ def test_tied_variances_give_the_line_and_untied_ones_the_parabola_of_the_formul
     assert np.ptp(0.375 * y**2) > 10
 
 
-def test_a_surface_takes_any_model_and_says_what_it_cannot_draw():
+def test_a_surface_takes_any_model_and_refuses_what_it_cannot_draw():
     model = likely.learn(LOANS, "outcome")
     svg = likely.pictures.decision_surface(model, "income", "amount", LOANS, title="Loans")
     assert parsed(svg).get("aria-label") == "Loans"

@@ -136,9 +136,9 @@ def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
     some, same = (gains(tables, cells, rows, interaction_tables.SHRINKS) for gains in both)
     assert not np.allclose(some[0], some[1])
     np.testing.assert_allclose(same, some, rtol=1e-9)
-    score, said = rng.normal(size=(2, n, classes))
-    lost = rows.weights @ log_losses(score + 0.7 * said, rows.labels)
-    assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
+    score, reported = rng.normal(size=(2, n, classes))
+    lost = rows.weights @ log_losses(score + 0.7 * reported, rows.labels)
+    assert loops.label_loss(score, reported, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
 
 
 @pytest.mark.parametrize("classes", [3, 6])
