@@ -24,13 +24,13 @@ column_option = click.option(
 )
 prefix_option = click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the added columns.")
 words_option = click.option(
-    "--words", type=FILE, metavar="FILE", help="Where the table of words of a model of text goes: .parquet or .csv."
+    "--words", type=FILE, metavar="FILE", help="File to write the table of words of a text model to: .parquet or .csv."
 )
 words_table_option = click.option(
     "--words-table", "parameters", default="likely_words", show_default=True, metavar="NAME",
     help="Name of the table of words in the database.",
 )  # fmt: skip
-pretty_option = click.option("--pretty", is_flag=True, help="Write it over several lines.")
+pretty_option = click.option("--pretty", is_flag=True, help="Format the statement over several lines.")
 
 
 @click.command(short_help="Write a model as one SQL statement.")
@@ -66,7 +66,7 @@ def sql(terminal: Terminal, /, model: str, output: str, words: str | None, colum
 
 @click.command(short_help="Write a model as ONNX, SQL or JSON.")
 @click.argument("model", type=FILE)
-@click.option("--to", "form", type=click.Choice(tuple(ENDINGS)), required=True, help="What it is written as.")
+@click.option("--to", "form", type=click.Choice(tuple(ENDINGS)), required=True, help="Format of the output.")
 @click.option("-o", "--output", type=FILE, default="-", metavar="FILE", help="File to write; by default standard output (-).")
 @dialect_option
 @table_option

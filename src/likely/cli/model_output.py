@@ -1,4 +1,4 @@
-"""Where the model of a command goes: a file that replaces only a model, or standard output."""
+"""Output of the model of a command: a file that replaces only a model, or standard output."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ MOST_LINES = 500
     metavar="OUT",
     help="File to write the rows with their states to: .csv, .tsv, .jsonl or .parquet; - is standard output, as CSV.",
 )
-@click.option("--model", type=FILE, metavar="MODEL", help="Where the hidden Markov model goes, for --apply and inspect.")
+@click.option("--model", type=FILE, metavar="MODEL", help="File to write the hidden Markov model to, for --apply and inspect.")
 @click.option("--apply", "applied", type=FILE, metavar="MODEL", help="Decode with a saved model instead of fitting one.")
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the added columns.")
 @excel_option

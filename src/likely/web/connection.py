@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(408, "the request did not arrive in time")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's own signature
-        """Where the next bytes go: one place for all connections, because a selector reads and delivers in one step."""
+        """Buffer for the next bytes: one for all connections, because a selector reads and delivers in one step."""
         return self.shared.received
 
     def buffer_updated(self, nbytes: int) -> None:
