@@ -119,7 +119,7 @@ def test_a_surface_takes_any_model_and_refuses_what_it_cannot_draw():
     svg = likely.pictures.decision_surface(model, "income", "amount", LOANS, title="Loans")
     assert parsed(svg).get("aria-label") == "Loans"
     assert len(tips(ET.fromstring(svg), "path")) > 200
-    with pytest.raises(UsageError, match="give data="):
+    with pytest.raises(UsageError, match="pass data="):
         likely.pictures.decision_surface(model, "income", "amount")
     with pytest.raises(UsageError, match="named twice"):
         likely.pictures.decision_surface(model, "income", "income", LOANS)
