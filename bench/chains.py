@@ -18,17 +18,17 @@ def compare(small: bool, row: Callable[..., None], plain: Callable[..., None]) -
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     rows = 50_000 if small else 500_000
-    for families, rival in (
+    for families, peer in (
         ("categorical", "CategoricalHMM"),
         ("gaussian", "GaussianHMM diag"),
         ("joint", "GaussianHMM full"),
     ):
         for length in (rows, 1000):
-            _compare(families, rival, rows, length, row, plain)
+            _compare(families, peer, rows, length, row, plain)
 
 
 def _compare(
-    families: str, rival: str, rows: int, length: int, row: Callable[..., None], plain: Callable[..., None]
+    families: str, peer: str, rows: int, length: int, row: Callable[..., None], plain: Callable[..., None]
 ) -> None:
     X, z = _drawn(families, rows, k=4)
     lengths = [length] * (rows // length)
@@ -44,7 +44,7 @@ def _compare(
     mine = _round(ours)
     for way in ("log", "scaling"):
         other = _round(lambda rounds, way=way: theirs(rounds, way), many=4, repeats=1 if way == "log" else 3)
-        what = f"a round, {rows:,} rows, 4 states, {shape}, {rival} ({way})"
+        what = f"a round, {rows:,} rows, 4 states, {shape}, {peer} ({way})"
         wanted = way == "log" or families == "categorical"
         row("sequences", what, mine, other, ">= 3x" if wanted else "(theirs by choice)")
     apart = abs(ours(4).trace_[-1] / theirs(3, "log").score(X, lengths) - 1)

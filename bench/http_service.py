@@ -109,7 +109,7 @@ def spent(process: subprocess.Popen[bytes]) -> float:
 
 def write_script(rows: list[dict[str, Any]], folder: Path) -> Path:
     """A script for wrk: each request is another row, so that nothing can be remembered."""
-    whole = [row for row in rows[: 4 * BODIES] if None not in row.values()][:BODIES]  # the rival's pipeline needs all cells
+    whole = [row for row in rows[: 4 * BODIES] if None not in row.values()][:BODIES]  # the other pipeline needs all cells
     bodies = ",\n".join(f"[==[{json.dumps({'rows': [row]})}]==]" for row in whole)
     path = folder / "rows.lua"
     path.write_text(
@@ -144,7 +144,7 @@ def best(process: subprocess.Popen[bytes], port: int, seconds: int, script: Path
 
 
 def serve_section(small: bool, plain: Print, row: Print) -> None:
-    """The service, with wrk: single rows, batches, memory, and two rivals."""
+    """The service, with wrk: single rows, batches, memory, and two other services."""
     import likely
 
     if shutil.which("wrk") is None:
@@ -246,9 +246,9 @@ def _starlette(process: Any, model: Path, folder: Path, script: Path, row: Print
         kinds.append(("uvloop", "httptools"))
     for kind in kinds:
         command = [sys.executable, str(folder / "same.py"), str(model), str(STARLETTE), *kind]
-        with running(command, STARLETTE, folder / "starlette.log") as rival:
-            wrk(rival, STARLETTE, 1, script)
-            pairs = [(wrk(process, OURS, 1, script).cpu, wrk(rival, STARLETTE, 1, script).cpu) for _ in range(4)]
+        with running(command, STARLETTE, folder / "starlette.log") as peer:
+            wrk(peer, STARLETTE, 1, script)
+            pairs = [(wrk(process, OURS, 1, script).cpu, wrk(peer, STARLETTE, 1, script).cpu) for _ in range(4)]
         ours, theirs = (min(pair[side] for pair in pairs) for side in (0, 1))
         row("serve", f"CPU of a request beside Starlette, {' and '.join(kind)}", ours, theirs, "> 1x")
 

@@ -4,9 +4,9 @@
 
 Every problem is drawn at random: Gaussian mixtures (diagonal and full), mixtures of categories (latent classes) and
 hidden Markov models (categorical and Gaussian), with as many components as the rows come from, or one more. All start from
-the same parameters, without priors. The rival runs until a round gains next to nothing; Likely runs with its defaults, all on
-one thread. Most of the time is the rival's; fewer rows make it short. A start of which either run ends with a component on a
-single point, where the likelihood has no maximum, is not compared.
+the same parameters, without priors. The other library runs until a round gains next to nothing; Likely runs with its
+defaults, all on one thread. Most of the time is spent by the other library; fewer rows make it short. A start of which either
+run ends with a component on a single point, where the likelihood has no maximum, is not compared.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy as np
 BELOW = 0.01  # nats
 KINDS = ("diag", "full", "classes", "casino", "moving")
 SINGULAR = 1e-6  # of a column's variance: a component that is narrower sits on a point
-ROUNDS = 5000  # of a rival
-GAIN = 1e-8  # nats: a rival stops when a round gains less
+ROUNDS = 5000  # of the other library
+GAIN = 1e-8  # nats: the other library stops when a round gains less
 MOST_ROWS = 800  # of a problem; a quarter at least
 
 
@@ -41,7 +41,7 @@ class End(NamedTuple):
 
 
 Run = Callable[[], End]
-Runs = tuple[Run, Run]  # of Likely and of its rival, from the same start
+Runs = tuple[Run, Run]  # of Likely and of the other library, from the same start
 
 
 @dataclass
@@ -89,12 +89,12 @@ def _from_means(kind: str, x: Any, means: Any) -> Runs:
         from sklearn.mixture import GaussianMixture
 
         precisions = np.tile(precision, (k, 1)) if kind == "diag" else np.tile(np.diag(precision), (k, 1, 1))
-        rival = GaussianMixture(
+        peer = GaussianMixture(
             k, covariance_type=kind, reg_covar=0.0, tol=GAIN / len(x), max_iter=ROUNDS, init_params="random",
             weights_init=np.full(k, 1 / k), means_init=means, precisions_init=precisions,
         )  # fmt: skip
         try:
-            return End(rival.fit(x).score(x) * len(x), usable(rival.covariances_))
+            return End(peer.fit(x).score(x) * len(x), usable(peer.covariances_))
         except ValueError:  # a covariance is singular
             return End(np.nan, usable=False)
 
@@ -200,17 +200,17 @@ def _from_chain(kind: str, x: Any, begin: Any, go: Any, shares: Any) -> Runs:
         common: dict[str, Any] = {"n_iter": ROUNDS, "tol": GAIN, "init_params": "", "implementation": "scaling"}
         weight = shares.sum(0)[:, None]
         if kind == "casino":
-            rival = hmm.CategoricalHMM(k, **common)
-            rival.n_features = int(x.max()) + 1
-            rival.emissionprob_ = shares.T @ np.eye(rival.n_features)[x[:, 0]] / weight
+            peer = hmm.CategoricalHMM(k, **common)
+            peer.n_features = int(x.max()) + 1
+            peer.emissionprob_ = shares.T @ np.eye(peer.n_features)[x[:, 0]] / weight
         else:
             common |= {"covars_prior": 0.0, "covars_weight": 1.0, "means_weight": 0.0, "min_covar": 0.0}
-            rival = hmm.GaussianHMM(k, "diag", **common)
-            rival.means_ = shares.T @ x / weight
-            rival.covars_ = shares.T @ x**2 / weight - rival.means_**2
-        rival.startprob_, rival.transmat_ = begin, go
+            peer = hmm.GaussianHMM(k, "diag", **common)
+            peer.means_ = shares.T @ x / weight
+            peer.covars_ = shares.T @ x**2 / weight - peer.means_**2
+        peer.startprob_, peer.transmat_ = begin, go
         try:
-            return End(rival.fit(x).score(x), kind == "casino" or usable(rival._covars_))
+            return End(peer.fit(x).score(x), kind == "casino" or usable(peer._covars_))
         except ValueError:  # a variance of zero
             return End(np.nan, usable=False)
 
@@ -230,7 +230,7 @@ def compared(number: int, starts: int, most: int = MOST_ROWS) -> tuple[str, list
 
 
 def best(ends: list[tuple[End, End]]) -> float:
-    """How far the best of all starts is above the rival's, in nats."""
+    """How far the best of all starts is above that of the other library, in nats."""
     return max(one.value for one, _ in ends) - max(other.value for _, other in ends) if ends else 0.0
 
 

@@ -48,7 +48,7 @@ def frame(rows: Any) -> Any:
                          for c, line in zip(rows.columns, rows.codes, strict=True)})  # fmt: skip
 
 
-def rival(net: Any) -> Any:
+def pgmpy_model(net: Any) -> Any:
     """The same network in pgmpy."""
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DiscreteBayesianNetwork
@@ -90,7 +90,7 @@ def queries(net: Any, size: int, row: Any) -> None:
     for target, evidence in asked[:20]:
         net.query(target, evidence)
     mine, found = best(lambda: [net.query(target, evidence) for target, evidence in asked])
-    engine = VariableElimination(rival(net))
+    engine = VariableElimination(pgmpy_model(net))
     some = asked[: max(size // 5, 1)]
     theirs, other = best(lambda: [engine.query([t], e, show_progress=False) for t, e in some])
     apart = max(abs(p - o.get_value(**{t: v})) for f, o, (t, _) in zip(found, other, some, strict=False) for v, p in f.items())
@@ -113,8 +113,8 @@ def structure(name: str, size: int, samples: int, row: Any, plain: Any) -> None:
             likely.Network.learn_structure(table)
         mine, found = cpu(lambda table=table: likely.Network.learn_structure(table))
         theirs, other = cpu(lambda table=table: HillClimbSearch(table).estimate(scoring_method="bic-d", show_progress=False))
-        rivals = likely.Network(list(other.edges()), nodes=net.nodes)
-        for i, (seconds, graph) in enumerate(((mine, found.graph), (theirs, rivals.graph))):
+        peers = likely.Network(list(other.edges()), nodes=net.nodes)
+        for i, (seconds, graph) in enumerate(((mine, found.graph), (theirs, peers.graph))):
             spent[i] += seconds
             apart[i] += graph.distance(net.graph, equivalence=True)
     row("networks", f"structure of {name}, {samples} x {size:,} rows, against hill climbing", *spent, ">= 20x")
@@ -128,7 +128,7 @@ def one_round(net: Any, table: Any) -> float:
     distinct = table.drop_duplicates()
     distinct = distinct[distinct.isna().any(axis=1)]
     some = distinct.sample(min(100, len(distinct)), random_state=0)
-    engine = VariableElimination(rival(net))
+    engine = VariableElimination(pgmpy_model(net))
     asked = [(list(one.index[one.isna()]), one.dropna().to_dict()) for _, one in some.iterrows()]
     spent, _ = cpu(lambda: [engine.query(missing, seen, show_progress=False) for missing, seen in asked])
     return spent * len(distinct) / len(some)

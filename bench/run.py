@@ -36,7 +36,7 @@ def row(section: str, what: str, ours: float, theirs: float, goal: str, *, inver
 
 
 def plain(section: str, what: str, value: float, unit: str, goal: str) -> None:
-    """One line of the table that has no rival."""
+    """One line of the table without a library to compare with."""
     RESULTS.append({"section": section, "what": what, "value": value, "unit": unit, "goal": goal})
     print(f"{section:12} {what:58} {value:9.3f} {unit:20}   goal {goal}", flush=True)
 
@@ -67,8 +67,8 @@ def gaussian(small: bool) -> None:
     y = rng.integers(0, 10, rows)
     X = rng.normal(size=(rows, 50)) + y[:, None] * 0.1
     ours, theirs = NaiveBayes(plain=True), GaussianNB()
-    fit, rival = median(lambda: ours.fit(X, y)), median(lambda: theirs.fit(X, y), 3)
-    row("gaussian", f"fit {rows:,} x 50, 10 classes, against GaussianNB", fit, rival, ">= 10x")
+    fit, peer = median(lambda: ours.fit(X, y)), median(lambda: theirs.fit(X, y), 3)
+    row("gaussian", f"fit {rows:,} x 50, 10 classes, against GaussianNB", fit, peer, ">= 10x")
     row("gaussian", "the same against merely summing the array", fit, median(lambda: X.sum()), "<= 6x", inverse=True)
     part = X[: rows // 5]
     row("gaussian", f"predict_proba {rows // 5:,} x 50", median(lambda: ours.predict_proba(part)),
@@ -116,20 +116,20 @@ def strings(small: bool) -> None:
     frame = pd.DataFrame({f"c{j}": words[(rng.integers(0, 20, rows) + y) % 20] for j in range(12)})
     table = pa.Table.from_pandas(frame)
     theirs = make_pipeline(OrdinalEncoder(dtype=np.int64), CategoricalNB())
-    rival = median(lambda: theirs.fit(frame, y), 3)
+    peer = median(lambda: theirs.fit(frame, y), 3)
     ours = NaiveBayes(plain=True)
     row(
         "strings",
         f"fit {rows:,} x 12 strings from pandas, OrdinalEncoder + NB",
         median(lambda: ours.fit(frame, y)),
-        rival,
+        peer,
         ">= 10x",
     )
     row(
         "strings",
         f"fit {rows:,} x 12 strings from Arrow, OrdinalEncoder + NB",
         median(lambda: ours.fit(table, y)),
-        rival,
+        peer,
         ">= 10x",
     )
 
@@ -257,8 +257,8 @@ def text(small: bool) -> None:
     from likely import TextNaiveBayes
 
     train, y, test, truth = posts(small)
-    rival = make_pipeline(CountVectorizer(), MultinomialNB())
-    learn, predict = median(lambda: rival.fit(train, y), 3), median(lambda: rival.predict_proba(test), 3)
+    peer = make_pipeline(CountVectorizer(), MultinomialNB())
+    learn, predict = median(lambda: peer.fit(train, y), 3), median(lambda: peer.predict_proba(test), 3)
     for kind, goal, often in (("multinomial", ">= 25x", 15), ("auto", "none", 5)):
         ours = TextNaiveBayes(kind)
         row(

@@ -154,11 +154,11 @@ def _on_one_machine(path: Path, rows: int, row: Any, plain: Any) -> None:
         "scoring by command": partial(command, predict),
     }
     found = _in_turn(works, 2 if rows > 2_000_000 else 3)
-    rival = min((found[name] for name in ("grouping", "grouping apart")), key=lambda each: each[0])
+    peer = min((found[name] for name in ("grouping", "grouping apart")), key=lambda each: each[0])
     for of, time_ in enumerate(("", ", CPU time")):
         ours, theirs, counts = found["learning"][of], found["reading"][of], found["counting"][of]
         row("scale", f"default model, {rows:,} x 30, to DuckDB reading{time_}", ours, theirs, "<= 2x", inverse=True)
-        row("scale", f"plain counts to DuckDB's best GROUP BYs{time_}", counts, rival[of], "<= 1.3x", inverse=True)
+        row("scale", f"plain counts to DuckDB's best GROUP BYs{time_}", counts, peer[of], "<= 1.3x", inverse=True)
         scoring, learning = found["scoring by command"][of], found["learning by command"][of]
         row("scale", f"scoring Parquet to Parquet to learning{time_}", scoring, learning, "<= 1.5x", inverse=True)
     _memory(path, rows, plain, predict)

@@ -59,11 +59,11 @@ def rows_section(small: bool, plain: Print, row: Print) -> None:
     shares = cpu(lambda: [predictor.predict_proba_one(x) for x in some], len(some))
     numbers = compose.SelectType(int, float)
     words = compose.SelectType(str) | preprocessing.OneHotEncoder()
-    rival = (numbers + words) | naive_bayes.GaussianNB()
+    peer = (numbers + words) | naive_bayes.GaussianNB()
     for x, y in zip(rows[:3_000], labels, strict=False):
-        rival.learn_one({k: v for k, v in x.items() if v is not None}, y)
+        peer.learn_one({k: v for k, v in x.items() if v is not None}, y)
     present = [{k: v for k, v in x.items() if v is not None} for x in some]
-    theirs = cpu(lambda: [rival.predict_one(x) for x in present], len(present), 2)
+    theirs = cpu(lambda: [peer.predict_one(x) for x in present], len(present), 2)
     only = [{k: v for k, v in x.items() if isinstance(v, int | float)} for x in some]
     gaussian = naive_bayes.GaussianNB()
     for x, y in zip(only, own, strict=True):
@@ -80,5 +80,5 @@ def rows_section(small: bool, plain: Print, row: Print) -> None:
         predictor.learn_one(x, y)
     learned = (time.process_time() - start) / many
     plain("rows", f"learn_one, mean of {many:,} with all derivations", learned * 1e6, "µs", "<= 100 µs")
-    theirs = cpu(lambda: [rival.learn_one(x, y) for x, y in zip(present[:300], own, strict=False)], 300, 2)
+    theirs = cpu(lambda: [peer.learn_one(x, y) for x, y in zip(present[:300], own, strict=False)], 300, 2)
     row("rows", "learn_one beside river's mixed pipeline", learned, theirs, "")

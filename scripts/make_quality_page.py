@@ -68,7 +68,7 @@ def run(data: Data, learner: str, seed: int, variant: str = "as it is") -> Figur
     """The figures of one learner over all folds of a table, or over its one split."""
     shares = np.zeros((len(data.labels), len(data.classes)))
     fit = predict = 0.0
-    go = _ours if learner in OURS else _rival
+    go = _ours if learner in OURS else _baseline
     parts = [data.split] if data.split else folds(data.labels, seed)
     for train, test in parts:
         several = copied(data.labels, train, variant) if variant in VARIANTS[1:3] else train
@@ -104,7 +104,7 @@ def _ours(data: Data, learner: str, train: Any, test: Any, weighted: bool) -> tu
     return shares, known, middle - start, time.process_time() - middle
 
 
-def _rival(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> tuple[Any, Any, float, float]:
+def _baseline(data: Data, learner: str, train: Any, test: Any, _weighted: bool) -> tuple[Any, Any, float, float]:
     X, y = data.matrix.X, data.labels
     start = time.process_time()
     fresh = BASELINES[learner].make(data.matrix, y[train]) if learner in BASELINES else boosters.Boosted(learner, data.matrix)

@@ -39,7 +39,7 @@ TARGETS: dict[str, list[str]] = {
     "calibration/calibration.py": [
         "tests/worked/test_second_stage.py", "tests/laws/test_calibration_laws.py", "tests/laws/test_default_laws.py",
     ],
-    "model/ledger.py": ["tests/worked/test_ledger.py", "tests/worked/test_tennis.py", "tests/doors/test_said_plainly.py"],
+    "model/ledger.py": ["tests/worked/test_ledger.py", "tests/worked/test_tennis.py", "tests/doors/test_plain_messages.py"],
     "model/explanation.py": [
         "tests/worked/test_ledger.py", "tests/worked/test_tennis.py", "tests/worked/test_edges.py",
         "tests/laws/test_family_laws.py",

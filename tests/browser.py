@@ -52,10 +52,10 @@ class Page:
     def call(self, method: str, **settings: Any) -> dict[str, Any]:
         """One command, and what the browser answers."""
         self._number += 1
-        said = {"id": self._number, "method": method, "params": settings}
+        reported = {"id": self._number, "method": method, "params": settings}
         if self._session:
-            said["sessionId"] = self._session
-        os.write(self._out, json.dumps(said).encode() + b"\0")
+            reported["sessionId"] = self._session
+        os.write(self._out, json.dumps(reported).encode() + b"\0")
         while (heard := self._next()).get("id") != self._number:
             self.heard.append(heard)
         assert "error" not in heard, heard
@@ -120,7 +120,7 @@ class Page:
 
     def complaints(self) -> list[str]:
         """What went wrong in the page, in its own words."""
-        self.ask("0")  # what was said before is heard by now
+        self.ask("0")  # earlier messages have arrived by now
         kinds = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
         return [json.dumps(message["params"]) for message in self.heard if message.get("method") in kinds]
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and clients that speak to it: well-behaved ones, and raw sockets."""
+"""A server in a process of its own, and its clients: well-behaved ones, and raw sockets."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ class Slices:
     size: int = 70
     name: str = "slices"
     reason: str = "a test"
-    hands_out_parts: ClassVar[bool] = True
+    supports_parts: ClassVar[bool] = True
 
-    def rows(self, here, aimed):
-        return aimed(SparkRows(None, ReadOptions()))  # of no table: whoever reads it fails
+    def rows(self, here, read_as_planned):
+        return read_as_planned(SparkRows(None, ReadOptions()))  # of no table: whoever reads it fails
 
     def tally(self, rows, task, progress=None):
         work = task()

@@ -87,7 +87,7 @@ def docstrings():
             if "tests" in path.parts:
                 continue
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            said = (ast.get_docstring(n) for n in nodes if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
+            reported = (ast.get_docstring(n) for n in nodes if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
             label = f"{package.__name__}.{path.relative_to(root).parts[0].removesuffix('.py')}"
-            found.extend((text, label) for text in said if text)
+            found.extend((text, label) for text in reported if text)
     return found

@@ -68,7 +68,7 @@ class Case:
 
     @property
     def clear(self):
-        """Whether each column of a joint block shows what it holds: with every cell missing nobody can tell."""
+        """Whether each column of a joint block shows its kind: with every cell missing it is not known."""
         together = [name for key, f in self.families.items() if isinstance(f, likely.Joint) for name in key]
         return self.rows > 0 and all(any(v is not None for v in self.columns[name]) for name in together)
 
@@ -244,7 +244,7 @@ def same(a, b, tolerance=1e-9):
 
 
 def agree(a, b, rows, tolerance=1e-9):
-    """Whether two models believe the same of some rows."""
+    """Whether two models give some rows the same posterior."""
     left, right = a.posterior(rows), b.posterior(rows)
     assert list(left.classes) == list(right.classes)
     np.testing.assert_allclose(left.log_joint, right.log_joint, rtol=1e-7, atol=1e-7)

@@ -23,8 +23,8 @@ def learn(data, target="y", **settings):
         return likely.learn(data, target, **settings)
 
 
-def believed(model):
-    """What is believed of each column, as plain lists."""
+def parameters_of(model):
+    """The parameters of each column, as plain lists."""
     return {name: list(rows) for name, rows in model.parameters.items()}
 
 

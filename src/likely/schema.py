@@ -202,7 +202,7 @@ class Schema(Shown):
 
 
 def places_in(larger: Column, column: Column) -> tuple[int, ...]:
-    """Code of each value of a column in a larger column; texts of equal numbers share one."""
+    """Code of each value of a column in a larger column; spellings of one number have one code."""
     return (_places_of_texts if larger.has_few_texts else _places)(larger, column)
 
 

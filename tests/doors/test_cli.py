@@ -17,14 +17,14 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 # ---------------------------------------------------------------- learn
 
 
-def test_learn_says_rows_classes_columns_and_reasons() -> None:
-    said = run("learn", LOANS, "--target", "outcome", "--folds", "5").stdout
-    assert "600 rows" in said
-    assert "repaid" in said
-    assert "binned" in said
-    assert "an ID or a name" in said
-    assert "5-fold cross-validation" in said
-    assert "log loss" in said
+def test_learn_prints_rows_classes_columns_and_reasons() -> None:
+    reported = run("learn", LOANS, "--target", "outcome", "--folds", "5").stdout
+    assert "600 rows" in reported
+    assert "repaid" in reported
+    assert "binned" in reported
+    assert "an ID or a name" in reported
+    assert "5-fold cross-validation" in reported
+    assert "log loss" in reported
 
 
 def test_learn_names_the_model_after_the_data_in_the_current_folder() -> None:
@@ -43,7 +43,7 @@ def test_the_learned_model_is_the_librarys_own(tennis: str) -> None:
     assert Path(tennis).read_bytes() == Path("hand.likely").read_bytes()
 
 
-def test_learn_as_json_holds_everything_it_says() -> None:
+def test_learn_as_json_holds_everything_that_it_prints() -> None:
     found = document("learn", LOANS, "--target", "outcome", "--folds", "3")
     assert found["rows"] == 600
     assert [c["class"] for c in found["classes"]] == ["default", "repaid"]
@@ -113,8 +113,8 @@ def test_weights_count_rows_more_than_once() -> None:
 def test_a_model_goes_through_a_pipe() -> None:
     learned = run("learn", TENNIS, "--target", "PlayTennis", "--plain", "-o", "-")
     assert "Learned" in learned.stderr
-    said = run("explain", "-", *DAY, stdin=learned.stdout_bytes).stdout
-    assert "No, with probability 0.7201" in said
+    reported = run("explain", "-", *DAY, stdin=learned.stdout_bytes).stdout
+    assert "No, with probability 0.7201" in reported
 
 
 # ---------------------------------------------------------------- predict
@@ -131,8 +131,8 @@ def test_predict_writes_the_label_beside_all_columns_of_the_input(loans: str) ->
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_predict_writes_every_format_with_the_same_answers(loans: str, ending: str) -> None:
-    said = run("predict", loans, NEW, "-o", f"out.{ending}").stdout
-    assert "6 rows written" in said
+    reported = run("predict", loans, NEW, "-o", f"out.{ending}").stdout
+    assert "6 rows written" in reported
     assert sorted(path.name for path in Path().iterdir()) == ["loans.likely", f"out.{ending}"]
     if ending == "parquet":
         table = pq.read_table("out.parquet")
@@ -206,8 +206,8 @@ def test_standard_input_is_known_by_its_first_bytes(tennis: str, text: str) -> N
 
 
 def test_explain_prints_a_sum_that_adds_up(tennis: str) -> None:
-    said = run("explain", tennis, *DAY).stdout
-    assert "PlayTennis of the given row: No, with probability 0.7201" in said
+    reported = run("explain", tennis, *DAY).stdout
+    assert "PlayTennis of the given row: No, with probability 0.7201" in reported
     found = document("explain", tennis, *DAY)
     lines = [found["log_prior"], *(entry["log_likelihood"] for entry in found["evidence"])]
     assert [sum(column) for column in zip(*lines, strict=True)] == pytest.approx(found["log_joint"], abs=1e-12)
@@ -229,15 +229,15 @@ def test_explain_takes_one_of_data_and_cells(tennis: str) -> None:
 
 
 def test_explain_flags_what_was_never_seen_and_what_is_missing(tennis: str) -> None:
-    said = run("explain", tennis, "--set", "Outlook=Hail").stdout
-    assert "unseen" in said
-    assert "missing" in said
+    reported = run("explain", tennis, "--set", "Outlook=Hail").stdout
+    assert "unseen" in reported
+    assert "missing" in reported
 
 
 def test_evaluate_prints_figures_classes_and_confusion(loans: str) -> None:
-    said = run("evaluate", loans, LOANS).stdout
-    assert "calibration error" in said
-    assert "precision" in said
-    assert "predicted repaid" in said
+    reported = run("evaluate", loans, LOANS).stdout
+    assert "calibration error" in reported
+    assert "precision" in reported
+    assert "predicted repaid" in reported
     found = document("evaluate", loans, LOANS)
     assert found["accuracy"] == pytest.approx(likely.evaluate(LOANS, model=likely.load(loans)).accuracy)

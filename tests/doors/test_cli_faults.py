@@ -25,8 +25,8 @@ pytestmark = pytest.mark.usefixtures("own_folder")
     [("empty.csv", ""), ("header.csv", "a,b,y\n"), ("blank.csv", "\n\n"), ("none.json", "[]"), ("none.jsonl", "\n")],
 )
 def test_an_empty_table_is_bad_data_and_writes_no_model(name: str, text: str) -> None:
-    said = refused("learn", write(name, text), "--target", "y", "-o", "m.likely", code=3)
-    assert name in said
+    reported = refused("learn", write(name, text), "--target", "y", "-o", "m.likely", code=3)
+    assert name in reported
     assert os.listdir() == [name]
 
 
@@ -39,9 +39,9 @@ def test_a_table_whose_rows_were_all_skipped_is_bad_data() -> None:
 
 
 def test_nothing_on_standard_input_is_called_by_its_name() -> None:
-    said = refused("learn", "-", "--target", "y", code=3)
-    assert "standard input" in said
-    assert "/tmp" not in said
+    reported = refused("learn", "-", "--target", "y", code=3)
+    assert "standard input" in reported
+    assert "/tmp" not in reported
 
 
 def test_a_file_that_is_not_there_is_bad_data_and_names_it() -> None:
@@ -62,9 +62,9 @@ def test_a_file_that_is_not_there_is_bad_data_and_names_it() -> None:
     ids=["too few", "too many", "open quote", "other delimiter"],
 )
 def test_a_ragged_row_is_named_by_its_line(text: str, line: str) -> None:
-    said = refused("learn", write("ragged.csv", text), "--target", "y", "-o", "m.likely", code=3)
-    assert line in said
-    assert "--on-bad-rows skip" in said
+    reported = refused("learn", write("ragged.csv", text), "--target", "y", "-o", "m.likely", code=3)
+    assert line in reported
+    assert "--on-bad-rows skip" in reported
     assert not Path("m.likely").exists()
 
 
@@ -159,13 +159,13 @@ def test_errors_are_json_too_when_json_was_asked_for(model: str) -> None:
     ):
         done = run(*args, "--json", expect=code)
         line, last = done.stderr.splitlines()
-        said = json.loads(last)["error"]
-        assert said["code"] == name
-        assert line == f"error: {said['message']}"
+        reported = json.loads(last)["error"]
+        assert reported["code"] == name
+        assert line == f"error: {reported['message']}"
         assert done.stdout == ""
 
 
-def test_a_full_disk_is_said_in_one_line(model: str) -> None:
+def test_a_full_disk_is_reported_in_one_line(model: str) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("NOT TESTED: this system has no /dev/full")
     with open("/dev/full", "wb") as full:
@@ -208,9 +208,9 @@ def test_updates_at_the_same_time_are_all_counted(model: str) -> None:
         )
         for _ in range(4)
     ]
-    said = [process.communicate(timeout=120)[1] for process in processes]
+    reported = [process.communicate(timeout=120)[1] for process in processes]
     codes = [process.returncode for process in processes]
-    assert codes == [0] * 4, said
+    assert codes == [0] * 4, reported
     assert likely.load(model).tally.rows == 14 * (1 + codes.count(0))
 
 
@@ -248,8 +248,8 @@ def test_hostile_names_and_values_pass_through_a_round(tmp_path: Path) -> None:
 
 def test_control_characters_in_an_error_do_not_reach_the_terminal() -> None:
     write("x.csv", f"a,y\n1,p\n{ANSI},q\n2,q\n")
-    said = refused("learn", "x.csv", "--target", "y", "--family", "a=gaussian", code=3)
-    assert "\x1b" not in said
+    reported = refused("learn", "x.csv", "--target", "y", "--family", "a=gaussian", code=3)
+    assert "\x1b" not in reported
 
 
 def test_a_fault_of_our_own_is_one_line_too(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,6 +276,6 @@ def test_estimate_asks_no_range_of_names_and_no_success_beyond_the_trials() -> N
 
 def test_weights_of_zero_and_the_format_of_an_example_are_named() -> None:
     table = write("w.csv", "x,y,w\n1,a,0\n2,b,0\n3,a,0\n")
-    said = refused("learn", table, "--target", "y", "--weights", "w", "-o", "m.likely", code=3)
-    assert "column 'w' gives no labelled row of 'w.csv' a weight above zero" in said
+    reported = refused("learn", table, "--target", "y", "--weights", "w", "-o", "m.likely", code=3)
+    assert "column 'w' gives no labelled row of 'w.csv' a weight above zero" in reported
     assert "OUT.svg" in refused("examples", "tennis", "--picture", "out.bmp", code=2)

@@ -28,8 +28,8 @@ def parts() -> tuple[str, str]:
 def test_update_in_place_equals_learning_everything_at_once(tennis: str) -> None:
     one, two = parts()
     run("learn", one, "--target", "PlayTennis", "--plain", "-o", "m.likely")
-    said = run("update", "m.likely", two).stdout
-    assert "Counted 6 rows" in said
+    reported = run("update", "m.likely", two).stdout
+    assert "Counted 6 rows" in reported
     assert likely.load("m.likely").parameters == likely.load(tennis).parameters
 
 
@@ -60,13 +60,13 @@ def test_what_was_never_counted_cannot_be_forgotten(tennis: str) -> None:
 def test_merge_adds_up_to_the_whole(tennis: str) -> None:
     for name in parts():
         run("learn", name, "--target", "PlayTennis", "--plain")
-    said = run("merge", "one.likely", "two.likely", "-o", "all.likely").stdout
-    assert "14 rows" in said
+    reported = run("merge", "one.likely", "two.likely", "-o", "all.likely").stdout
+    assert "14 rows" in reported
     assert likely.load("all.likely").parameters == likely.load(tennis).parameters
     assert "two models" in run("merge", "one.likely", "-o", "all.likely", expect=2).stderr
 
 
-def test_merge_says_when_the_priors_differ() -> None:
+def test_merge_warns_when_the_priors_differ() -> None:
     one, two = parts()
     run("learn", one, "--target", "PlayTennis", "--smoothing", "1/2")
     run("learn", two, "--target", "PlayTennis", "--plain")
@@ -77,9 +77,9 @@ def test_merge_says_when_the_priors_differ() -> None:
 
 
 def test_inspect_shows_what_a_model_holds(tennis: str) -> None:
-    said = run("inspect", tennis).stdout
+    reported = run("inspect", tennis).stdout
     for part in ("14 rows counted", "categorical", "table entries    22", "13 (71 without conditional", "sha256"):
-        assert part in said
+        assert part in reported
     found = document("inspect", tennis, "--column", "Outlook")
     assert found["bytes"] == Path(tennis).stat().st_size
     assert found["parameters"] == {"table_entries": 22, "free": 13, "free_without_independence": 71}
@@ -88,9 +88,9 @@ def test_inspect_shows_what_a_model_holds(tennis: str) -> None:
 
 
 def test_inspect_prints_the_parameters_of_a_column(tennis: str) -> None:
-    said = run("inspect", tennis, "--column", "Wind").stdout
-    assert "Strong" in said
-    assert "Outlook" not in said
+    reported = run("inspect", tennis, "--column", "Wind").stdout
+    assert "Strong" in reported
+    assert "Outlook" not in reported
     assert "no parameters of 'Sky'" in run("inspect", tennis, "--column", "Sky", expect=2).stderr
 
 
@@ -155,7 +155,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stderr.strip() == ""
 
 
-def test_a_calibrated_model_shows_its_weights_and_says_when_it_is_stale() -> None:
+def test_a_calibrated_model_shows_its_weights_and_reports_when_it_is_stale() -> None:
     head, *lines = Path(LOANS).read_text(encoding="utf-8").splitlines()
     one, two = "one.csv", "two.csv"
     for name, some in ((one, lines[:500]), (two, lines[500:])):

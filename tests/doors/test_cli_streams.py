@@ -28,11 +28,11 @@ def test_a_reader_that_leaves_early_is_no_fault(args: list[str], model: str) -> 
     assert process.stderr is not None
     process.stdout.read(1 if args[0] == "predict" else 0)
     process.stdout.close()
-    said = process.stderr.read()
+    reported = process.stderr.read()
     process.stderr.close()
     assert process.wait(timeout=120) == 0
-    assert b"Error" not in said
-    assert b"Traceback" not in said
+    assert b"Error" not in reported
+    assert b"Traceback" not in reported
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LANG": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}])
@@ -131,11 +131,11 @@ def test_a_stopped_command_leaves_the_old_model_whole(
     assert process.poll() is None, "the table is too small for this test"
     process.send_signal(number)
     sent = time.monotonic()
-    out, said = process.communicate(timeout=30)
-    assert process.returncode == code, said
+    out, reported = process.communicate(timeout=30)
+    assert process.returncode == code, reported
     assert time.monotonic() - sent < 10  # the promise is two seconds, on a machine that has time
     # on a cold kernel cache a compile may have been announced before the signal came
-    told = [line for line in said.decode().splitlines() if not line.startswith("likely: compiling ")]
+    told = [line for line in reported.decode().splitlines() if not line.startswith("likely: compiling ")]
     assert told == [f"error: {'interrupted' if code == 130 else 'terminated'}"]
     assert out == b""
     assert Path(model).read_bytes() == before
@@ -169,7 +169,7 @@ door.main(["go"])
 
 @pytest.mark.parametrize("grace", [0, 1.5])  # done in time; or ended by the last resort
 @pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
-def test_a_stopped_command_says_so_once(grace: float, name: str, code: int, word: str) -> None:
+def test_a_stopped_command_prints_it_once(grace: float, name: str, code: int, word: str) -> None:
     script = SLOW_TO_GO.format(grace=grace, name=name)
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment(), capture_output=True, timeout=60, check=False

@@ -1,4 +1,4 @@
-"""Likely beside other learners: the same folds and metrics for all, and what fails is said and not fatal."""
+"""Comparison with baselines: the same folds and metrics for all, and a failure is reported and not fatal."""
 
 import json
 import math
@@ -82,7 +82,7 @@ def test_every_learner_is_judged_on_the_same_rows_of_every_fold(loans):
         assert len(truths) == 1
 
 
-def test_a_rivals_figures_are_scikit_learns_on_the_same_folds(loans):
+def test_the_metrics_of_a_baseline_are_scikit_learns_on_the_same_folds(loans):
     from sklearn.metrics import accuracy_score, log_loss
 
     rows = _ComparedRows.of(_OwnModel.of(LOANS, "outcome", {"plain": True}), Split.of(4, None, 3))
@@ -96,7 +96,7 @@ def test_a_rivals_figures_are_scikit_learns_on_the_same_folds(loans):
     assert total.accuracy == accuracy_score(rows.labels, shares.argmax(1))
 
 
-def test_the_matrix_that_rivals_see_holds_the_table():
+def test_the_feature_matrix_of_baselines_holds_the_table():
     data = gappy()
     rows = _ComparedRows.of(_OwnModel.of(data, "y", {"plain": True}), Split.of(5, None, 0))
     table = rows.table
@@ -137,7 +137,7 @@ def test_a_probability_of_zero_for_what_happened_is_taken_as_tiny():
     assert found.log_loss == pytest.approx((-math.log(1e-15) + math.log(2)) / 2, rel=1e-6)
 
 
-def test_a_class_that_a_rival_never_saw_is_counted_as_unknown():
+def test_a_class_that_a_baseline_never_saw_is_counted_as_unknown():
     found = metrics_from(np.array([[1.0, 0.0]]), np.array([0, 2]), np.array([1]), ["a", "b", "c"])
     assert found.unknown == 1.0
     assert found.accuracy == 0.0
@@ -155,7 +155,7 @@ def test_thinning_keeps_the_classes_in_proportion():
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_every_rival_takes_a_mixed_gappy_table(name):
+def test_every_baseline_takes_a_mixed_gappy_table(name):
     found = likely.compare(gappy(), target="y", baselines=[name], folds=2)
     result = found[name]
     assert not result.failed, result.note
@@ -165,7 +165,7 @@ def test_every_rival_takes_a_mixed_gappy_table(name):
 
 
 @pytest.mark.parametrize("name", [name for name in BASELINES if name not in ("neural-net", "random-forest", "rbf-svm")])
-def test_every_rival_takes_text_or_says_that_it_does_not(name):
+def test_every_baseline_takes_text_or_refuses_it_with_a_reason(name):
     rng = np.random.default_rng(0)
     words = {"a": ["sun", "sea", "sand"], "b": ["snow", "ice", "wind"]}
     y = rng.choice(["a", "b"], 300).tolist()
@@ -190,7 +190,7 @@ def test_a_class_of_one_row_is_no_hindrance():
     assert [result.failed for result in found.results] == [False] * 5
 
 
-def test_a_rival_that_fails_or_is_too_slow_is_reported_and_the_others_go_on(monkeypatch):
+def test_a_baseline_that_fails_or_is_too_slow_is_reported_and_the_others_go_on(monkeypatch):
     def broken(_table, _y):
         raise ValueError("no such\nthing")
 
@@ -206,7 +206,7 @@ def test_a_rival_that_fails_or_is_too_slow_is_reported_and_the_others_go_on(monk
     assert "too slow" in str(found)
 
 
-def test_what_is_learned_from_fewer_rows_says_so(monkeypatch):
+def test_a_baseline_fitted_on_fewer_rows_is_marked(monkeypatch):
     knn = BASELINES["knn"]
     monkeypatch.setitem(BASELINES, "knn", Baseline(knn.name, knn.title, knn.make, 100))
     assert (
@@ -218,11 +218,11 @@ def test_what_is_learned_from_fewer_rows_says_so(monkeypatch):
 
 
 def test_as_plain_data_it_is_strict_json_and_best_first(loans):
-    said = json.loads(json.dumps(loans.to_dict(), allow_nan=False))
-    losses = [result["log_loss"] for result in said["results"]]
+    reported = json.loads(json.dumps(loans.to_dict(), allow_nan=False))
+    losses = [result["log_loss"] for result in reported["results"]]
     assert losses == sorted(losses)
-    assert said["rows"] == 600
-    for result in said["results"]:
+    assert reported["rows"] == 600
+    for result in reported["results"]:
         assert result.keys() >= {*METRICS, "fit_seconds", "predict_seconds", "difference", "by_fold"}
         assert set(result["difference"]) == set(METRICS)
 
@@ -239,14 +239,14 @@ def test_the_picture_has_a_dot_for_every_learner_and_figure(loans):
         loans.save("c.gif")
 
 
-def test_the_command_prints_what_the_library_says():
+def test_the_command_prints_what_the_library_returns():
     args = ["compare", LOANS, "--target", "outcome", "--baseline", "categorical-nb", "--folds", "3"]
     printed = run(*args, "-o", "c.svg")
     assert "CategoricalNB" in printed.stdout
     assert ET.parse("c.svg").getroot().tag == f"{SVG}svg"
-    said = json.loads(run(*args, "--json").stdout)
+    reported = json.loads(run(*args, "--json").stdout)
     found = likely.compare(LOANS, target="outcome", baselines=["categorical-nb"], folds=3).to_dict()
-    assert [r["log_loss"] for r in said["results"]] == [r["log_loss"] for r in found["results"]]
+    assert [r["log_loss"] for r in reported["results"]] == [r["log_loss"] for r in found["results"]]
     assert run(*args, "-o", "-").stdout.startswith("<svg")
 
 
@@ -271,7 +271,7 @@ def test_weights_are_refused():
         likely.compare(gappy(), target="y", baselines=[], weights="z")
 
 
-def test_without_scikit_learn_it_says_how_to_get_it():
+def test_without_scikit_learn_the_error_names_the_extra():
     code = f"import sys; sys.modules['sklearn'] = None; import likely; likely.compare({LOANS!r}, target='outcome')"
     env = os.environ | {"PYTHONPATH": str(Path(likely.__file__).parents[1])}
     done = subprocess.run(

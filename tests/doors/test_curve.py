@@ -179,7 +179,7 @@ def test_a_tiny_table_has_a_curve_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reported"),
     [
         ({"sizes": [1, 50]}, "one row for each class"),
         ({"sizes": []}, "one row for each class"),
@@ -190,8 +190,8 @@ def test_a_tiny_table_has_a_curve_too() -> None:
         ({"target": None}, "target= .* is missing"),
     ],
 )
-def test_what_has_no_meaning_is_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_has_no_meaning_is_refused(settings: dict[str, Any], reported: str) -> None:
+    with pytest.raises(UsageError, match=reported):
         likely.curve(LOANS, **({"target": "outcome"} | settings))
 
 
@@ -286,7 +286,7 @@ def test_without_cairosvg_a_png_is_refused_with_the_remedy_before_the_work(
 # ---------------------------------------------------------------- the command
 
 
-def test_the_command_prints_what_the_library_says_and_draws_it() -> None:
+def test_the_command_prints_what_the_library_returns_and_draws_it() -> None:
     found = likely.curve(LOANS, target="outcome", sizes=[50, 300], seeds=2, smoothing=0.5)
     args = ["curve", LOANS, "--target", "outcome", "--sizes", "50,300", "--seeds", "2", "--smoothing", "1/2"]
     assert run(*args).stdout.rstrip() == str(found)
@@ -311,9 +311,9 @@ def test_the_command_takes_any_table_with_gaps_and_many_classes() -> None:
         "sold": random.integers(0, 2, 400).astype(bool).tolist(),
     }
     pq.write_table(pa.table(table), "t.parquet")
-    said = json.loads(run("curve", "t.parquet", "--target", "kind", "--seeds", "2", "-o", "c.svg", "--json").stdout)
-    accuracy = [point["accuracy"]["mean"] for point in said["points"]]
-    assert said["rows"] == 400
+    reported = json.loads(run("curve", "t.parquet", "--target", "kind", "--seeds", "2", "-o", "c.svg", "--json").stdout)
+    accuracy = [point["accuracy"]["mean"] for point in reported["points"]]
+    assert reported["rows"] == 400
     assert accuracy[-1] > accuracy[0] > 1 / 7
     assert ET.parse("c.svg").getroot().tag == f"{SVG}svg"
 
@@ -323,9 +323,9 @@ def test_the_command_takes_a_folder_of_texts() -> None:
     for i, (text, label) in enumerate(zip(data["text"], data["label"], strict=True)):
         Path("texts", label).mkdir(parents=True, exist_ok=True)
         Path("texts", label, str(i)).write_text(text, encoding="utf-8")
-    said = json.loads(run("curve", "texts/", "--seeds", "2", "--json").stdout)
-    assert said["target"] == "label"
-    assert said["rows"] == 60
+    reported = json.loads(run("curve", "texts/", "--seeds", "2", "--json").stdout)
+    assert reported["target"] == "label"
+    assert reported["rows"] == 60
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_evaluate_reports_mean_cost_and_curves_as_scikit_learn_has_them() -> Non
     found = likely.evaluate(LOANS, model=model, costs=costs)
     p = model.posterior(LOANS).probabilities
     truth = np.array([row["outcome"] for row in rows(Path(LOANS).read_text(encoding="utf-8"))])
-    said = np.where(5 * p[:, 0] > p[:, 1], "default", "repaid")
-    by_hand = np.where(truth == said, 0.0, np.where(truth == "default", 5.0, 1.0)).mean()
+    reported = np.where(5 * p[:, 0] > p[:, 1], "default", "repaid")
+    by_hand = np.where(truth == reported, 0.0, np.where(truth == "default", 5.0, 1.0)).mean()
     assert found.mean_cost == pytest.approx(by_hand, abs=1e-12)
     curves = found.curves("default")
     assert curves.ranking.roc_area == pytest.approx(metrics.roc_auc_score(truth == "default", p[:, 0]), abs=1e-12)

@@ -26,7 +26,7 @@ def test_a_frame_of_any_library_with_text_and_gaps_is_counted_alike(make):
 
 
 @EACH_FRAME
-def test_a_value_never_seen_is_smoothed_and_said(make):
+def test_an_unseen_value_is_smoothed_and_flagged(make):
     model = NaiveBayes().fit(make(), LABELS)
     row = make({name: column[:1] for name, column in (COLUMNS | {"colour": ["ultraviolet"]}).items()})
     probabilities = model.predict_proba(row)

@@ -61,7 +61,7 @@ def test_column_names_are_remembered_and_compared():
 # ---------------------------------------------------------------- settings
 
 
-def test_one_word_speaks_of_all_columns_and_a_dict_of_each():
+def test_one_name_sets_the_family_of_all_columns_and_a_dict_of_each():
     X, y = load_iris(return_X_y=True)
     word = NaiveBayes("gaussian:class").fit(X, y)
     assert word.model_.tally == NaiveBayes(likely.Gaussian(tie="class")).fit(X, y).model_.tally
@@ -133,7 +133,7 @@ def test_a_row_of_an_array_is_explained_as_it_is():
         assert model.explain(row).posterior == dict(zip(range(3), model.predict_proba(X)[70], strict=True))
 
 
-def test_what_is_not_fitted_says_so():
+def test_an_unfitted_estimator_raises_a_clear_error():
     for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "explain"):
         with pytest.raises(NotFittedError):
             getattr(NaiveBayes(), method)([[1.0]])
@@ -183,7 +183,7 @@ def test_clones_are_unfitted_and_settings_survive():
 
 @pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning")
 @pytest.mark.parametrize("families", ["auto", "joint", {"age": "gaussian:both", ("colour", "member"): "joint"}])
-def test_copies_and_pickles_say_the_same(families, tmp_path):
+def test_copies_and_pickles_predict_the_same(families, tmp_path):
     frame = pandas_frame()
     model = NaiveBayes(families).fit(frame, LABELS)
     expected = model.predict_proba(frame)  # with everything cached that can be

@@ -1,4 +1,4 @@
-"""Evaluation is honest: rows that were learned from are said, groups stay together, and a baseline stands beside."""
+"""Evaluation on new rows: rows that were learned from are reported, groups stay together, and a baseline is given."""
 
 import math
 import warnings
@@ -36,7 +36,7 @@ def joined(a, b):
 
 
 @pytest.mark.parametrize("settings", [{}, {"plain": True}, {"average": True}, {"keep_rows": False}, {"smoothing": 1}])
-def test_rows_that_were_learned_from_are_said(settings):
+def test_rows_that_were_learned_from_are_reported(settings):
     data = table()
     model = likely.learn(data, "y", **settings)
     found = likely.evaluate(data, model=model)
@@ -55,7 +55,7 @@ def test_other_rows_are_a_hold_out():
     assert found.learned_from == 0
 
 
-def test_of_some_rows_it_is_said_how_many():
+def test_the_number_of_rows_that_were_learned_from_is_reported():
     data = table()
     model = likely.learn(data, "y")
     mixed = joined(part(data, range(30)), table(70, seed=2))
@@ -65,7 +65,7 @@ def test_of_some_rows_it_is_said_how_many():
     assert "these rows were learned from" in str(likely.evaluate(part(data, range(50)), model=model))
 
 
-def test_a_model_without_rows_says_that_it_cannot_tell():
+def test_a_model_without_rows_reports_that_the_overlap_is_not_known():
     data = table()
     for settings in ({"plain": True}, {"keep_rows": False}):
         found = likely.evaluate(part(data, range(100)), model=likely.learn(data, "y", **settings))
@@ -83,7 +83,7 @@ def test_rows_that_repeat_by_themselves_are_no_proof():
     assert "whether the model learned from them is not known" in found.title
 
 
-def test_documents_that_were_learned_from_are_said():
+def test_documents_that_were_learned_from_are_reported():
     data = {
         "t": [f"{a} {b} walks by the {a} river" for a in ("red", "blue", "old") for b in ("heron", "fox")],
         "y": [0, 1] * 3,
@@ -92,12 +92,12 @@ def test_documents_that_were_learned_from_are_said():
     assert "these rows were learned from" in likely.evaluate(data, model=model).title
 
 
-def test_the_shell_says_it_too(tmp_path, monkeypatch):
+def test_the_command_reports_it_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("learn", LOANS, "--target", "outcome", "-o", "m.likely")
-    said = run("evaluate", "m.likely", LOANS).stdout
-    assert "600 rows: these rows were learned from" in said
-    assert "hold-out" not in said
+    reported = run("evaluate", "m.likely", LOANS).stdout
+    assert "600 rows: these rows were learned from" in reported
+    assert "hold-out" not in reported
     assert document("evaluate", "m.likely", LOANS)["learned_from"] == 600
 
 
@@ -151,8 +151,8 @@ def test_groups_that_cannot_be_dealt_are_refused():
 
 def test_the_shell_judges_by_groups(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = run("learn", LOANS, "--target", "outcome", "--folds", "3", "--groups", "purpose", "-o", "m.likely").stdout
-    assert "3-fold cross-validation by groups" in said
+    reported = run("learn", LOANS, "--target", "outcome", "--folds", "3", "--groups", "purpose", "-o", "m.likely").stdout
+    assert "3-fold cross-validation by groups" in reported
     assert "purpose" not in likely.load("m.likely").schema.by_name
     assert "by groups" in document("evaluate", "m.likely", LOANS, "--groups", "purpose", "--folds", "3")["how"]
     assert "--folds" in run("learn", LOANS, "--target", "outcome", "--groups", "purpose", expect=2).stderr
@@ -264,12 +264,12 @@ def test_ties_count_half():
 def test_the_figures_are_printed_and_in_json(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("learn", TENNIS, "--target", "PlayTennis", "-o", "m.likely")
-    for said in (
+    for reported in (
         run("evaluate", "m.likely", TENNIS).stdout,
         run("learn", TENNIS, "--target", "PlayTennis", "--folds", "2", "-o", "m.likely").stdout,
     ):
         for word in ("AUC", "class frequencies", "precision", "recall", "F1", "rows"):
-            assert word in said
+            assert word in reported
     found = document("evaluate", "m.likely", TENNIS)
     assert found["baseline"]["accuracy"] == pytest.approx(9 / 14)
     assert 0 <= found["auc"] <= 1

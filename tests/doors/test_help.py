@@ -32,9 +32,9 @@ class TestHelp:
     @pytest.mark.parametrize("command", COMMANDS)
     def test_no_word_is_broken_in_80_columns(self, command, monkeypatch):
         monkeypatch.setenv("COLUMNS", "80")
-        said = run(command, "--help").stdout
-        assert max(map(len, said.splitlines())) <= 80
-        assert not [line for line in said.splitlines() if re.search(r"\w-$", line)]
+        reported = run(command, "--help").stdout
+        assert max(map(len, reported.splitlines())) <= 80
+        assert not [line for line in reported.splitlines() if re.search(r"\w-$", line)]
 
     def test_every_command_that_is_named_exists(self):
         texts = [run(command, "--help").stdout for command in COMMANDS]
@@ -43,10 +43,10 @@ class TestHelp:
         assert named <= set(COMMANDS)
         assert "sql" not in run("cluster", "--help").stdout
 
-    def test_update_says_what_becomes_of_the_calibration(self):
-        said = " ".join(run("update", "--help").stdout.split())
-        assert "The calibration is unchanged unless there is a new class" in said
-        assert "equals a model learned from all rows" not in said
+    def test_the_help_of_update_explains_what_becomes_of_the_calibration(self):
+        reported = " ".join(run("update", "--help").stdout.split())
+        assert "The calibration is unchanged unless there is a new class" in reported
+        assert "equals a model learned from all rows" not in reported
 
 
 class TestNearlyRight:
@@ -61,8 +61,8 @@ class TestNearlyRight:
         ],
     )
     def test_a_column_that_may_have_been_meant(self, options, tmp_path):
-        said = run("learn", TENNIS, *options, "-o", str(tmp_path / "m.likely"), expect=3).stderr
-        assert re.search(r"did you mean '(PlayTennis|Outlook|Wind|Humidity)'\?", said)
+        reported = run("learn", TENNIS, *options, "-o", str(tmp_path / "m.likely"), expect=3).stderr
+        assert re.search(r"did you mean '(PlayTennis|Outlook|Wind|Humidity)'\?", reported)
 
     def test_in_every_other_place(self, tennis):
         for words, code in [
@@ -85,14 +85,14 @@ class TestIgnore:
     def test_a_list_and_again_and_again(self, tmp_path):
         model = str(tmp_path / "m.likely")
         for given in (["--ignore", "Wind,Outlook"], ["--ignore", "Wind", "--ignore", "Outlook"], ["--ignore", "Wind, Outlook"]):
-            said = document("learn", TENNIS, "--target", "PlayTennis", *given, "-o", model)
-            assert [c["column"] for c in said["columns"]] == ["Temperature", "Humidity"]
+            reported = document("learn", TENNIS, "--target", "PlayTennis", *given, "-o", model)
+            assert [c["column"] for c in reported["columns"]] == ["Temperature", "Humidity"]
 
     def test_a_name_with_a_comma_stands_in_quotes(self, tmp_path):
         data = tmp_path / "d.csv"
         data.write_text('"a,b",c,y\n1,2,n\n2,1,j\n1,1,n\n3,1,j\n')
-        said = document("learn", str(data), "--target", "y", "--ignore", '"a,b"', "-o", str(tmp_path / "m.likely"))
-        assert [c["column"] for c in said["columns"]] == ["c"]
+        reported = document("learn", str(data), "--target", "y", "--ignore", '"a,b"', "-o", str(tmp_path / "m.likely"))
+        assert [c["column"] for c in reported["columns"]] == ["c"]
 
 
 class TestOutput:
@@ -119,9 +119,9 @@ class TestLongReports:
         names = [f"f{i}" for i in range(300)]
         lines = [",".join([*(str((i * j) % 3) for j in range(300)), f"k{i % 30}"]) for i in range(60)]
         data.write_text("\n".join([",".join([*names, "y"]), *lines]) + "\n")
-        said = run("learn", str(data), "--target", "y", "--plain", "-o", model).stdout
-        assert "… and 2" in said
-        assert said.count("\n") < 250
+        reported = run("learn", str(data), "--target", "y", "--plain", "-o", model).stdout
+        assert "… and 2" in reported
+        assert reported.count("\n") < 250
         judged = run("evaluate", model, str(data)).stdout
         assert "… and 10 more classes (--json has all)" in judged
         assert len(document("evaluate", model, str(data))["confusion"]) == 30
@@ -158,8 +158,8 @@ class TestCompletion:
         line = ["likely", *words]
         env = os.environ | {"_LIKELY_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
         code = "import sys; sys.argv[0] = 'likely'; from likely.cli import main; main(prog_name='likely')"
-        said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=False)
-        return [item.split(",", 1)[1] for item in said.stdout.split()]
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=False)
+        return [item.split(",", 1)[1] for item in done.stdout.split()]
 
     def test_columns_of_data_and_models(self, tennis):
         assert self.complete("learn", TENNIS, "--target", "O") == ["Outlook"]

@@ -70,7 +70,7 @@ def test_every_step_of_the_page_is_a_step_of_the_run():
         np.testing.assert_allclose(frame.responsibilities, shares / shares.sum(1, keepdims=True), rtol=1e-9)
 
 
-def test_the_page_says_the_sums_of_the_textbook():
+def test_the_page_shows_the_sums_of_the_textbook():
     shown = known(lesson.page(notes(), {"x": NUMBERS}))["frames"]
     paper = json.loads(run("examples", "em", "--json").stdout)
     for i in (0, 1, 2):
@@ -133,7 +133,7 @@ def test_two_fragments_stand_in_one_page_without_sharing_an_id():
             lesson.fragment(notes(), {"x": NUMBERS}, prefix=bad)
 
 
-def test_many_rows_are_sampled_and_gaps_left_out_and_both_are_said():
+def test_many_rows_are_sampled_and_gaps_left_out_and_the_page_notes_both():
     data = table(400)
     data["a"][::10] = np.nan
     model = likely.cluster(data, 2, steps=True)
@@ -176,7 +176,7 @@ def test_odd_tables_are_drawn_without_a_nan(data, settings, columns):
     assert not re.search(r"nan|inf", moved)
 
 
-def test_what_cannot_be_drawn_says_what_to_do():
+def test_the_error_for_what_cannot_be_drawn_names_a_remedy():
     three = table() | {"c": table(seed=1)["a"]}
     with pytest.raises(UsageError, match=r"3 columns hold numbers.*--draw A,B"):
         lesson.page(likely.cluster(three, 2, steps=True), three)
@@ -188,10 +188,10 @@ def test_what_cannot_be_drawn_says_what_to_do():
         lesson.page(likely.cluster(words, 2, steps=True), words)
 
 
-def test_the_shell_writes_the_page_and_says_where(tmp_path):
+def test_the_command_writes_the_page_and_prints_its_path(tmp_path):
     page = tmp_path / "steps.html"
-    said = run("cluster", LOANS, "-k", "2", "--ignore", "outcome", "--draw", "income,amount", "--steps", str(page))
-    assert f"Steps written to {page}" in said.stdout
+    reported = run("cluster", LOANS, "-k", "2", "--ignore", "outcome", "--draw", "income,amount", "--steps", str(page))
+    assert f"Steps written to {page}" in reported.stdout
     told = document("cluster", LOANS, "-k", "2", "--ignore", "outcome", "--draw", "income", "--steps", str(page))
     assert told["steps"] == str(page)
     shown = known(page.read_text(encoding="utf-8"))["frames"]
@@ -202,8 +202,8 @@ def test_the_shell_writes_the_page_and_says_where(tmp_path):
 
 def test_a_page_that_cannot_be_made_leaves_nothing_behind(tmp_path):
     model, page = str(tmp_path / "m.likely"), str(tmp_path / "steps.html")
-    said = run("cluster", LOANS, "-k", "2", "--ignore", "outcome", "--steps", page, "-o", model, expect=2)
-    assert "--draw A,B" in said.stderr
+    reported = run("cluster", LOANS, "-k", "2", "--ignore", "outcome", "--steps", page, "-o", model, expect=2)
+    assert "--draw A,B" in reported.stderr
     for bad in (str(tmp_path / "no" / "s.html"), str(tmp_path), str(tmp_path / "s.svg"), "-"):
         run("cluster", LOANS, "-k", "2", "--draw", "income", "--steps", bad, "-o", model, expect=2)
         if not bad.endswith(".svg"):

@@ -69,15 +69,15 @@ def test_counts_events_and_texts_are_clustered():
     assert adjusted_rand_score(y, model.predict({"t": texts})) == 1.0
 
 
-def test_what_cannot_be_is_said():
+def test_impossible_settings_give_clear_errors():
     x, _ = blobs()
-    for settings, said in (
+    for settings, reported in (
         ({"n_components": 0}, "no number of clusters"),
         ({"fixed": {"mean": 1}}, "cannot be fixed"),
         ({"fixed": {"weights": [0.5, 0.6]}}, "sum to 1"),
         ({"start": [[1.0]]}, "start= takes"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=reported):
             Mixture(**settings).fit(x)
     with pytest.raises(DataError, match="different kind"):
         Mixture(3).fit(np.ones((10, 2)))
@@ -115,7 +115,7 @@ def test_where_all_labels_are_known_nothing_changes():
     assert not hasattr(NaiveBayes().fit(x, y), "unlabelled_")
 
 
-def test_a_table_with_few_labels_is_learned_by_shares_or_not_and_says_so():
+def test_a_table_with_few_labels_is_learned_by_em_or_not_with_a_warning():
     x, y = blobs(150, 3.0, 5)
     labels = [None] * 300
     for i in (0, 1, 2, 150, 151, 152):
@@ -133,7 +133,7 @@ def test_a_table_with_few_labels_is_learned_by_shares_or_not_and_says_so():
         likely.learn(table, "y", unlabelled=2.0)
 
 
-def test_rounds_and_tolerance_of_partly_labelled_rows_can_be_said(tmp_path):
+def test_iterations_and_tolerance_of_partly_labelled_rows_can_be_set(tmp_path):
     x, y = blobs(150, 1.5, 5)
     labels = [int(y[i]) if i % 15 == 0 else None for i in range(300)]
     table = {"a": x[:, 0], "b": x[:, 1], "y": labels}
@@ -154,7 +154,7 @@ def test_rounds_and_tolerance_of_partly_labelled_rows_can_be_said(tmp_path):
         assert clone(made).max_iter == 1
 
 
-def test_an_estimator_says_that_em_was_stopped():
+def test_an_estimator_warns_that_em_was_stopped():
     x, y = blobs(300, 3.0, 3)
     few = np.full(len(y), np.nan)
     few[:4], few[300:304] = 0, 1
@@ -183,8 +183,8 @@ def test_texts_without_a_label_help():
 
 def test_the_shell_finds_clusters_and_writes_them(tmp_path):
     model, rows, drawn = (str(tmp_path / name) for name in ("m.likely", "rows.csv", "p.svg"))
-    said = run("cluster", LOANS, "-k", "3", "--ignore", "outcome", "-o", model, "--labels", rows, "--picture", drawn)
-    assert "3 clusters in 600 rows" in said.stdout
+    reported = run("cluster", LOANS, "-k", "3", "--ignore", "outcome", "-o", model, "--labels", rows, "--picture", drawn)
+    assert "3 clusters in 600 rows" in reported.stdout
     table = pd.read_csv(rows)
     assert set(table["label"]) <= {1, 2, 3}
     assert np.allclose(table[["p_1", "p_2", "p_3"]].sum(axis=1), 1.0)

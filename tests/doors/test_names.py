@@ -107,10 +107,10 @@ def test_estimators_of_components_have_the_names_of_scikit_learn(kind: type) -> 
 
 @pytest.mark.parametrize("kind", [Mixture, HiddenMarkov])
 def test_former_names_still_work_with_a_warning(kind: type) -> None:
-    with pytest.warns(FutureWarning, match="is now called") as said:
+    with pytest.warns(FutureWarning, match="is now called") as reported:
         made = kind(k=3, restarts=2)
     assert (made.n_components, made.n_init) == (3, 2)
-    assert {str(each.message) for each in said} == {"k= is now called n_components=", "restarts= is now called n_init="}
+    assert {str(each.message) for each in reported} == {"k= is now called n_components=", "restarts= is now called n_init="}
     with pytest.raises(TypeError, match="unexpected keyword argument 'n_component'"):
         kind(n_component=3)
 
@@ -135,7 +135,7 @@ def test_functions_take_n_init_and_its_former_name() -> None:
 
 
 @pytest.mark.parametrize("kind", [NaiveBayes, TextNaiveBayes, Mixture, HiddenMarkov, NetworkClassifier])
-def test_estimators_work_with_as_many_threads_as_n_jobs_says(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimators_use_as_many_threads_as_n_jobs(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     true = thread_count.limited_to
     monkeypatch.setattr("likely.estimators._base.limited_to", lambda limit: seen.append(limit) or true(limit))
@@ -198,10 +198,10 @@ def test_a_missing_optional_dependency_names_the_extra_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     package, extra = EXTRAS[library]
-    with pytest.raises(MissingDependencyError) as said:
+    with pytest.raises(MissingDependencyError) as reported:
         import_optional(library, "this")
-    assert str(said.value) == f"this needs {package}, which is not installed: pip install 'likely[{extra}]'"
-    assert isinstance(said.value, ImportError)
+    assert str(reported.value) == f"this needs {package}, which is not installed: pip install 'likely[{extra}]'"
+    assert isinstance(reported.value, ImportError)
     declared = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     assert f'{extra} = ["{package}' in declared
 
@@ -227,6 +227,6 @@ for name in {names}:
 def test_a_fault_inside_an_optional_module_is_not_mistaken_for_a_missing_one(tmp_path, monkeypatch) -> None:
     (tmp_path / "broken_module.py").write_text("import a_library_that_is_not_there\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there") as said:
+    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there") as reported:
         import_optional("broken_module", "this", library="sklearn")
-    assert not isinstance(said.value, MissingDependencyError)
+    assert not isinstance(reported.value, MissingDependencyError)

@@ -23,7 +23,7 @@ def test_the_page_of_an_account_runs_and_fetches_nothing() -> None:
     assert "style=" in ledger._repr_html_()  # in a notebook, which has no place for a style of its own
 
 
-def test_the_page_of_a_long_text_is_short_and_says_what_is_not_shown() -> None:
+def test_the_page_of_a_long_text_is_short_and_notes_what_is_not_shown() -> None:
     model = likely.learn({"text": ["cheap pills now", "lunch at noon"] * 10, "y": ["spam", "good"] * 10}, "y",
                          families={"text": likely.Text()})  # fmt: skip
     text = "cheap lunch pills noon " * 200_000

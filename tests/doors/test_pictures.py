@@ -114,12 +114,12 @@ def test_tied_variances_give_the_line_and_untied_ones_the_parabola_of_the_formul
     assert np.ptp(0.375 * y**2) > 10
 
 
-def test_a_surface_takes_any_model_and_says_what_it_cannot_draw():
+def test_a_surface_takes_any_model_and_refuses_what_it_cannot_draw():
     model = likely.learn(LOANS, "outcome")
     svg = likely.pictures.decision_surface(model, "income", "amount", LOANS, title="Loans")
     assert parsed(svg).get("aria-label") == "Loans"
     assert len(tips(ET.fromstring(svg), "path")) > 200
-    with pytest.raises(UsageError, match="give data="):
+    with pytest.raises(UsageError, match="pass data="):
         likely.pictures.decision_surface(model, "income", "amount")
     with pytest.raises(UsageError, match="named twice"):
         likely.pictures.decision_surface(model, "income", "income", LOANS)

@@ -84,7 +84,7 @@ def test_a_terminal_shows_steps_and_a_file_nothing(command: str, tmp_path: Path)
     assert re.search({"learn": r"evaluating: .*\d of 3", "report": r"report: .*\d of 7"}[command], text), text[-2000:]
 
 
-def test_a_program_that_asks_for_it_gets_progress_as_lines_of_json(tmp_path: Path) -> None:
+def test_a_calling_program_can_request_progress_as_lines_of_json(tmp_path: Path) -> None:
     rows = table(300)
     lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")

@@ -170,9 +170,9 @@ def test_a_change_of_one_cell_gives_the_probability_that_is_printed(model: likel
 
 def test_warnings_name_unseen_values_missing_cells_and_rows_learned_from(model: likely.Model) -> None:
     odd = table(200, 6) | {"a": ["new"] * 200, "colour": [None] * 200}
-    said = " ".join(likely.report(model, odd).to_dict()["warnings"])
-    assert "Column a: 200 rows (100.0 %) have a value that was never learned, such as 'new'" in said
-    assert "Column colour: 100.0 % of the cells are missing here" in said
+    reported = " ".join(likely.report(model, odd).to_dict()["warnings"])
+    assert "Column a: 200 rows (100.0 %) have a value that was never learned, such as 'new'" in reported
+    assert "Column colour: 100.0 % of the cells are missing here" in reported
     assert "learned from" in " ".join(likely.report(model, table()).to_dict()["warnings"])
 
 

@@ -24,7 +24,7 @@ def wide(columns: int, classes: int, n: int) -> dict[str, list]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("columns", "classes"), [(240, 2), (50, 45)])
-def test_a_page_of_many_columns_or_classes_stays_small_and_says_what_it_leaves_out(columns: int, classes: int) -> None:
+def test_a_page_of_many_columns_or_classes_stays_small_and_lists_what_it_leaves_out(columns: int, classes: int) -> None:
     rows = wide(columns, classes, 200)
     model = likely.learn(rows, "class", plain=True)
     chosen = list(rows)[-3]
@@ -65,7 +65,7 @@ def test_a_line_with_fewer_points_is_the_same_line() -> None:
     assert simplified(steps) == steps
 
 
-def test_a_number_that_tells_nothing_is_drawn_as_a_flat_line() -> None:
+def test_an_uninformative_number_is_drawn_as_a_flat_line() -> None:
     rows = {"x": [1.0, 2.0, 3.0, 4.0] * 60, "a": ["u", "v"] * 120, "y": ["p", "q"] * 120}
     told = likely.report(likely.learn(rows, "y")).to_dict()
     for column in told["columns"]:
@@ -75,7 +75,7 @@ def test_a_number_that_tells_nothing_is_drawn_as_a_flat_line() -> None:
     assert "Evidence of x" in likely.Report(told).html()
 
 
-def test_what_would_change_a_prediction_is_told_where_columns_come_from_dates() -> None:
+def test_changes_of_a_prediction_are_listed_for_columns_derived_from_dates() -> None:
     days = np.arange("2024-01-01", "2025-01-01", dtype="datetime64[D]")
     weekday = (days.astype(np.int64) + 3) % 7
     rows = {"when": [str(day) for day in days], "noise": (np.arange(len(days)) % 5).tolist(),

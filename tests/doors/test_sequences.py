@@ -47,7 +47,7 @@ def days(seed: int = 0) -> dict[str, list]:
     return table
 
 
-def test_frames_of_both_libraries_and_the_verb_say_the_same() -> None:
+def test_frames_of_both_libraries_and_the_function_give_the_same_model() -> None:
     table = days()
     lengths = [60, 60, 60]
     rows = {name: table[name] for name in ("steps", "mood")}
@@ -70,7 +70,7 @@ def test_the_state_of_a_row_depends_on_the_rows_around_it() -> None:
     assert np.abs(alone - made.predict_proba(X)).max() > 0.1
 
 
-def test_what_has_not_been_fitted_says_so_and_what_was_stopped_warns() -> None:
+def test_an_unfitted_estimator_raises_a_clear_error_and_a_stopped_one_warns() -> None:
     X = np.arange(20.0)[:, None]
     with pytest.raises(NotFittedError):
         HiddenMarkov().predict(X)
@@ -119,7 +119,7 @@ def test_every_row_is_written_with_its_state() -> None:
     assert pq.read_table("out.parquet")["state"].to_pylist() == table["state"].to_pylist()
 
 
-def test_penalised_is_said_only_where_there_is_a_penalty() -> None:
+def test_penalised_is_printed_only_where_there_is_a_penalty() -> None:
     asked = ("sequences", "days.csv", "-k", "2", "--by", "who", "--ignore", "steps", "--smoothing", "0")
     bare = run(*asked).stdout
     assert "log likelihood" in bare
@@ -144,7 +144,7 @@ def test_standard_output_carries_the_rows_alone() -> None:
     assert "one sequence" in result.stderr
 
 
-def test_slips_are_said_in_words() -> None:
+def test_wrong_settings_give_clear_errors() -> None:
     assert "has no column 'whom'" in run("sequences", "days.csv", "--by", "whom", expect=3).stderr
     run("sequences", "days.csv", "--by", "who", "-o", "out.csv")
     assert "--prefix" in run("sequences", "out.csv", "--by", "who", "-o", "again.csv", expect=2).stderr
@@ -194,15 +194,15 @@ def test_the_shell_tries_numbers_of_states(tmp_path: Path) -> None:
     told = commands.document("sequences", str(path), "-k", "auto")
     assert set(told["tried"]) == {"1", "2", "3", "4", "5", "6"}
     assert told["bic"] == told["tried"]["3"]
-    said = commands.run("sequences", str(path), "-k", "auto").stdout
-    assert re.search(r"^states +BIC$", said, re.MULTILINE)
-    assert "3 states in 450 rows" in said
+    reported = commands.run("sequences", str(path), "-k", "auto").stdout
+    assert re.search(r"^states +BIC$", reported, re.MULTILINE)
+    assert "3 states in 450 rows" in reported
     assert "tried" not in commands.document("sequences", str(path), "-k", "3")
     for wrong in ("many", "0", "-1", "1.5"):
         commands.run("sequences", str(path), "-k", wrong, expect=2)
 
 
-def test_first_means_say_where_the_states_begin_and_their_order() -> None:
+def test_first_means_set_the_initial_states_and_their_order() -> None:
     table = _three_states()
     wanted = [[12.0, -10.0], [0.0, 0.0], [6.0, -5.0]]
     chain = likely.sequences(table, 3, start={"means": wanted})

@@ -171,7 +171,7 @@ WATCH = """() => {
 }"""
 
 
-def test_while_a_table_is_learned_from_the_page_tells_the_steps_done(chromium: Any, bench: Server, tmp_path: Path) -> None:
+def test_while_a_table_is_learned_from_the_page_shows_the_steps_done(chromium: Any, bench: Server, tmp_path: Path) -> None:
     rows = [f"{i % 7},{i % 11},{(i * i) % 13},{'yes' if (i * i) % 13 > i % 11 else 'no'}" for i in range(1_500)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,c,y", *rows]) + "\n")
     with opened(chromium, bench.address + "#workbench") as page:

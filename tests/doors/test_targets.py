@@ -104,7 +104,7 @@ class TestQuantities:
         judged = likely.evaluate(wide, target="price", target_bins=[90, 110])
         assert judged.total.classes == ("up to 90", "90 to 110", "above 110")
 
-    def test_the_estimator_says_how_to_bin(self):
+    def test_the_error_of_the_estimator_names_how_to_bin(self):
         with pytest.raises(ValueError, match=r"KBinsDiscretizer.*likely\.learn\(X, y, target_bins=4\)"):
             likely.NaiveBayes().fit(X, PRICE)
 

@@ -173,7 +173,7 @@ def test_the_encoding_asked_for_is_used_and_what_does_not_fit_is_replaced(texts:
         assert "Gr\ufffd\ufffde" in [row["text"] for row in rows(texts, encoding="ascii")]
 
 
-def test_a_byte_order_mark_tells_the_encoding(texts: str) -> None:
+def test_a_byte_order_mark_sets_the_encoding(texts: str) -> None:
     Path(texts, "ham", "wide").write_bytes("Grüße".encode("utf-16"))
     assert "Grüße" in [row["text"] for row in rows(texts)]
 
@@ -193,9 +193,9 @@ def test_a_nul_anywhere_makes_a_file_no_text_unless_its_encoding_is_named(texts:
 def test_pictures_and_tables_are_left_out_with_a_word(texts: str) -> None:
     Path(texts, "ham", "cat.png").write_bytes(b"\x89PNG\0\0")
     Path(texts, "ham", "index.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.warns(LikelyWarning) as said:
+    with pytest.warns(LikelyWarning) as reported:
         assert likely.learn(texts).tally.rows == 6
-    assert sorted(str(each.message) for each in said) == [
+    assert sorted(str(each.message) for each in reported) == [
         "1 files were skipped: they are not text: 'texts/ham/cat.png'",
         "1 tables were skipped: a folder is read as texts: 'texts/ham/index.csv'",
     ]
@@ -345,9 +345,9 @@ def test_without_a_target_a_table_names_its_columns() -> None:
 
 
 def test_the_shell_learns_judges_predicts_and_explains_a_folder(texts: str) -> None:
-    said = json.loads(run("learn", f"{texts}/", "--folds", "2", "--json").stdout)
-    assert said["model"] == "texts.likely"
-    assert [c["class"] if isinstance(c, dict) else c for c in said["classes"]] == ["ham", "spam"]
+    reported = json.loads(run("learn", f"{texts}/", "--folds", "2", "--json").stdout)
+    assert reported["model"] == "texts.likely"
+    assert [c["class"] if isinstance(c, dict) else c for c in reported["classes"]] == ["ham", "spam"]
     answers = list(csv.DictReader(run("predict", "texts.likely", f"{texts}/").stdout.splitlines()))
     assert [row["file"] for row in answers] == [f"texts/{label}/{i}.txt" for label in ("ham", "spam") for i in range(3)]
     assert [row["label"] for row in answers] == ["ham"] * 3 + ["spam"] * 3

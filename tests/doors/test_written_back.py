@@ -72,6 +72,6 @@ def test_excel_safe_escapes_formulas_and_leaves_numbers(table: str) -> None:
 
 
 def test_excel_safe_is_refused_where_there_are_no_formulas(table: str) -> None:
-    said = run("predict", "t.likely", table, "-o", "out.parquet", "--excel-safe", expect=2).stderr
-    assert "--excel-safe" in said
+    reported = run("predict", "t.likely", table, "-o", "out.parquet", "--excel-safe", expect=2).stderr
+    assert "--excel-safe" in reported
     assert not Path("out.parquet").exists()

@@ -22,11 +22,11 @@ def mixed():
     colour = np.where(rng.random(ROWS) < 0.8, np.array(["red", "green", "blue"])[z], "grey").astype(object)
     colour[-20:], colour[::17] = "late", "?"
     words = np.array(["tea milk cup", "rain cloud wind", "goal ball team"])
-    said = [f"{words[k]} {' '.join(rng.choice(['the', 'a', 'so'], 3))}" for k in z]
-    said[-3:] = ["unheard word of the last rows"] * 3
+    reported = [f"{words[k]} {' '.join(rng.choice(['the', 'a', 'so'], 3))}" for k in z]
+    reported[-3:] = ["unheard word of the last rows"] * 3
     gap = rng.random(ROWS) < 0.1
     return pa.table({
-        "x": pa.array(x, mask=gap), "y": y, "colour": colour.tolist(), "words": said,
+        "x": pa.array(x, mask=gap), "y": y, "colour": colour.tolist(), "words": reported,
         "w": rng.choice([0.0, 0.5, 1.0, 2.0], ROWS),
     })  # fmt: skip
 
@@ -91,7 +91,7 @@ def test_a_spark_table_is_clustered_in_its_tasks(spark, monkeypatch):
     np.testing.assert_array_equal(answers["label"].to_pylist(), one)
 
 
-def test_rows_on_this_machine_are_clustered_in_memory_and_the_model_says_so():
+def test_rows_on_this_machine_are_clustered_in_memory_and_the_model_names_the_engine():
     found = likely.cluster(mixed().select(["x", "y"]), k=2)
     assert found.model.engine == "memory: the rows are on this machine, and are read in batches"
 

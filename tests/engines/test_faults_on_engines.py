@@ -32,7 +32,7 @@ def test_a_memory_limit_that_is_kept_changes_no_count(engine, tmp_path):
     assert found.tally == engine.learn_file(path).tally
 
 
-def test_a_memory_limit_that_is_too_small_is_said_with_the_remedy(engine, tmp_path):
+def test_a_memory_limit_that_is_too_small_is_an_error_with_the_remedy(engine, tmp_path):
     path = written(small(), tmp_path / "t.parquet")
     with pytest.raises(ResourceError, match=r"memory limit of 20 MB is exceeded.*--memory-limit"):
         engine.learn_file(path, memory_limit=20_000_000)

@@ -31,7 +31,7 @@ def made(rows, seed=0):
     return pa.table(columns | {"id": [f"row {i}" for i in range(rows)], "class": np.array(["a", "b", "c"])[y]})
 
 
-def test_the_engine_is_chosen_by_size_and_says_so(spark, monkeypatch):
+def test_the_engine_is_chosen_by_size_with_a_reason(spark, monkeypatch):
     table = made(300)
     frame = spark.createDataFrame(table)
     small = likely.learn(frame, target="class")
@@ -79,7 +79,7 @@ def test_the_command_line_counts_and_scores_with_spark(spark, cluster, tmp_path,
     monkeypatch.chdir(tmp_path)
     how = ("--engine", "spark", "--master", cluster.url)
     report = document("learn", LOANS, "--target", "outcome", *how, "-o", "spark.likely")
-    why = "asked for; Spark hands over the rows: CSVFileFormat is not a list of Parquet files"
+    why = "asked for; Spark sends the rows: CSVFileFormat is not a list of Parquet files"
     assert report["engine"] == {"name": "spark", "reason": why}
     run("learn", LOANS, "--target", "outcome", "-o", "memory.likely")
     assert likely.load("spark.likely").tally == likely.load("memory.likely").tally
@@ -118,7 +118,7 @@ def test_a_partition_that_fails_is_an_error_and_leaves_nothing(spark, cluster, t
     assert not (tmp_path / "out.likely").exists()
 
 
-def test_a_full_disk_is_said_and_nothing_is_left_on_it(spark, cluster, tmp_path):
+def test_a_full_disk_is_a_clear_error_and_nothing_is_left_on_it(spark, cluster, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True, check=False)
@@ -143,7 +143,7 @@ def test_files_of_different_columns_are_refused_by_spark_in_plain_words(spark, t
         likely.learn(spark.read.schema("x double, y string").parquet(str(tmp_path)), "y", engine="spark", plain=True)
 
 
-def test_executors_without_likely_are_told_so_and_the_archive_helps(tmp_path):
+def test_executors_without_likely_give_a_clear_error_and_the_archive_helps(tmp_path):
     """An executor of its own: a Python process that finds no Likely, then one that has the archive."""
     import os
     import subprocess

@@ -1,4 +1,4 @@
-"""Spark tables that are nothing but Parquet files: tasks read the row groups by themselves, or Spark hands over the rows."""
+"""Spark tables that are nothing but Parquet files: tasks read the row groups by themselves, or Spark sends the rows."""
 
 import datetime as dt
 from dataclasses import replace
@@ -43,7 +43,7 @@ def test_row_groups_that_tasks_read_give_the_tally_of_memory(spark, table, writt
     assert found.tally.counted_the_same(expected.tally)
     assert found.tally.sample == expected.tally.sample
     handed_over = likely.learn(frame, "class", engine="spark-rows", **SETTINGS)
-    assert handed_over.engine == "spark: asked for; Spark hands over the rows: asked for"
+    assert handed_over.engine == "spark: asked for; Spark sends the rows: asked for"
     assert handed_over.tally == found.tally
 
 

@@ -99,7 +99,7 @@ def test_a_password_is_never_shown():
     assert "secret" not in label_of("postgresql:///x?user=u&password=secret&host=h")
 
 
-def test_types_that_no_engine_knows_are_left_out_by_name(postgres, tmp_path):
+def test_unsupported_types_are_left_out_by_name(postgres, tmp_path):
     path = str(tmp_path / "odd.duckdb")
     columns = "a % 2 as y, a / 3 as x, {'k': a} as s, [a] as l, to_days(a::int) as i, (a / 4)::decimal(9,2) as d"
     with duckdb.connect(path) as connection:
@@ -143,7 +143,7 @@ def test_a_file_that_changes_between_two_passes_is_refused(shop):
         list(source.batches())
 
 
-def test_a_database_that_goes_away_half_way_is_said_and_nothing_is_written(postgres, tmp_path):
+def test_a_database_that_disconnects_half_way_is_an_error_and_nothing_is_written(postgres, tmp_path):
     with postgres.connection.cursor() as cursor:
         columns = "a % 2 as y, a::float8 as x, repeat('z', 200) as w"
         cursor.execute(f"create table large as select {columns} from generate_series(1, 200000) a")
@@ -225,7 +225,7 @@ sys.stdin.read()
 """
 
 
-def test_a_duckdb_file_that_another_process_writes_to_is_said_and_stays_as_it_is(shop, tmp_path):
+def test_a_duckdb_file_that_another_process_writes_to_is_an_error_and_stays_unchanged(shop, tmp_path):
     model, other = str(tmp_path / "m.likely"), tmp_path / "held.duckdb"
     run("learn", shop, "--table", "orders", "--target", "y", "--plain", "-o", model)
     with subprocess.Popen([sys.executable, "-c", HOLD, other], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -204,7 +204,7 @@ def test_an_answer_does_not_take_the_name_of_a_column():
     assert '"new_label"' in model.sql(prefix="new_")
 
 
-def test_what_has_no_sql_says_so():
+def test_what_has_no_sql_is_refused_with_a_reason():
     with pytest.raises(UsageError, match="did you mean 'postgres'"):
         learn({"a": ["u", "v"], "y": [0, 1]}, plain=True).sql(dialect="postgress")
     texts = learn({"a": ["free prize", "free lunch"] * 9, "y": [0, 1] * 9}, families={"a": likely.Text("multinomial")})

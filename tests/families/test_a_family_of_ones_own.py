@@ -95,7 +95,7 @@ def test_em_finds_two_kinds_of_waits_and_never_falls() -> None:
     assert partly.tally.classes.sum() == pytest.approx(ROWS)
 
 
-def test_averaging_tells_a_column_that_depends_on_the_class_from_one_that_does_not() -> None:
+def test_averaging_separates_a_column_that_depends_on_the_class_from_one_that_does_not() -> None:
     table = TABLE | {"noise": RNG.exponential(1.0, ROWS).tolist()}
     families = {"wait": Exponential(), "noise": Exponential()}
     model = likely.learn(table, "line", families=families, smoothing=1, average=True)

@@ -24,10 +24,10 @@ def main(file: str, target: str, first: int, count: int, step: int) -> None:
         sys.stdout.flush()
         try:
             likely.learn(str(path), target, plain=True).predict(str(path), absent="missing")
-            said = "read"
+            reported = "read"
         except DataError:
-            said = "refused"
-        sys.stdout.write(f"{said}\n")
+            reported = "refused"
+        sys.stdout.write(f"{reported}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Trouble with the compile cache is never fatal: the answer is the same, and the trouble is said once."""
+"""Trouble with the compile cache is never fatal: the answer is the same, and the trouble is reported once."""
 
 import functools
 import json
@@ -137,7 +137,7 @@ def run(module: Path, home: Path | str | None = None, cache: Path | str | None =
     return done.stderr.splitlines()
 
 
-def test_a_compilation_says_how_long_it_takes() -> None:
+def test_a_compilation_reports_how_long_it_takes() -> None:
     from likely.calibration import loops
     from likely.kernels.compiling import estimated_seconds
     from likely.tokenizer import _loops
@@ -148,11 +148,11 @@ def test_a_compilation_says_how_long_it_takes() -> None:
     assert estimated_seconds(_loops.count_documents.plain) > 3 * alone  # the functions that it calls are compiled as well
 
 
-def without_cache(said: list[str], reason: str) -> None:
-    """The trouble was said exactly once, and that it costs a compilation at every start."""
-    assert sum("the compile cache cannot be used" in line for line in said) == 1, said
-    assert any(reason in line and "NUMBA_CACHE_DIR" in line for line in said), said
-    assert sum(line.startswith("likely: compiling ") for line in said) == 2, said
+def without_cache(reported: list[str], reason: str) -> None:
+    """The trouble was reported exactly once, and that it costs a compilation at every start."""
+    assert sum("the compile cache cannot be used" in line for line in reported) == 1, reported
+    assert any(reason in line and "NUMBA_CACHE_DIR" in line for line in reported), reported
+    assert sum(line.startswith("likely: compiling ") for line in reported) == 2, reported
 
 
 def kept(folder: Path) -> list[Path]:
@@ -188,8 +188,8 @@ def test_without_a_home_no_folder_is_made_in_the_working_one(package: Path, tmp_
 def test_a_cache_that_another_user_could_have_written_is_not_run(compiled: Path) -> None:
     for path in (kept(compiled.parent)[0], compiled.parent / "__pycache__"):
         os.chown(path, NOBODY, NOBODY)
-        said = run(compiled)
-        assert sum("belongs to another user" in line for line in said) == 1, said
+        reported = run(compiled)
+        assert sum("belongs to another user" in line for line in reported) == 1, reported
     os.chown(compiled, NOBODY, NOBODY)  # whoever writes the source code may write what it is compiled to
     assert run(compiled) == []
 
@@ -200,8 +200,8 @@ def test_a_cache_that_everybody_may_write_is_not_run(compiled: Path) -> None:
     without_cache(run(compiled), "can be written by everybody")
     (compiled.parent / "__pycache__").chmod(0o755)
     kept(compiled.parent)[0].chmod(0o666)
-    said = run(compiled)
-    assert sum("can be written by everybody" in line for line in said) == 1, said
+    reported = run(compiled)
+    assert sum("can be written by everybody" in line for line in reported) == 1, reported
     assert run(compiled) == []  # its place was taken by a new one
 
 
@@ -226,9 +226,9 @@ def test_damaged_files_are_compiled_again(package: Path) -> None:
     assert run(package) == compiled
     for damage, path in zip(DAMAGE.values(), kept(package.parent), strict=True):
         path.write_bytes(damage(path.read_bytes()))
-    first, *rest = said = run(package)
+    first, *rest = reported = run(package)
     assert "a file of the compile cache is damaged" in first
-    assert rest == compiled, said
+    assert rest == compiled, reported
     assert run(package) == []
 
 

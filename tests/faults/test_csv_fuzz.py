@@ -102,7 +102,7 @@ def test_what_python_writes_is_read_back_cell_by_cell_by_either_parser(folder, t
     st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1, max_size=8), st.sampled_from(["utf-16", "utf-8-sig"])
 )
 @settings(max_examples=30)
-def test_a_byte_order_mark_tells_the_encoding(folder, rows, encoding):
+def test_a_byte_order_mark_sets_the_encoding(folder, rows, encoding):
     path = folder / "marked.csv"
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["a", "b"], *rows])

@@ -63,20 +63,20 @@ def test_one_flipped_bit_never_ends_the_process_nor_in_a_traceback(kind, flips, 
     assert done.returncode == 0, (
         f"{kind}: flip {last} of step {step} ended with {done.returncode}: {done.stderr[-2000:]}"
     )
-    said = [line.split()[1] for line in done.stdout.splitlines()]
-    assert len(said) == flips
-    assert {"read", "refused"} == set(said)
+    reported = [line.split()[1] for line in done.stdout.splitlines()]
+    assert len(reported) == flips
+    assert {"read", "refused"} == set(reported)
 
 
-def test_the_shell_says_that_a_damaged_file_is_bad_data(tmp_path):
+def test_the_command_reports_a_damaged_file_as_bad_data(tmp_path):
     path = tmp_path / "table.parquet"
     pq.write_table(_table(), path, compression="none", use_dictionary=False)
     data = bytearray(path.read_bytes())
     data[data.index("größe".encode()) + 2] ^= 0x40  # in the middle of a character
     path.write_bytes(data)
-    said = refused("learn", str(path), "--target", "y", "-o", str(tmp_path / "m.likely"), code=3)
-    assert "table.parquet" in said
-    assert "column 'c'" in said
+    reported = refused("learn", str(path), "--target", "y", "-o", str(tmp_path / "m.likely"), code=3)
+    assert "table.parquet" in reported
+    assert "column 'c'" in reported
 
 
 # ------------------------------------------------------------------ dictionaries of which an index is wrong
@@ -93,9 +93,9 @@ def _coded(indices, kind="int32"):
 def test_a_dictionary_index_out_of_range_is_refused_with_its_row(index, target):
     table = {"c": _coded([0, 1, index, 1]), "y": GOOD}
     table = table if target == "y" else {"y": table["c"], "c": GOOD}
-    said = rf"column '{'c' if target == 'y' else 'y'}' has dictionary index {index}, but its dictionary has 2 values in row 3"
+    error = rf"column '{'c' if target == 'y' else 'y'}' has dictionary index {index}, but its dictionary has 2 values in row 3"
     for data in (table, pa.table(table)):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=error):
             learn(data)
     with pytest.raises(DataError, match="dictionary index"):
         likely.NaiveBayes().fit(pa.table({"c": _coded([0, 1, index, 1])}), GOOD)
@@ -138,20 +138,20 @@ def _text(offsets, content):
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("column", "reported"),
     [
         (_text([0, 1, 2, 3, 4], b"ab\xffd"), "Invalid UTF8"),
         (_text([0, 1, 200_000_000, 3, 4], b"abcd"), "out of bounds"),
         (_text([0, 3, 1, 3, 4], b"abcd"), "non-monotonic|[Oo]ffset"),
     ],
 )
-def test_text_that_points_nowhere_or_is_no_text_is_refused(column, said):
+def test_text_that_points_nowhere_or_is_no_text_is_refused(column, reported):
     for fit in (
         lambda: learn({"c": column, "y": GOOD}),
         lambda: learn(pa.table({"y": column, "c": GOOD})),
         lambda: likely.TextNaiveBayes().fit(column, GOOD),
     ):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=reported):
             fit()
 
 
@@ -233,7 +233,7 @@ def test_texts_of_numpy_that_arrow_holds_in_several_chunks_are_one_column():
 
 @pytest.mark.parametrize("kind", ["json", "jsonl"])
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "reported"),
     [
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ("9" * 5_000, "is not JSON .*digits"),
@@ -245,12 +245,12 @@ def test_texts_of_numpy_that_arrow_holds_in_several_chunks_are_one_column():
         ("-Infinity", "not a finite number"),
     ],
 )
-def test_json_that_no_table_can_mean_is_bad_data(kind, cell, said, tmp_path):
+def test_json_that_no_table_can_mean_is_bad_data(kind, cell, reported, tmp_path):
     rows = [f'{{"a": {value}, "y": "{label}"}}' for value, label in ((1, "p"), (cell, "q"), (3, "p"), (4, "q"))]
     text = "\n".join(rows) if kind == "jsonl" else f"[{','.join(rows)}]"
     path = tmp_path / f"table.{kind}"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=reported):
         learn(str(path), families={"a": "gaussian"})
 
 

@@ -1,4 +1,4 @@
-"""Weekday, month and hour of dates: offered as columns, kept where they tell the class, derived wherever rows come from."""
+"""Weekday, month and hour of dates: candidate columns from every source, kept where they are informative about the class."""
 
 import warnings
 
@@ -60,7 +60,7 @@ def test_the_parts_are_those_of_the_calendar():
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_tells_the_class_is_kept_in_every_source_and_the_rest_is_said(written, part):
+def test_informative_date_parts_are_kept_in_every_source_and_the_others_are_reported(written, part):
     others = " and ".join(name for name in PARTS if name != part)
     probabilities = []
     for source in written(TABLES[part]):
@@ -74,7 +74,7 @@ def test_what_tells_the_class_is_kept_in_every_source_and_the_rest_is_said(writt
     assert likely.evaluate(TABLES[part], target="y").log_loss < without.log_loss - 0.01
 
 
-def test_dates_that_tell_nothing_leave_no_columns_behind():
+def test_uninformative_dates_leave_no_columns_behind():
     for seed in range(5):
         y = np.random.default_rng(seed).choice(["no", "yes"], len(WHEN))
         assert columns(learn(pd.DataFrame({"when": WHEN, "noise": NOISE, "y": y}))) == ["when", "noise"]

@@ -32,8 +32,8 @@ def _folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", [["cluster", "n.csv", "-o", "out.likely"], ["sequences", "n.csv", "-o", "out.csv"]])
 def test_em_that_did_not_converge_is_a_note_or_exit_five(command):
     args = [*command, "-k", "3", "--max-iter", "2"]
-    said = run(*args, "--require-convergence", expect=5).stderr
-    assert said.startswith("error: EM has not converged after 2 rounds")
+    reported = run(*args, "--require-convergence", expect=5).stderr
+    assert reported.startswith("error: EM has not converged after 2 rounds")
     assert os.listdir() == ["n.csv"]
     assert "note: EM has not converged after 2 rounds" in run(*args).stderr
     assert sorted(os.listdir()) == ["n.csv", command[-1]]
@@ -42,8 +42,8 @@ def test_em_that_did_not_converge_is_a_note_or_exit_five(command):
 
 
 def test_the_error_is_called_by_its_name_in_json():
-    said = run("cluster", "n.csv", "-k", "3", "--max-iter", "2", "--require-convergence", "--json", expect=5).stderr
-    assert '"code": "not_converged"' in said
+    reported = run("cluster", "n.csv", "-k", "3", "--max-iter", "2", "--require-convergence", "--json", expect=5).stderr
+    assert '"code": "not_converged"' in reported
 
 
 def test_learn_with_rows_without_labels_has_the_gate_too():
@@ -95,8 +95,8 @@ def test_a_quota_of_the_temporary_folder_is_named_with_the_remedy(name):
     before = sorted(os.listdir())
     done = limited("predict", "m.likely", TENNIS, "-o", name, "--output-table", "t")
     assert done.returncode == 6, done.stderr
-    said = r"^error: there is no disk space in '.*' to collect the rows: .*TMPDIR"
-    assert re.search(said, done.stderr.decode(), re.MULTILINE)
+    reported = r"^error: there is no disk space in '.*' to collect the rows: .*TMPDIR"
+    assert re.search(reported, done.stderr.decode(), re.MULTILINE)
     assert sorted(os.listdir()) == before
 
 
@@ -131,8 +131,8 @@ def test_a_read_only_folder_is_exit_six():
 
 def test_out_of_memory_is_exit_six_and_nothing_is_written(monkeypatch):
     monkeypatch.setattr(sys.modules["likely.learning.learn"], "learn", lambda *_, **__: np.empty(1 << 56))
-    said = run("learn", TENNIS, "--target", "PlayTennis", "-o", "m.likely", expect=6).stderr
-    assert said.startswith("error: out of memory: ")
+    reported = run("learn", TENNIS, "--target", "PlayTennis", "-o", "m.likely", expect=6).stderr
+    assert reported.startswith("error: out of memory: ")
     assert not Path("m.likely").exists()
 
 

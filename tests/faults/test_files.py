@@ -17,7 +17,7 @@ from likely.errors import DataError
 from likely.kernels import parallel
 from likely.sources import csv_files as text_source
 from likely.sources import files, json_files, open_source
-from tables import COLUMNS, GOOD, believed, cells, learn, written
+from tables import COLUMNS, GOOD, cells, learn, parameters_of, written
 
 # ------------------------------------------------------------------ row 31: line ends, long cells, blanks
 
@@ -90,10 +90,10 @@ def test_a_later_file_of_a_glob_that_holds_something_else_is_named_with_the_row_
         if number == 1:
             model = learn(str(tmp_path / f"part*.{kind}"))
             assert model.tally.rows == 8  # numbers written as text are numbers
-    said = rf"part2\.{kind}': column 'a' has 'red' in row 2, which is not a number"
-    with pytest.raises(DataError, match=said):
+    reported = rf"part2\.{kind}': column 'a' has 'red' in row 2, which is not a number"
+    with pytest.raises(DataError, match=reported):
         learn(str(tmp_path / f"part*.{kind}"))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=reported):
         model.predict(str(tmp_path / f"part*.{kind}"))
 
 
@@ -177,7 +177,7 @@ def test_batches_of_any_size_and_rows_in_any_order_are_counted_alike(kind, tmp_p
             assert learn(written(data, kind, tmp_path)).tally == calibrated.tally
             model = learn(written(data, kind, tmp_path), plain=True)
             assert model.tally.classes.tolist() == whole.tally.classes.tolist()
-            assert believed(model)["c"] == believed(whole)["c"]
+            assert parameters_of(model)["c"] == parameters_of(whole)["c"]
             for ours, theirs in zip(model.parameters["x"], whole.parameters["x"], strict=True):
                 assert ours["mean"] == pytest.approx(theirs["mean"], rel=1e-12)
                 assert ours["deviation"] == pytest.approx(theirs["deviation"], rel=1e-12)
@@ -215,6 +215,6 @@ def test_columns_counted_where_they_stand_give_the_very_same_sums_as_rows(width,
     settings = {"weights": "w", "families": {"whole": "gaussian"} | dict.fromkeys(texts, "categorical")}
     count = likely.plan(pa.table(table), "y", **settings).count  # nothing is fitted to the counts
     apart, called = count(pa.table(table)), []
-    monkeypatch.setattr(memory, "_apart", lambda *_: called.append(True) or [])
+    monkeypatch.setattr(memory, "_separate_columns", lambda *_: called.append(True) or [])
     assert count(pa.table(table)) == apart
     assert called

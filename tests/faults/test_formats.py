@@ -117,15 +117,15 @@ class TestCompressed:
         assert list(model.predict(path)) == list(plain.predict(path))
 
     @pytest.mark.parametrize("packer", PACK)
-    def test_an_inner_name_that_says_nothing_is_no_hindrance(self, packer, file):
+    def test_an_inner_name_without_a_known_extension_is_accepted(self, packer, file):
         packed = zipped({"table": TABLE}) if packer == "zip" else PACK[packer](TABLE.encode())
         assert likely.learn(file(packed, f"t.{packer}"), "y").tally.rows == 60
 
     @pytest.mark.parametrize("packer", PACK)
     def test_standard_input_may_be_compressed(self, packer, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        said = document("learn", "-", "--target", "y", stdin=PACK[packer](TABLE.encode()))
-        assert said["rows"] == 60
+        reported = document("learn", "-", "--target", "y", stdin=PACK[packer](TABLE.encode()))
+        assert reported["rows"] == 60
 
     @pytest.mark.parametrize("packer", PACK)
     def test_every_cut_is_an_error_that_names_the_file(self, packer, file):
@@ -161,7 +161,7 @@ class TestCompressed:
         assert default_output(path) == "t.likely"
         assert "is not a size" in run("inspect", path, "--max-unpacked", "much", expect=2).stderr
 
-    def test_a_zip_of_several_files_asks_for_one(self, file):
+    def test_a_zip_of_several_files_needs_the_name_of_one(self, file):
         path = file(zipped({"a.csv": TABLE, "sub/b.csv": "x,y\n1,2\n", "__MACOSX/a.csv": "junk"}), "t.zip")
         with pytest.raises(DataError, match=r"contains 2 files, 'a.csv', 'sub/b.csv': name one with table="):
             likely.learn(path, "y")
@@ -342,12 +342,12 @@ class TestWorkbooks:
 
 class TestOptionsThatDoNotFit:
     def test_an_option_without_meaning_is_refused(self, duck, tmp_path):
-        for options, said in [
+        for options, reported in [
             ({"table": "t"}, r"table= \(--table\) is for databases and .zip files: .*tennis.csv' is none"),
             ({"sheet": "t"}, r"sheet= \(--sheet\) is for workbooks"),
             ({"tabel": "t"}, r"'tabel' is not known \(did you mean 'table'\?\)"),
         ]:
-            with pytest.raises(UsageError, match=said):
+            with pytest.raises(UsageError, match=reported):
                 likely.learn(TENNIS, "PlayTennis", **options)
         with pytest.raises(UsageError, match="header=False"):
             likely.learn(duck, "y", table="orders", header=False)

@@ -1,4 +1,4 @@
-"""What is missing: null in typed sources, a stated list in text files, a shorter one in the target; all of it said."""
+"""What is missing: null in typed sources, a stated list in text files, a shorter one in the target; all of it reported."""
 
 import json
 import warnings
@@ -130,10 +130,10 @@ def test_what_was_taken_as_missing_is_noted_by_text_column_and_count(file, tmp_p
     assert typed.schema.by_name["t"].taken == ()
 
 
-def test_a_text_that_is_missing_beside_a_value_that_says_the_same_is_pointed_out(file):
+def test_a_missing_value_token_with_a_synonym_among_the_values_is_reported(file):
     path = file("t,y\n" + "NA,p\nNone,q\nu,p\nv,q\n" * 10)
-    said = r"column 't': 'NA' was read as missing in 10 of 40 rows, while 'None' is a value: .*\(--missing '\?'\)"
-    with pytest.warns(LikelyWarning, match=said):
+    reported = r"column 't': 'NA' was read as missing in 10 of 40 rows, while 'None' is a value: .*\(--missing '\?'\)"
+    with pytest.warns(LikelyWarning, match=reported):
         likely.learn(path, "y", plain=True)
     assert "while 'None' is a value" in likely.inspect(path, target="y")[0]["doubt"]
     with warnings.catch_warnings():
@@ -146,9 +146,9 @@ def test_the_command_line_prints_what_was_taken_and_the_switch(file, tmp_path, m
     file("t,x,y\n" + "NA,1.5,p\n,2,q\nu,NA,p\nv,3,q\n" * 10)
     of_y = ["--target", "y"]
     for command in (["learn", "data.csv", *of_y], ["inspect", "data.csv", *of_y], ["inspect", "data.likely"]):
-        said = run(*command).stdout
-        assert "'NA' 10 times, blank 10 times" in said
-        assert "--missing TOKEN" in said
+        reported = run(*command).stdout
+        assert "'NA' 10 times, blank 10 times" in reported
+        assert "--missing TOKEN" in reported
     found = json.loads(run("learn", "data.csv", "--target", "y", "--json").stdout)
     assert found["taken_as_missing"] == {"t": {"NA": 10, "": 10}, "x": {"NA": 10}}
     found = json.loads(run("inspect", "data.csv", "--json").stdout)
@@ -186,8 +186,8 @@ def test_models_with_other_lists_of_what_is_missing_are_added_up_with_a_word(fil
     monkeypatch.chdir(tmp_path)
     path = file("t,y\n" + "NA,p\nu,q\nv,p\n" * 10)
     text, own = learn(path), learn(path, missing=["-"])
-    said = r"different texts for missing, .*'NA'.* and \['-'\].*the sum reads rows by the first list"
-    with pytest.warns(LikelyWarning, match=said):
+    reported = r"different texts for missing, .*'NA'.* and \['-'\].*the sum reads rows by the first list"
+    with pytest.warns(LikelyWarning, match=reported):
         assert (text + own).missing == text.missing
     with warnings.catch_warnings():
         warnings.simplefilter("error", LikelyWarning)
@@ -200,13 +200,13 @@ def test_models_with_other_lists_of_what_is_missing_are_added_up_with_a_word(fil
 def test_clusters_and_sequences_name_what_they_took_for_missing(file):
     rows = "".join(f"{i % 7},{token},{i}\n" for i, token in enumerate(["NA", "None", "good", "bad"] * 30))
     path = file("x,health,row\n" + rows)
-    said = "column 'health': 'NA' was read as missing in 30 of 120 rows, while 'None' is a value"
-    with pytest.warns(LikelyWarning, match=said):
+    reported = "column 'health': 'NA' was read as missing in 30 of 120 rows, while 'None' is a value"
+    with pytest.warns(LikelyWarning, match=reported):
         model = likely.cluster(path, 2, ignore=["row"])
     assert dict(model.schema.by_name["health"].taken) == {"NA": 30}
     for command in (("cluster", path, "-k", "2", "--ignore", "row"), ("sequences", path, "--ignore", "row")):
         result = run(*command)
-        assert said in result.stderr
+        assert reported in result.stderr
         assert "health  'NA' 30 times" in result.stdout
         assert document(*command)["taken_as_missing"] == {"health": {"NA": 30}}
 

@@ -103,11 +103,11 @@ def test_every_flipped_byte_is_detected(whole, tmp_path):
             path.write_bytes(data)
             try:
                 likely.load(path)
-                said = ""
+                reported = ""
             except ModelFileError as error:
-                said = str(error)
-            if "flipped.likely" not in said:
-                survived.append((place, pattern, said))
+                reported = str(error)
+            if "flipped.likely" not in reported:
+                survived.append((place, pattern, reported))
     assert survived == []
 
 
@@ -153,7 +153,7 @@ def _zipped():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reported"),
     [
         (b"", "not a Likely model file"),
         (b"LIKELY", "not a Likely model file"),
@@ -183,11 +183,11 @@ def _zipped():
     ],
     ids=str,
 )
-def test_what_is_no_model_file_is_refused_and_never_run(content, said, tmp_path, monkeypatch):
+def test_what_is_no_model_file_is_refused_and_never_run(content, reported, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "other.likely"
     path.write_bytes(content)
-    with pytest.raises(ModelFileError, match=said) as caught:
+    with pytest.raises(ModelFileError, match=reported) as caught:
         likely.load(path)
     assert "other.likely" in str(caught.value)
     assert len(str(caught.value)) < 1_200

@@ -44,18 +44,18 @@ def contents():
 
 def assert_refused(*args):
     before = contents()
-    said = run(*args, expect=2).stderr
+    reported = run(*args, expect=2).stderr
     assert contents() == before
-    return said
+    return reported
 
 
 def test_learn_does_not_replace_its_data_under_any_name():
     Path("d.csv").write_text(ROWS, encoding="utf-8")
     for name in spellings("d.csv"):
-        said = assert_refused("learn", "d.csv", "--target", "PlayTennis", "-o", name)
-        assert "is a file that is read ('d.csv')" in said
-    said = assert_refused("learn", "*.csv", "--target", "PlayTennis", "-o", "d.csv")
-    assert "'*.csv'" in said
+        reported = assert_refused("learn", "d.csv", "--target", "PlayTennis", "-o", name)
+        assert "is a file that is read ('d.csv')" in reported
+    reported = assert_refused("learn", "*.csv", "--target", "PlayTennis", "-o", "d.csv")
+    assert "'*.csv'" in reported
 
 
 def test_learn_does_not_replace_data_that_come_on_standard_input():
@@ -139,8 +139,8 @@ def test_pages_pictures_and_tables_do_not_replace_what_is_read(model):
 
 def test_two_outputs_of_one_command_are_two_files():
     Path("n.csv").write_text(NUMBERS, encoding="utf-8")
-    said = assert_refused("cluster", "n.csv", "--picture", "out.html", "--steps", "./out.html")
-    assert "--picture and --steps name the same file" in said
+    reported = assert_refused("cluster", "n.csv", "--picture", "out.html", "--steps", "./out.html")
+    assert "--picture and --steps name the same file" in reported
 
 
 @pytest.mark.parametrize("kept", ["notes.txt", "other.csv"])
@@ -183,9 +183,9 @@ def test_of_eleven_updates_at_a_time_none_is_lost_whatever_the_file_is_called(mo
         )
         for args in names
     ]
-    said = [process.communicate(timeout=300)[1] for process in processes]
+    reported = [process.communicate(timeout=300)[1] for process in processes]
     codes = [process.returncode for process in processes]
-    assert codes == [0] * 11, said
+    assert codes == [0] * 11, reported
     assert likely.load(model).tally.rows == 14 * (1 + codes.count(0))
     assert sorted(os.listdir()) == ["folder", "m.likely", "soft.likely"]
 
@@ -209,7 +209,7 @@ def test_a_foreign_lock_on_the_folder_or_the_file_holds_nobody_up(model):
     assert likely.load(model).tally.rows == 42
 
 
-def test_a_lock_that_is_never_let_go_is_said_after_a_while_and_nothing_is_written(model, monkeypatch):
+def test_a_lock_that_is_never_released_is_an_error_after_a_while_and_nothing_is_written(model, monkeypatch):
     monkeypatch.setattr(atomic_write, "LOCK_TIMEOUT", 0.2)
     known, before = likely.load(model), Path(model).read_bytes()
     held = os.open(".m.likely.lock", os.O_RDONLY | os.O_CREAT)

@@ -17,7 +17,7 @@ LABELS = ["p", "q"] * 60
 
 
 def column(file, cells, delimiter=",", name="data.csv", **how):
-    """How a column of a CSV file is read: its form, what is said of it, and its numbers."""
+    """How a column of a CSV file is read: its form, what is reported of it, and its numbers."""
     cells = [cells[i % len(cells)] for i in range(120)]
     path = file(f"x{delimiter}y\n" + "".join(f'"{c}"{delimiter}{y}\n' for c, y in zip(cells, LABELS, strict=True)), name)
     with warnings.catch_warnings():
@@ -29,7 +29,7 @@ def column(file, cells, delimiter=",", name="data.csv", **how):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said", "numbers"),
+    ("cells", "reported", "numbers"),
     [
         (["-0,62", "1,5", "3", "0,25"], "numbers with a decimal comma", [-0.62, 1.5, 3, 0.25]),
         (["1,520", "2,000,000", "12", "999.5"], "numbers with thousands commas", [1520, 2e6, 12, 999.5]),
@@ -43,9 +43,9 @@ def column(file, cells, delimiter=",", name="data.csv", **how):
         (["90 min", "1.5 h", "2 days", "30 s"], "durations with a unit, as seconds", [5400, 5400, 172800, 30]),
     ],
 )  # fmt: skip
-def test_numbers_are_read_in_the_form_they_are_written_in(file, cells, said, numbers):
+def test_numbers_are_read_in_the_form_they_are_written_in(file, cells, reported, numbers):
     kind, reason, found = column(file, cells)
-    assert (kind, reason, found) == ("number", said, pytest.approx(numbers))
+    assert (kind, reason, found) == ("number", reported, pytest.approx(numbers))
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_dates_are_seconds_since_1970_in_the_order_that_their_own_cells_show(fil
     assert found[0] == np.datetime64(first, "s").astype(int)
 
 
-def test_an_open_order_of_dates_is_said_and_can_be_given(file):
+def test_an_ambiguous_order_of_dates_is_reported_and_can_be_given(file):
     path = file("d,y\n" + "03/04/2024,p\n05/06/2024,q\n07/08/2024,p\n09/10/2024,q\n" * 30)
-    said = r"column 'd' of .*dates \(month, day, year\).*could also be dates \(day, month, year\).*--dates dmy"
-    with pytest.warns(LikelyWarning, match=said):
+    reported = r"column 'd' of .*dates \(month, day, year\).*could also be dates \(day, month, year\).*--dates dmy"
+    with pytest.warns(LikelyWarning, match=reported):
         likely.learn(path, "y", plain=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LikelyWarning)
@@ -80,7 +80,7 @@ def test_an_open_order_of_dates_is_said_and_can_be_given(file):
     assert forms == {"d": "ddmy", "e": "ddmy"}
 
 
-def test_a_comma_that_may_be_either_is_said_and_decided_by_the_file_or_by_the_caller(file):
+def test_an_ambiguous_comma_is_reported_and_decided_by_the_file_or_by_the_caller(file):
     cells = ["1,520", "939", "2,750", "12"]
     kind, reason, found = column(file, cells)
     assert (kind, found) == ("number", [1520, 939, 2750, 12])
@@ -151,9 +151,9 @@ def test_a_column_of_numbers_is_not_read_as_dates_nor_the_other_way_round(shops,
 def test_the_command_line_shows_and_takes_the_forms(shops, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for command in (["inspect", "t.csv", "--target", "y"], ["learn", "t.csv", "--target", "y"]):
-        said = " ".join(run(*command, "--json").stdout.split())
-        assert "numbers with a decimal comma and thousands points" in said
-        assert "dates (day, month, year), as seconds since 1970" in said
+        reported = " ".join(run(*command, "--json").stdout.split())
+        assert "numbers with a decimal comma and thousands points" in reported
+        assert "dates (day, month, year), as seconds since 1970" in reported
     run("predict", "t.likely", "t.parquet", "-o", "a.csv")
     run("predict", "t.likely", "t.csv", "-o", "b.csv")
     assert pd.read_csv("a.csv")["label"].tolist() == pd.read_csv("b.csv")["label"].tolist()
@@ -165,8 +165,8 @@ def test_one_odd_cell_among_numbers_is_named_and_missing(file):
     numbers[11] = "n.d."
     rows = "".join(f"{x},{'pq'[i % 2]}\n" for i, x in enumerate(numbers))
     path = file("x,y\n" + rows)
-    said = r"column 'x' of .*767 of 768 are numbers; 'n\.d\.' in row 12 is not: read as missing"
-    with pytest.warns(LikelyWarning, match=said):
+    reported = r"column 'x' of .*767 of 768 are numbers; 'n\.d\.' in row 12 is not: read as missing"
+    with pytest.warns(LikelyWarning, match=reported):
         model = likely.learn(path, "y", plain=True)
     known = model.schema.by_name["x"]
     assert (known.kind, dict(known.taken)) == ("number", {"n.d.": 1})
@@ -190,7 +190,7 @@ def test_digits_as_text_in_frames_follow_the_rule_of_text_files(tmp_path):
         assert learn(data, plain=True).schema.by_name["n"].kind == "category"
 
 
-def test_a_column_left_out_says_how_to_keep_it_and_inspect_agrees_with_learn(tmp_path):
+def test_the_message_of_a_column_left_out_names_how_to_keep_it_and_inspect_agrees_with_learn(tmp_path):
     words = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "in", "a", "park", "near", "some", "old", "town"]
     rng = np.random.default_rng(0)
     table = pd.DataFrame({
@@ -228,18 +228,18 @@ def test_the_index_that_pandas_writes_without_a_name_is_no_feature_even_after_a_
     path = file(f"{name},x,y\n" + "".join(f"{i},{i % 7},{'pq'[i % 2]}\n" for i in rows))
     model = likely.learn(path, "y")
     assert [column.name for column in model.schema.columns] == ["x"]
-    said = dict(model.schema.ignored)[name]
-    assert "an ID: 200 different whole numbers" in said
-    assert f"families={{{name!r}: 'gaussian'}}" in said
-    assert ("--family" in said) == bool(name)  # a name that is empty cannot be written in the shell
+    reported = dict(model.schema.ignored)[name]
+    assert "an ID: 200 different whole numbers" in reported
+    assert f"families={{{name!r}: 'gaussian'}}" in reported
+    assert ("--family" in reported) == bool(name)  # a name that is empty cannot be written in the shell
 
 
 @pytest.mark.parametrize("name", ["Unnamed: 0", "id, old", 'the "id"', "a=id", "$x id"])
 def test_the_option_that_keeps_a_column_works_as_it_is_printed(file, tmp_path, name):
     quoted = name.replace('"', '""')
     path = file(f'"{quoted}",x,y\n' + "".join(f"{i},{i % 7},{'pq'[i % 2]}\n" for i in range(200)))
-    said = dict(likely.learn(path, "y").schema.ignored)[name]
-    option = shlex.split(said[said.index("(--family") + 1 : said.rindex(") keeps it")])
+    reported = dict(likely.learn(path, "y").schema.ignored)[name]
+    option = shlex.split(reported[reported.index("(--family") + 1 : reported.rindex(") keeps it")])
     run("learn", path, "--target", "y", *option, "-o", str(tmp_path / "m.likely"))
     found = likely.load(tmp_path / "m.likely").schema.by_name[name]
     assert found.reason == "gaussian as asked for"

@@ -1,4 +1,4 @@
-"""Confidential tables: what a model file holds of its rows is said, and a model without rows holds none."""
+"""Confidential tables: what a model file holds of its rows is reported, and a model without rows holds none."""
 
 import warnings
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_the_bytes_of_a_file_without_rows_hold_no_row(models, tmp_path):
     assert likely.load(left) == bare
 
 
-def test_a_model_without_rows_says_that_it_cannot_be_calibrated_again(models):
+def test_a_model_without_rows_reports_that_it_cannot_be_calibrated_again(models):
     full, bare = models
     with pytest.raises(UsageError, match="holds no rows of its table"):
         bare.recalibrate()
@@ -78,7 +78,7 @@ def test_a_model_without_rows_says_that_it_cannot_be_calibrated_again(models):
     assert later.calibration == full.calibration
     assert not later.forget(table(50, seed=2)).stale
     odd = table(9, seed=3) | {"y": ["no", "perhaps", "yes"] * 3}
-    with pytest.raises(UsageError, match=r"'perhaps' came or went.*holds no rows"):
+    with pytest.raises(UsageError, match=r"'perhaps' was added or removed.*holds no rows"):
         bare.update(odd)
 
 
@@ -148,16 +148,16 @@ def test_the_estimators_can_do_without_rows_too():
     assert (texts.predict(data["note"]) == likely.TextNaiveBayes().fit(data["note"], y).predict(data["note"])).all()
 
 
-def test_the_shell_says_how_many_rows_a_file_holds_and_removes_them(tmp_path, monkeypatch):
+def test_the_command_reports_how_many_rows_a_file_holds_and_removes_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = run("learn", LOANS, "--target", "outcome", "-o", "m.likely").stdout
-    assert "contains 600 distinct rows" in said
-    assert "--no-rows" in said
+    reported = run("learn", LOANS, "--target", "outcome", "-o", "m.likely").stdout
+    assert "contains 600 distinct rows" in reported
+    assert "--no-rows" in reported
     assert "contains 600 distinct rows" in run("inspect", "m.likely").stdout
     assert document("inspect", "m.likely")["rows_inside"] == 600
     assert "Removed 600 rows" in run("strip", "m.likely", "-o", "s.likely").stdout
-    said = run("learn", LOANS, "--target", "outcome", "--no-rows", "-o", "n.likely").stdout
-    assert "no rows of the table; it cannot be recalibrated" in said
+    reported = run("learn", LOANS, "--target", "outcome", "--no-rows", "-o", "n.likely").stdout
+    assert "no rows of the table; it cannot be recalibrated" in reported
     assert Path("s.likely").read_bytes() == Path("n.likely").read_bytes()
     assert document("strip", "m.likely")["rows_inside"] == 0  # in place
     assert Path("m.likely").read_bytes() == Path("n.likely").read_bytes()

@@ -45,8 +45,8 @@ def test_an_update_with_a_row_across_zero_leaves_a_model_that_loads(table):
 def test_an_update_of_a_joint_model_refuses_a_value_too_large_by_column_and_row(table):
     run("learn", table, "--target", "y", "--joint", "x,z", "-o", "m.likely")
     before = Path("m.likely").read_bytes()
-    said = run("update", "m.likely", "huge.csv", expect=3).stderr
-    assert "column 'x' has 1e+160 in row 1" in said
+    reported = run("update", "m.likely", "huge.csv", expect=3).stderr
+    assert "column 'x' has 1e+160 in row 1" in reported
     assert Path("m.likely").read_bytes() == before
 
 

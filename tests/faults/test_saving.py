@@ -1,4 +1,4 @@
-"""A model file is written whole or not at all, by whoever comes last, and nothing is left lying about."""
+"""A model file is written completely or not at all, the last writer wins, and no temporary files remain."""
 
 import contextlib
 import errno

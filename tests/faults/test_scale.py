@@ -1,4 +1,4 @@
-"""Loads: memory does not grow with the file, time not with the square of columns, and very many classes or values are said."""
+"""Loads: memory does not grow with the file, time not with the square of columns; very many classes or values are reported."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def peak(*words: object) -> int:
     done = subprocess.run(
         [sys.executable, "-c", PEAK, *map(str, words)], capture_output=True, text=True, check=True, timeout=300
     )
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert said["code"] == 0, done.stderr
-    return int(said["peak"])
+    reported = json.loads(done.stdout.splitlines()[-1])
+    assert reported["code"] == 0, done.stderr
+    return int(reported["peak"])
 
 
 def table(path: Path, size: int) -> Path:
@@ -133,7 +133,7 @@ def test_columns_are_compared_with_those_of_the_first_rows_in_linear_time() -> N
 
     names = [Name(f"x{j}") for j in range(2_000)]
     columns = {Name(name): [1] for name in names}
-    assert list(predicted_rows._like(names, columns, None)) == names  # type: ignore[arg-type]
+    assert list(predicted_rows._in_order_of_first(names, columns, None)) == names  # type: ignore[arg-type]
     assert len(looked) < 20 * len(names)
 
 
@@ -151,7 +151,7 @@ def test_a_wide_table_is_learned_predicted_and_explained(tmp_path: Path) -> None
         assert peak(*words) < LIMIT
 
 
-def test_very_many_classes_share_one_weight_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_classes_share_one_weight_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert temperature.MANY_CLASSES == 1_000
     monkeypatch.setattr(temperature, "MANY_CLASSES", 200)
     rng = np.random.default_rng(0)

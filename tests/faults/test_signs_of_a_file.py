@@ -68,8 +68,8 @@ def test_a_model_of_one_export_answers_alike_on_the_others(exports, learned):
 
 
 def test_points_are_thousands_where_another_column_has_decimal_commas_and_a_warning_names_the_switch(exports):
-    said = r"column 'amount' of .*thousands points; they could also be numbers with a decimal point: .*--decimal \."
-    with pytest.warns(LikelyWarning, match=said):
+    reported = r"column 'amount' of .*thousands points; they could also be numbers with a decimal point: .*--decimal \."
+    with pytest.warns(LikelyWarning, match=reported):
         model = likely.learn(str(exports / "german.csv"), "y", plain=True)
     amounts = pd.read_parquet(exports / "typed.parquet")
     table = {row["class"]: row["mean"] for row in model.parameters["amount"]}

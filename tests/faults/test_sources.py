@@ -62,7 +62,7 @@ def test_a_first_line_that_names_nothing_is_no_header(file, content):
 
 
 def test_no_such_file_and_an_unknown_ending_are_named(file):
-    for path, said in [
+    for path, reported in [
         ("nowhere.csv", "there is no file 'nowhere.csv'"),
         ("http://example.org/x.csv", "there is no file 'http://example.org/x.csv'"),
         ("s3://bucket/x.parquet", "there is no file 's3://bucket/x.parquet'"),
@@ -71,7 +71,7 @@ def test_no_such_file_and_an_unknown_ending_are_named(file):
     ]:
         with pytest.raises(DataError) as caught:
             learn(path)
-        assert said in str(caught.value)
+        assert reported in str(caught.value)
 
 
 def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path):
@@ -92,7 +92,7 @@ def test_a_binary_file_that_was_cut_or_is_another_is_named(kind, file, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("bad", "line", "said"),
+    ("bad", "line", "reported"),
     [
         ("9.5,u", 4, "has 2 cells where the header has 3"),
         ("9.5", 4, "has 1 cell where the header has 3"),
@@ -105,18 +105,18 @@ def test_a_binary_file_that_was_cut_or_is_another_is_named(kind, file, tmp_path)
         ("   ", 4, "has 1 cell where the header has 3"),
     ],
 )
-def test_a_bad_line_is_an_error_with_its_number_or_one_counted_reject(file, bad, line, said):
+def test_a_bad_line_is_an_error_with_its_number_or_one_counted_reject(file, bad, line, reported):
     lines = GOOD.splitlines()
     path = file("\n".join([*lines[:3], bad, *lines[3:]]) + "\n")
-    with pytest.raises(DataError, match=rf"data.csv' line {line} {said}.*on_bad_rows='skip'"):
+    with pytest.raises(DataError, match=rf"data.csv' line {line} {reported}.*on_bad_rows='skip'"):
         learn(path)
-    with pytest.warns(LikelyWarning, match=rf"1 bad rows were skipped, 4 were read: .*line {line} {said}"):
+    with pytest.warns(LikelyWarning, match=rf"1 bad rows were skipped, 4 were read: .*line {line} {reported}"):
         model = likely.learn(path, "y", on_bad_rows="skip")
     assert model.tally == learn(file(GOOD, "good.csv")).tally
     assert model.tally.rows == 4
 
 
-def test_the_ragged_file_of_the_issue_keeps_every_row_or_says_so(file):
+def test_a_ragged_file_keeps_every_row_or_reports_the_lost_ones(file):
     path = file("a,b\n1,2\n3\n4,5,6\n7,8\n")  # DuckDB's sniffer: one row of four, no error
     with pytest.raises(DataError, match="line 3 has 1 cell"):
         cells(path)
@@ -160,7 +160,7 @@ def test_a_quote_written_before_the_third_batch_is_not_lost(file, monkeypatch):
 
 
 @pytest.mark.parametrize(("text", "names"), [("a;b\n1;2\n", "ab"), ("a|b\n1|2\n", "ab"), ("a\tb\n1\t2\n", "ab")])
-def test_the_header_tells_the_delimiter(file, text, names):
+def test_the_delimiter_is_found_in_the_header(file, text, names):
     assert cells(file(text)) == {names[0]: [1], names[1]: [2]}
 
 
@@ -179,14 +179,14 @@ def test_json_lines_that_are_none_are_errors_with_their_number_or_counted_reject
     source = open_source(path, reading)
     for _ in range(3):
         assert sum(batch.rows for batch in source.batches()) == 2
-    said = [reject.split("d.jsonl' ")[1] for reject in reading.rejects]
-    assert [text.split(" (")[0] for text in said] == [
+    reported = [reject.split("d.jsonl' ")[1] for reject in reading.rejects]
+    assert [text.split(" (")[0] for text in reported] == [
         "line 2 is not JSON", "line 3 contains list, not an object", "line 5 names the column 'a' twice",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reported"),
     [
         ("{", "is not JSON"),
         ("3", "contains int"),
@@ -198,10 +198,10 @@ def test_json_lines_that_are_none_are_errors_with_their_number_or_counted_reject
         ('{"a": ' + "9" * 5000 + "}", "is not JSON"),
     ],
 )
-def test_json_that_is_no_table_is_named(file, content, said):
+def test_json_that_is_no_table_is_named(file, content, reported):
     with pytest.raises(DataError) as caught:
         learn(file(content, "d.json"))
-    assert said in str(caught.value)
+    assert reported in str(caught.value)
     assert "d.json'" in str(caught.value)
 
 
@@ -233,9 +233,9 @@ def test_a_byte_order_mark_is_understood_and_is_no_part_of_the_first_name(file, 
 
 def test_another_encoding_is_refused_with_its_line_and_read_when_named(file):
     text = "name,y\n" + "Asa,ja\n" * 3000 + "Åsa,nej\n"
-    for form, said in (("csv", "is not UTF-8 in line 3002"), ("tsv", "is not UTF-8 in line 3002")):
+    for form, reported in (("csv", "is not UTF-8 in line 3002"), ("tsv", "is not UTF-8 in line 3002")):
         path = file(text.replace(",", "\t" if form == "tsv" else ",").encode("latin-1"), f"d.{form}")
-        with pytest.raises(DataError, match=said + r".*encoding='latin-1' \(--encoding latin-1\)"):
+        with pytest.raises(DataError, match=reported + r".*encoding='latin-1' \(--encoding latin-1\)"):
             cells(path)
         assert cells(path, ReadOptions(encoding="latin-1"))["name"][-1] == "Åsa"
     path = file('{"name": "Åsa"}\n'.encode("latin-1"), "d.jsonl")
@@ -272,7 +272,7 @@ def test_what_is_not_the_named_encoding_is_refused(file):
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
-def test_halves_of_characters_that_an_encoding_can_say_are_bad_data(file, form):
+def test_lone_surrogates_that_an_encoding_permits_are_bad_data(file, form):
     text = {"csv": "a,y\n+2AA-,p\nb,q\n", "jsonl": '{"a": "+2AA-"}\n', "json": '[{"a": "+2AA-"}]'}[form]
     with pytest.raises(DataError, match="surrogate"):
         cells(file(text, f"d.{form}"), ReadOptions(encoding="utf-7"))

@@ -9,7 +9,7 @@ import pytest
 import likely
 from likely.errors import DataError, LikelyWarning, SchemaError, UsageError
 from likely.schema import Column
-from tables import COLUMNS, GOOD, believed, learn, written
+from tables import COLUMNS, GOOD, learn, parameters_of, written
 
 # ------------------------------------------------------------------ row 10: very wide tables
 
@@ -181,7 +181,7 @@ def test_a_weight_of_zero_equals_removal(kind, tmp_path):
     table = COLUMNS | {"w": [1.0, 1.0, 0.0, 1.0]}
     model = learn(written(table, kind, tmp_path), weights="w")
     rest = {name: [v for i, v in enumerate(column) if i != 2] for name, column in COLUMNS.items()}
-    assert believed(model) == believed(learn(rest))
+    assert parameters_of(model) == parameters_of(learn(rest))
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), None])
@@ -200,7 +200,7 @@ def test_other_weights_are_refused_with_their_row(weight, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reported"),
     [
         ({"class_prior": {"no": 0.5, "yes": 0.6}}, "class_prior sums to 1.1: it must sum to 1"),
         ({"class_prior": {"no": -0.5, "yes": 1.5}}, "it must be zero or more"),
@@ -215,8 +215,8 @@ def test_other_weights_are_refused_with_their_row(weight, tmp_path):
         ({"unlabelled": "guess"}, "unlabelled='guess' is not known"),
     ],
 )
-def test_settings_without_meaning_are_refused(settings, said):
-    with pytest.raises(UsageError, match=said):
+def test_settings_without_meaning_are_refused(settings, reported):
+    with pytest.raises(UsageError, match=reported):
         learn(COLUMNS, **settings)
 
 
@@ -251,7 +251,7 @@ def test_learn_update_and_forget_agree_on_what_is_one_value(values, where):
         assert whole.update(rows[:cut]).forget(rows[:cut]).tally == whole.tally, cut
 
 
-def test_texts_that_say_one_number_become_it_when_the_number_is_seen(tmp_path):
+def test_spellings_of_one_number_become_it_when_the_number_is_seen(tmp_path):
     texts = [{"c": c, "x": x, "y": y} for c, x, y in (("1", 1.0, "p"), ("01", 2.0, "q"), ("z", 3.0, "p"), ("1", 4.0, "q"))]
     model = learn(texts, joint=[("c", "x")])
     assert model.schema.by_name["c"].values == ("01", "1", "z")

@@ -131,7 +131,7 @@ def test_a_model_learned_with_one_thread_is_the_one_learned_with_many(monkeypatc
 
 
 @pytest.mark.xdist_group(GROUP)
-def test_nothing_asks_for_the_number_of_cores_but_the_one_setting() -> None:
+def test_only_the_one_setting_reads_the_number_of_cores() -> None:
     askers = {"cpu_count", "process_cpu_count", "sched_getaffinity"}
     found = {path for path, node in nodes() if isinstance(node, ast.Attribute) and node.attr in askers}
     assert found == {Path("kernels", "thread_count.py")}

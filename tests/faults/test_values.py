@@ -58,10 +58,10 @@ def test_a_number_can_stand_for_missing_and_the_given_tokens_replace_the_usual_o
 
 
 def test_a_cell_that_is_no_number_is_named_with_its_row_and_a_remedy(file, tmp_path):
-    said = r"column 'a' has 'n\.a\.' in row 3, which is not a number: pass missing=\['n\.a\.'\]"
+    reported = r"column 'a' has 'n\.a\.' in row 3, which is not a number: pass missing=\['n\.a\.'\]"
     table = {"a": ["1", "2", "n.a.", "4"], "y": ["u", "v", "u", "v"]}
     for kind in ("dict", "pandas", "polars", "parquet", "jsonl", "csv"):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=reported):
             learn(written(table, kind, tmp_path), families={"a": "gaussian"})
     model = learn(table | {"a": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(DataError, match=r"column 'a' has 'n\.a\.' in row 2, which is not a number"):
@@ -70,8 +70,8 @@ def test_a_cell_that_is_no_number_is_named_with_its_row_and_a_remedy(file, tmp_p
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_true_and_false_are_yes_and_no_however_they_are_written(kind, tmp_path):
-    said = {"values": [True, False, True, None, True], "texts": ["True", "FALSE", " true ", None, "True"]}
-    for cells_of in said.values():
+    reported = {"values": [True, False, True, None, True], "texts": ["True", "FALSE", " true ", None, "True"]}
+    for cells_of in reported.values():
         table = {"a": cells_of, "y": ["u", "v", "u", "v", "v"]}
         model = learn(written(table, kind, tmp_path), families={"a": "bernoulli"})
         assert [row["count"] for row in model.parameters["a"]] == [0.0, 2.0, 1.0, 1.0]
@@ -121,7 +121,7 @@ def test_extreme_numbers_give_finite_posteriors(numbers, tmp_path):
 
 @pytest.mark.parametrize("settings", [{"plain": True}, {"plain": True, "joint": [("a", "z")]}])
 @pytest.mark.parametrize("far", [1e140, 1e150, 1e154, 1e155, 1e200, 1e308, -1e308])
-def test_a_number_beyond_all_range_speaks_for_the_widest_class_as_a_far_one_does(settings, far):
+def test_a_huge_number_supports_the_widest_class_as_a_distant_one_does(settings, far):
     table = {"a": [0.0, 1.0, 2.0, 3.0, 9.0, 6.0], "z": [1.0, 2.0, 1.5, 4.0, 3.5, 9.0]}
     table |= {"b": ["u", "u", "v", "v", "u", "v"], "y": ["p", "p", "p", "q", "q", "q"]}
     rows = {"a": [far, 1.0, None], "z": [1.0, 2.0, 1.0], "b": ["u", "v", "u"]}
@@ -227,7 +227,7 @@ def test_a_code_with_leading_zeros_is_no_number(file):
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "parquet", "csv", "jsonl"])
-def test_a_column_without_a_cell_is_left_out_and_says_why(kind, tmp_path):
+def test_a_column_without_a_cell_is_left_out_with_a_reason(kind, tmp_path):
     for nothing in ([None] * 4, ["NA"] * 4 if kind == "csv" else [None] * 4, [float("nan")] * 4):
         model = learn(written(COLUMNS | {"void": nothing}, kind, tmp_path))
         assert dict(model.schema.ignored)["void"] == "every cell is missing"
@@ -268,7 +268,7 @@ def test_an_unseen_value_is_smoothed_and_flagged():
     assert np.isfinite(model.posterior({"a": [1e6], "b": ["never"]}).probabilities).all()
 
 
-def test_a_cell_that_is_missing_only_in_prediction_says_nothing():
+def test_a_cell_that_is_missing_only_in_prediction_contributes_nothing():
     model = learn(COLUMNS)
     assert model.posterior([{"a": None, "b": None}]).probabilities[0] == pytest.approx([0.5, 0.5])
     flags = {entry.name: entry.flags for entry in model.explain({"a": "?", "b": None}).entries if entry.flags}

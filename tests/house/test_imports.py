@@ -83,7 +83,7 @@ def test_a_model_of_a_table_is_loaded_without_what_hidden_labels_need(tmp_path: 
 
 
 @pytest.mark.parametrize(("given", "pool"), [("", "system"), ("mimalloc", "mimalloc")])
-def test_a_command_that_reads_rows_takes_the_allocator_of_the_system_unless_told_another(
+def test_a_command_that_reads_rows_uses_the_allocator_of_the_system_unless_another_is_set(
     given: str, pool: str, tmp_path: Path
 ) -> None:
     pq.write_table(pa.table({"a": ["u", "v"] * 4, "y": ["p", "q"] * 4}), tmp_path / "t.parquet")

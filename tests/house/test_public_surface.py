@@ -176,7 +176,7 @@ def test_dir_of_a_model_shows_what_users_need_and_little_else() -> None:
     assert shown >= MODEL_NAMES
     assert len(shown) <= 36
     assert all(hasattr(model, name) for name in shown)
-    assert not shown & {"recounted", "aimed", "read_as", "scorer", "batches", "block_parameters", "fitted", "stages"}
+    assert not shown & {"with_tally", "with_target", "read_as", "scorer", "batches", "block_parameters", "fitted", "stages"}
     clusters = likely.cluster({"x": [0.0, 0.1, 5.0, 5.1]}, 1)
     shown = {name for name in dir(clusters) if not name.startswith("_")}
     assert shown >= {"bic", "trace", "predict", "explain", "save", "model", "parameters", "with_log_likelihood"}

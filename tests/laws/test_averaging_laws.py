@@ -165,7 +165,7 @@ def mixed_table(n=300, seed=0):
 FAMILIES = {"flag": Bernoulli(), "hits": Binomial(5), ("one", "two"): Multinomial()}
 
 
-def test_columns_of_noise_matter_little_and_columns_that_tell_matter_surely():
+def test_columns_of_noise_have_a_low_arc_probability_and_informative_columns_a_high_one():
     model = learn(mixed_table(3000), "y", families=FAMILIES, average=True)
     chance = model.arc_probability
     assert min(chance["shift"], chance["hint"], chance["hits"]) > 0.999
@@ -246,16 +246,16 @@ def test_cross_validation_averages_too():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reported"),
     [
         ({"smoothing": 0}, "smoothing above 0"),
         ({"families": {"noise": Gaussian(tie="column")}}, "tie=None"),
         ({"smoothing": {"noise": NormalInverseGamma(0.0, 0.0, 1.0, 1.0)}}, "above 0"),
     ],
 )
-def test_what_has_no_marginal_likelihood_is_refused_with_a_remedy(settings, said):
+def test_what_has_no_marginal_likelihood_is_refused_with_a_remedy(settings, reported):
     data = mixed_table(50)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=reported):
         learn(data, "y", average=True, **settings).posterior(data)
     assert None in learn(data, "y", **settings).arc_probability.values()
 

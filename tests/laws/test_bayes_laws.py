@@ -94,8 +94,8 @@ def test_the_evidence_is_the_product_of_the_predictions(space, seen):
     steps = list(space.trace(seen))
     assert len(steps) == len(seen) + 1
     assert steps[-1] == after
-    said = [step.predict()[outcome] for step, outcome in zip(steps, seen, strict=False)]
-    assert math.prod(said, start=F(1)) == after.evidence
+    reported = [step.predict()[outcome] for step, outcome in zip(steps, seen, strict=False)]
+    assert math.prod(reported, start=F(1)) == after.evidence
 
 
 @given(spaces(), data)
@@ -137,7 +137,7 @@ def test_counts_give_each_class_its_share_of_the_event(pairs):
 
 
 @given(joints, st.data())
-def test_normalise_never_says_nan_and_sums_to_one(log_joint, draw):
+def test_normalise_never_returns_nan_and_sums_to_one(log_joint, draw):
     log_prior = draw.draw(arrays(np.float64, log_joint.shape[1], elements=logs))
     before = log_joint.copy()
     with np.errstate(all="raise"):
@@ -168,7 +168,7 @@ def test_a_constant_added_to_every_class_moves_the_evidence_only(log_joint, cons
     assert np.allclose(evidence + constant, moved, atol=1e-8)
 
 
-def test_where_every_class_is_impossible_the_prior_speaks_alone():
+def test_where_every_class_is_impossible_the_posterior_is_the_prior():
     log_joint = np.array([[-np.inf, -np.inf], [0.0, -np.inf]])
     log_prior = np.log([0.6, 1.4])
     posterior = Posterior(("no", "yes"), log_joint, log_prior)
@@ -212,7 +212,7 @@ def test_a_posterior_over_no_rows_is_empty():
     assert empty.probabilities.shape == (0, 2)
 
 
-def test_a_posterior_says_its_size_and_classes():
+def test_the_repr_of_a_posterior_has_its_size_and_classes():
     assert repr(Posterior(("a", "b"), np.zeros((3, 2)), np.zeros(2))) == "Posterior(3 rows, classes 'a', 'b')"
     many = Posterior(tuple(range(100)), np.zeros((1, 100)), np.zeros(100))
     assert repr(many) == "Posterior(1 row, 100 classes)"

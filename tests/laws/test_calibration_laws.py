@@ -29,7 +29,7 @@ NUMBERS = st.floats(allow_nan=True, allow_infinity=False, width=64) | st.integer
 
 
 def table(rows=240, seed=0, noise=0.7):
-    """A mixed, gappy table in which two columns speak together."""
+    """A mixed table with missing cells, in which two columns interact."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, rows)
     sign = rng.integers(0, 2, rows)
@@ -68,9 +68,9 @@ def test_evidence_left_out_is_the_evidence_counted_without_the_row(seen):
         less = seen.copy()
         less[value, own] -= 1
         anew = np.log(less[value] / (less.sum(0) + 0.5) + share)  # the same imagined share: it is not chosen again
-        said = evidence.table[value].copy()
-        said[own] = evidence.left_out[value, own]
-        np.testing.assert_allclose(said - said[0], anew - anew[0], rtol=1e-9, atol=1e-12)
+        reported = evidence.table[value].copy()
+        reported[own] = evidence.left_out[value, own]
+        np.testing.assert_allclose(reported - reported[0], anew - anew[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("copies", [1, 3])
@@ -94,7 +94,7 @@ def test_a_gaussian_left_out_is_the_gaussian_fitted_without_the_row(setting, cop
 
 
 @given(COUNTS)
-def test_an_unseen_value_and_an_empty_class_say_nothing_absurd(seen):
+def test_an_unseen_value_and_an_empty_class_have_finite_evidence(seen):
     evidence = choose_smoothing(np.vstack([seen, np.zeros((1, seen.shape[1]))]).astype(float))
     assert np.isfinite(evidence.table).all()
     np.testing.assert_allclose(evidence.table[-1], 0.0, atol=1e-12)
@@ -115,11 +115,11 @@ def test_a_cell_left_out_is_the_cell_counted_without_the_row(cells, classes, see
         seen, expected = count_cells(place[kept], rows_without(rows, kept), cells)
         return blur(seen, axes, lent), blur(expected, axes, lent)
 
-    said = ResidualTable(*made(np.arange(n)), 2.0, 0.0, 0.0).left_out(place, rows)
+    reported = ResidualTable(*made(np.arange(n)), 2.0, 0.0, 0.0).left_out(place, rows)
     for i in range(n):
         seen, expected = made(np.delete(np.arange(n), i))
         np.testing.assert_allclose(
-            said[i], np.log((seen[place[i]] + 2) / (expected[place[i]] + 2)), rtol=1e-5, atol=1e-6
+            reported[i], np.log((seen[place[i]] + 2) / (expected[place[i]] + 2)), rtol=1e-5, atol=1e-6
         )
 
 
@@ -130,11 +130,11 @@ def test_a_pair_left_out_is_the_pair_counted_without_the_row(seed):
     place, labels = rng.integers(0, 12, n).astype(np.int32), rng.integers(0, 2, n)
     rows = ScoredRows(labels, np.ones(n), np.ones(n), np.full((n, 2), 0.5))
     pair = count_pair(axes, place, rows)
-    said = pair.left_out(place, rows)
+    reported = pair.left_out(place, rows)
     for i in range(n):
         kept = np.delete(np.arange(n), i)
         less = type(pair)(count_pair(axes, place[kept], rows_without(rows, kept)).seen, pair.shrink)
-        np.testing.assert_allclose(said[i], less.evidence()[place[i]], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(reported[i], less.evidence()[place[i]], rtol=1e-5, atol=1e-6)
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 60), elements=NUMBERS), st.integers(0, 60), st.integers(0, 2**32 - 1))
@@ -227,7 +227,7 @@ def test_the_account_of_every_row_adds_up_and_the_file_is_the_model(dependence, 
         np.testing.assert_allclose(total, joint[i], rtol=1e-9)
 
 
-def test_columns_that_speak_only_together_are_found_and_named():
+def test_columns_that_are_informative_only_together_are_found_and_named():
     rng = np.random.default_rng(5)
     a, b = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     flip = rng.random(400) < 0.1
@@ -241,7 +241,7 @@ def test_columns_that_speak_only_together_are_found_and_named():
     assert np.abs(alone.posterior(features(data)).probabilities - 0.5).max() < 0.1
 
 
-def test_a_column_that_says_nothing_is_not_believed_and_one_said_twice_is_believed_half():
+def test_a_duplicated_column_shares_the_weight_of_one_and_noise_changes_little():
     rng = np.random.default_rng(6)
     y = rng.integers(0, 2, 2_000)
     x = rng.normal(y, 1.0)
@@ -253,7 +253,7 @@ def test_a_column_that_says_nothing_is_not_believed_and_one_said_twice_is_believ
     assert np.abs(alone - both).max() < 0.1
 
 
-def test_update_keeps_the_calibration_and_says_that_it_is_stale():
+def test_update_keeps_the_calibration_and_marks_it_stale():
     data = table()
     model = quietly(likely.learn, rows_of(data, range(200)), "y")
     later = quietly(model.update, rows_of(data, range(200, 240)))
@@ -328,7 +328,7 @@ def test_a_first_fit_on_a_subset_weighs_as_much_as_all_rows():
     problem = Problem(
         evidence, np.zeros((90, 2), np.float32), rng.integers(0, 2, 90), weights, np.ones(1), np.ones(1), 1.0
     )
-    some = problem._first(30)
+    some = problem._subsample(30)
     assert len(some.base) == len(some.labels) == len(some.evidence[0]) == 30
     np.testing.assert_allclose(some.weights, weights[:30] * weights.sum() / weights[:30].sum())
 
@@ -345,7 +345,7 @@ def test_few_rows_one_class_and_no_columns_of_use_end_in_a_stated_result():
     assert calibrate(tally.zero(), empty.plain_parameters) is None
 
 
-def test_of_very_many_columns_those_that_say_most_have_a_weight_of_their_own():
+def test_of_very_many_columns_the_most_informative_have_a_weight_of_their_own():
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, 60)
     cells = rng.normal(size=(60, OWN_WEIGHTS + 30))

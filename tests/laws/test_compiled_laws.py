@@ -136,9 +136,9 @@ def test_compiled_gains_of_a_table_are_those_of_arrays(classes):
     some, same = (gains(tables, cells, rows, interaction_tables.SHRINKS) for gains in both)
     assert not np.allclose(some[0], some[1])
     np.testing.assert_allclose(same, some, rtol=1e-9)
-    score, said = rng.normal(size=(2, n, classes))
-    lost = rows.weights @ log_losses(score + 0.7 * said, rows.labels)
-    assert loops.label_loss(score, said, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
+    score, reported = rng.normal(size=(2, n, classes))
+    lost = rows.weights @ log_losses(score + 0.7 * reported, rows.labels)
+    assert loops.label_loss(score, reported, 0.7, rows.labels, rows.weights) == pytest.approx(lost, rel=1e-12)
 
 
 @pytest.mark.parametrize("classes", [3, 6])
@@ -150,7 +150,7 @@ def test_compiled_loss_gradient_and_hessian_of_weights_are_those_of_arrays(class
     rows = weight_fit.Problem(list(evidence), base, labels, weights, centre, centre, 1.0).transposed
     for part in ((0, n), (100, 250)):
         given = (rows, part, np.array([0.0, 0.3, 0.5, 1.0, 2.0]), rng.normal(size=classes))
-        some, same = weight_fit._many(*given), weight_fit._compiled(*given)
+        some, same = weight_fit._derivatives(*given), weight_fit._compiled(*given)
         assert same[0] == pytest.approx(some[0], rel=1e-12)
         np.testing.assert_allclose(same[1], some[1], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(np.triu(same[2]), np.triu(some[2]), rtol=1e-4, atol=1e-4)

@@ -1,4 +1,4 @@
-"""What batches tell the next ones changes no sum: histograms, row samples and tallies of many batches are those of one."""
+"""Statistics shared between batches change no sum: histograms, row samples and tallies of many batches equal those of one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("start", [0, 40_000])
-def test_a_histogram_that_knows_of_another_adds_to_the_same_sum(kind, start):
+def test_a_histogram_counted_with_the_limits_of_another_adds_to_the_same_sum(kind, start):
     rng = np.random.default_rng(1)
     x, y, w = KINDS[kind](rng), rng.integers(0, 2, ROWS), np.ones(ROWS)
     first, second = slice(start, start + 20_000), slice(20_000, 40_000)

@@ -31,12 +31,12 @@ def test_the_dishonest_casino_ends_no_lower_than_hmmlearn(seed):
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     X = casino(seed)
     made = likely.HiddenMarkov(2, "categorical", smoothing=0).fit(X)
-    rivals = [
+    peers = [
         hmm.CategoricalHMM(2, n_iter=1000, tol=1e-6, random_state=r, implementation="scaling").fit(X).score(X)
         for r in range(3)
     ]
     assert made.converged_
-    assert made.chain_.log_likelihood > max(rivals) - 0.01
+    assert made.chain_.log_likelihood > max(peers) - 0.01
     assert made.distance_left_ <= made.tol
     assert np.diag(made.transition_).min() > 0.8
 
@@ -51,11 +51,11 @@ def test_from_the_same_start_a_mixture_ends_no_lower_than_scikit_learn(kind, see
     x = (rng.normal(size=(k, 2)) * 2.0)[rng.integers(0, k, rows)] + rng.normal(size=(rows, 2))
     start, precision = x[rng.choice(rows, k, replace=False)], 1 / x.var(0)
     precisions = np.tile(precision, (k, 1)) if kind == "diag" else np.tile(np.diag(precision), (k, 1, 1))
-    rival = GaussianMixture(
+    peer = GaussianMixture(
         k, covariance_type=kind, reg_covar=0.0, tol=1e-9 / rows, max_iter=20_000, init_params="random",
         weights_init=np.full(k, 1 / k), means_init=start, precisions_init=precisions,
     )  # fmt: skip
-    theirs = quietly(rival.fit, x).score(x) * rows
+    theirs = quietly(peer.fit, x).score(x) * rows
     families = "joint" if kind == "full" else "gaussian"
     made = quietly(likely.Mixture(k, families=families, smoothing=0, start=start).fit, x)
     assert made.model_.log_likelihood > theirs - 0.01

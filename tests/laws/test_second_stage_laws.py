@@ -36,7 +36,7 @@ def test_the_gain_of_the_only_column_is_what_the_class_frequencies_lose():
     assert model.calibration.gains["c"] == pytest.approx(math.log(2) - entropy, abs=0.05)
 
 
-def test_a_column_that_says_nothing_has_no_gain_beside_one_that_does():
+def test_an_uninformative_column_has_no_gain_beside_an_informative_one():
     gains = likely.learn({k: v for k, v in mixed(1_000).items() if k != "say"}, "y").calibration.gains
     assert gains["x"] > 0.03
     assert gains["c"] > 0.05

@@ -221,7 +221,7 @@ def test_mutual_information_of_events_is_their_sum():
     assert mutual_information(model, 0) == pytest.approx(terms.sum() / 2, abs=1e-9)
 
 
-def test_importance_with_rows_says_what_leaving_a_column_out_costs():
+def test_importance_with_rows_is_the_rise_of_the_log_loss_without_a_column():
     data = table(500)
     del data["copy"]
     model = learn(data, "y", families=FAMILIES)

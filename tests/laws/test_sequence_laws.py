@@ -125,7 +125,7 @@ def wild(draw):
 
 @given(wild())
 @examples(3)
-def test_proportions_say_what_logarithms_say(case):
+def test_proportions_and_logarithms_give_the_same_posteriors(case):
     logs, start, move = case
     edges, weights = np.array([0, len(logs)]), np.ones(len(logs))
     found = forward_backward.state_posteriors(logs.copy, start, move, edges, weights)

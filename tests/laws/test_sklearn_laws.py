@@ -14,7 +14,7 @@ from likely import NaiveBayes
 
 SMOOTHING = st.sampled_from([1 / 3, 0.5, 1.0, 2.5])
 WEIGHTS = (0.25, 0.5, 1.0, 2.0, 3.0)
-# Eighths keep means and squares free of rounding where the rival sums in another order.
+# Eighths keep means and squares free of rounding where scikit-learn sums in another order.
 EIGHTHS = st.integers(-800, 800).map(lambda n: n / 8)
 SMALL = st.integers(0, 5)
 
@@ -33,13 +33,13 @@ def tables(draw, cells, dtype, fewest=1):
     return X, labels[y], w
 
 
-def agree(ours, rival, X):
+def agree(ours, peer, X):
     """The same classes, the same joint scores and the same probabilities."""
-    np.testing.assert_array_equal(ours.classes_, rival.classes_)
+    np.testing.assert_array_equal(ours.classes_, peer.classes_)
     ask = "predict_joint_log_proba"
-    np.testing.assert_allclose(getattr(ours, ask)(X), getattr(rival, ask)(X), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(ours.predict_proba(X), rival.predict_proba(X), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(ours.predict_log_proba(X), rival.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(getattr(ours, ask)(X), getattr(peer, ask)(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_log_proba(X), peer.predict_log_proba(X), rtol=1e-9, atol=1e-9)
 
 
 @given(tables(EIGHTHS, np.float64, fewest=2), st.booleans())
@@ -47,8 +47,8 @@ def test_gaussian_columns_are_those_of_gaussian_nb(table, uniform):
     X, y, w = table
     assume(all((X[y == label].var(0) > 0).all() for label in np.unique(y)))
     prior = np.full(len(np.unique(y)), 1 / len(np.unique(y))) if uniform else None
-    rival = GaussianNB(var_smoothing=0, priors=prior).fit(X, y, w)
-    agree(NaiveBayes(class_prior=prior, plain=True).fit(X, y, sample_weight=w), rival, X)
+    peer = GaussianNB(var_smoothing=0, priors=prior).fit(X, y, w)
+    agree(NaiveBayes(class_prior=prior, plain=True).fit(X, y, sample_weight=w), peer, X)
 
 
 @given(tables(EIGHTHS, np.float64, fewest=2), st.integers(1, 39))
@@ -66,27 +66,27 @@ def test_categories_are_those_of_categorical_nb(table, smoothing):
     X, y, w = table
     # CategoricalNB also counts the numbers below the largest that never occur: let there be none.
     X = np.column_stack([np.unique(column, return_inverse=True)[1] for column in X.T])
-    rival = CategoricalNB(alpha=smoothing).fit(X, y, w)
+    peer = CategoricalNB(alpha=smoothing).fit(X, y, w)
     for kind in (np.int64, np.float64):
         ours = NaiveBayes("categorical", smoothing=smoothing).fit(X.astype(kind), y, sample_weight=w)
-        agree(ours, rival, X)
+        agree(ours, peer, X)
     words = np.array(["zero", "one", "two", "three", "four", "five"], dtype=object)[X]
     ours = NaiveBayes(smoothing=smoothing).fit(words, y, sample_weight=w)
-    np.testing.assert_allclose(ours.predict_proba(words), rival.predict_proba(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_proba(words), peer.predict_proba(X), rtol=0, atol=1e-9)
 
 
 @given(tables(SMALL, np.int64), SMOOTHING)
 def test_yes_and_no_are_those_of_bernoulli_nb(table, smoothing):
     X, y, w = table
-    rival = BernoulliNB(alpha=smoothing).fit(X, y, w)
-    agree(NaiveBayes("bernoulli", smoothing=smoothing).fit(X, y, sample_weight=w), rival, X)
+    peer = BernoulliNB(alpha=smoothing).fit(X, y, w)
+    agree(NaiveBayes("bernoulli", smoothing=smoothing).fit(X, y, sample_weight=w), peer, X)
 
 
 @given(tables(SMALL, np.int64), SMOOTHING)
 def test_a_block_of_counts_is_that_of_multinomial_nb(table, smoothing):
     X, y, w = table
-    rival = MultinomialNB(alpha=smoothing).fit(X, y, w)
-    agree(NaiveBayes("multinomial", smoothing=smoothing).fit(X, y, sample_weight=w), rival, X)
+    peer = MultinomialNB(alpha=smoothing).fit(X, y, w)
+    agree(NaiveBayes("multinomial", smoothing=smoothing).fit(X, y, sample_weight=w), peer, X)
 
 
 @st.composite
@@ -103,24 +103,24 @@ def clouds(draw):
 @given(clouds())
 def test_one_joint_gaussian_with_shared_covariance_is_linear_discriminant_analysis(cloud):
     X, y = cloud
-    rival = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    peer = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
     ours = NaiveBayes("joint:class").fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), rival.predict_proba(X), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-8)
     # Logs are compared as distances between classes: scikit-learn takes the log of 1 - p, which has few digits left.
-    joint, rivals = ours.predict_joint_log_proba(X), rival.decision_function(X)
-    apart = rivals if rivals.ndim == 1 else rivals[:, 1] - rivals[:, 0]
+    joint, peers = ours.predict_joint_log_proba(X), peer.decision_function(X)
+    apart = peers if peers.ndim == 1 else peers[:, 1] - peers[:, 0]
     np.testing.assert_allclose(joint[:, 1] - joint[:, 0], apart, rtol=1e-8, atol=1e-8)
 
 
 @given(clouds())
 def test_one_joint_gaussian_a_class_is_quadratic_discriminant_analysis(cloud):
     X, y = cloud
-    rival = QuadraticDiscriminantAnalysis(tol=1e-12).fit(X, y)  # a narrow cloud is no plane
-    for k, label in enumerate(rival.classes_):  # scikit-learn's divisor is n - 1 or n by version; ours is n
-        rival.scalings_[k] = rival.scalings_[k] * (X[y == label].var(0).sum() / rival.scalings_[k].sum())
+    peer = QuadraticDiscriminantAnalysis(tol=1e-12).fit(X, y)  # a narrow cloud is no plane
+    for k, label in enumerate(peer.classes_):  # scikit-learn's divisor is n - 1 or n by version; ours is n
+        peer.scalings_[k] = peer.scalings_[k] * (X[y == label].var(0).sum() / peer.scalings_[k].sum())
     ours = NaiveBayes("joint").fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), rival.predict_proba(X), rtol=0, atol=1e-8)
-    np.testing.assert_allclose(ours.predict_log_proba(X), rival.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(ours.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(ours.predict_log_proba(X), peer.predict_log_proba(X), rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("families", ["categorical", "bernoulli", "multinomial"])

@@ -123,7 +123,7 @@ def test_forgetting_counts_undoes_updating_exactly(case, data):
 
 
 @given(whole_cases(), st.data())
-def test_forgetting_undoes_updating_or_says_that_it_cannot(case, data):
+def test_forgetting_undoes_updating_or_raises_an_error(case, data):
     first, rest = data.draw(splits(case, 2))
     assume(first.clear)  # what a column holds, once it was seen, is known for good: only counts are taken back
     model = first.learn()
@@ -197,7 +197,7 @@ def test_forgetting_what_was_never_learned_is_refused():
 
 
 @pytest.mark.parametrize("left", [1.0, 1e6])
-def test_subtraction_says_when_the_digits_of_a_mean_would_be_lost(left):
+def test_subtraction_is_refused_when_the_digits_of_a_mean_would_be_lost(left):
     few = quietly(likely.learn, {"x": [left, 2 * left], "y": ["a", "b"]}, "y", families="gaussian")
     many = quietly(
         likely.learn, {"x": [1e15 + i for i in range(9)], "y": [*"aababab", "a", "b"]}, "y", families="gaussian"

@@ -101,10 +101,10 @@ def test_the_textbook_models_equal_scikit_learns(kind: str, corpus: dict[str, li
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
-    rival = {"multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB}[kind](alpha=smoothing)
+    peer = {"multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB}[kind](alpha=smoothing)
     counter = CountVectorizer()
     X = counter.fit_transform(corpus["text"])
-    theirs = rival.fit(X, corpus["y"]).predict_log_proba(counter.transform(corpus["text"]))
+    theirs = peer.fit(X, corpus["y"]).predict_log_proba(counter.transform(corpus["text"]))
     ours = TextNaiveBayes(kind, smoothing=smoothing).fit(corpus["text"], corpus["y"])
     np.testing.assert_allclose(ours.predict_log_proba(corpus["text"]), theirs, rtol=1e-9, atol=1e-9)
 
@@ -154,7 +154,7 @@ def test_text_stands_beside_numbers_and_categories() -> None:
     assert likely.evaluate(table, target="y", families={"text": Text()}).accuracy > 0.95
 
 
-def test_the_vocabulary_keeps_within_its_limit_and_says_so() -> None:
+def test_the_vocabulary_keeps_within_its_limit_with_a_warning() -> None:
     corpus = {"text": [f"alpha beta w{i} w{i + 1}" for i in range(200)], "y": ["a", "b"] * 100}
     with pytest.warns(likely.errors.LikelyWarning, match="more than 50 words"):
         model = likely.learn(corpus, target="y", families={"text": Text("multinomial", limit=50)})

@@ -31,12 +31,12 @@ def texts(rows, seed):
 
 def repeating(rows, seed):
     """A column and a number that repeat what the text says, and a number that does not."""
-    rng, y, documents, said = texts(rows, seed)
-    group = np.where(rng.random(rows) < 0.1, rng.integers(0, 5, rows), np.digitize(said, [-1.5, -0.5, 0.5, 1.5]))
+    rng, y, documents, reported = texts(rows, seed)
+    group = np.where(rng.random(rows) < 0.1, rng.integers(0, 5, rows), np.digitize(reported, [-1.5, -0.5, 0.5, 1.5]))
     return {
         "text": documents,
         "group": [f"g{i}" for i in group],
-        "score": said + rng.normal(0, 0.3, rows),
+        "score": reported + rng.normal(0, 0.3, rows),
         "own": rng.normal(y, 1.0),
         "y": [f"c{label}" for label in y],
     }
@@ -75,14 +75,14 @@ def model(data):
     return learn(data)
 
 
-def test_what_text_and_columns_both_say_counts_once(data, new, model):
+def test_evidence_shared_by_text_and_columns_counts_once(data, new, model):
     assert model.calibration.weights["text"] < 0.8
     apart = [part(new, *names, "y") for names in (("text", "own"), ("group", "score", "own"))]
     alone = [log_loss(learn(part(data, *each)), each) for each in apart]
     assert log_loss(model, new) < min(alone) + 0.01
 
 
-def test_text_that_says_something_of_its_own_keeps_its_weight(new):
+def test_text_with_evidence_of_its_own_keeps_its_weight(new):
     apart = part(repeating(2000, 3), "text", "own", "y")
     assert 0.85 < learn(apart).calibration.weights["text"] < 1.15
 

@@ -311,7 +311,7 @@ def test_words_whose_keys_collide_are_told_apart(words: list[str]) -> None:
 
 
 @given(st.lists(st.text(max_size=9)), st.lists(st.text(max_size=9)))
-def test_a_union_knows_both_and_says_where_each_word_went(mine: list[str], theirs: list[str]) -> None:
+def test_a_union_has_the_words_of_both_and_the_new_number_of_each(mine: list[str], theirs: list[str]) -> None:
     a, b = Vocabulary.from_words(mine), Vocabulary.from_words(theirs)
     both, (from_a, from_b) = a.union(b)
     words = both.words()

@@ -51,7 +51,7 @@ def probabilities(model, rows):
         (1000, 10, "values"),
     ],
 )
-def test_of_noise_the_default_knows_no_more_than_the_class_frequencies(rows, columns, kind):
+def test_on_noise_the_default_is_no_worse_than_the_class_frequencies(rows, columns, kind):
     excess = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -80,7 +80,7 @@ def test_the_parity_of_three_columns_is_found_though_no_pair_shows_it(rows, colu
     assert -np.log(own).mean() < 0.01
 
 
-def test_of_fourteen_days_of_tennis_the_default_knows_no_less_than_the_class_frequencies():
+def test_on_fourteen_days_of_tennis_the_default_is_no_worse_than_the_class_frequencies():
     with (Path(likely.__file__).parent / "data" / "tennis.csv").open() as file:
         head, *rows = csv.reader(file)
     days = {name: list(column) for name, column in zip(head, zip(*rows, strict=True), strict=True)}
@@ -307,11 +307,11 @@ def _wide(informative: int, shift: float) -> float:
     return float(np.log(np.bincount(y[:60])[y[60:]] / 60).mean() - np.log(own).mean())
 
 
-def test_a_few_informative_columns_are_told_from_a_thousand_columns_of_noise():
+def test_a_few_informative_columns_are_found_among_a_thousand_columns_of_noise():
     assert _wide(5, 1.5) < -0.43  # a column's whole gain taken for a log Bayes factor: -0.377, as noise seems relevant too
 
 
-def test_the_best_of_thousands_of_pairs_of_noise_is_not_believed():
+def test_the_best_of_thousands_of_pairs_of_noise_does_not_worsen_the_log_loss():
     """Of 2,016 pairs one gains 15 nats by leave-one-out in this draw: new rows lose what it claims."""
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(2200, 200)), rng.integers(0, 2, 2200)

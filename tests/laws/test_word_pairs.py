@@ -16,8 +16,8 @@ def opinions(rng, rows, paired):
     for label in y:
         turned = paired and rng.random() < 0.5
         opinion = ("good", "bad")[int(label) ^ int(turned)]
-        said = ["not", opinion] if turned else (["not", "else", opinion] if paired else [opinion])
-        texts.append(" ".join([*rng.choice(other, 5), *said, *rng.choice(other, 5)]))
+        reported = ["not", opinion] if turned else (["not", "else", opinion] if paired else [opinion])
+        texts.append(" ".join([*rng.choice(other, 5), *reported, *rng.choice(other, 5)]))
     return texts, np.array(["yes", "no"])[y]
 
 

@@ -111,7 +111,7 @@ def test_a_category_cannot_have_a_numeric_parent():
         likely.Network("A -> B").fit({"A": [0.5, 1.5, 2.25], "B": ["u", "v", "u"]})
 
 
-def test_what_is_not_fitted_says_so():
+def test_an_unfitted_network_raises_a_clear_error():
     net = likely.Network("A -> B")
     for ask in (lambda: net.query("A"), lambda: net.save("x.likely"), lambda: net.sample(2), lambda: net.update(DATA),
                 lambda: net.log_likelihood(DATA), lambda: net + net):  # fmt: skip
@@ -205,7 +205,7 @@ def test_a_picture_with_an_unknown_target_is_refused():
         sprinkler().svg(target="Wet")
 
 
-def test_rows_that_allow_many_cells_are_told_of_before_em_begins(monkeypatch):
+def test_rows_that_allow_many_cells_are_warned_of_before_em_begins(monkeypatch):
     monkeypatch.setattr(table_em, "MOST_OF_GROUP", 1)
     monkeypatch.setattr(em_fit, "MANY_CELLS", 10)
     data = {name: [None if i % 3 == k else v for i, v in enumerate(column)]

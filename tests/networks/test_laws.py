@@ -126,13 +126,13 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path):
         likely.Network.load(tmp_path / "m.likely")
 
 
-@pytest.mark.parametrize(("part", "number", "said"), [("mean2", 1e300, "too large"), ("n2", -1.0, "negative weight")])
-def test_numbers_that_no_data_lead_to_are_refused_though_the_checksum_is_right(part, number, said):
+@pytest.mark.parametrize(("part", "number", "reported"), [("mean2", 1e300, "too large"), ("n2", -1.0, "negative weight")])
+def test_numbers_that_no_data_lead_to_are_refused_though_the_checksum_is_right(part, number, reported):
     net = likely.Network("A -> B, A -> X").fit({"A": ["p", "q"] * 4, "B": ["u", "v"] * 4, "X": [0.1 * i for i in range(8)]})
     header, arrays = network_file.to_file(net)
     crafted = arrays | {part: np.where(np.arange(arrays[part].size).reshape(arrays[part].shape) == 0, number, arrays[part])}
     assert network_file.from_file(header, arrays).arcs == net.arcs
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=reported):
         network_file.from_file(header, crafted)
 
 
@@ -249,7 +249,7 @@ def test_expected_counts_are_added_up_with_a_warning():
         net.forget({name: column[:1] for name, column in sprinkler().sample(5, seed=1).items()})
 
 
-def test_each_iteration_of_em_is_told_with_the_log_likelihood():
+def test_each_iteration_of_em_is_reported_with_the_log_likelihood():
     data = gaps(sprinkler().sample(300, seed=5), 0.3, 6)
     told = []
     net = likely.Network(SPRINKLER).fit(data, progress=lambda number, value: told.append((number, value)))
@@ -262,7 +262,7 @@ def test_each_iteration_of_em_is_told_with_the_log_likelihood():
     assert steps[-1].what.startswith("EM iteration 22, ")
 
 
-def test_the_arcs_are_told_climb_by_climb():
+def test_the_progress_of_structure_learning_is_reported_climb_by_climb():
     steps = []
     with listening(steps.append):
         likely.Network.learn_structure(sprinkler().sample(300, seed=5))

@@ -80,8 +80,8 @@ def test_the_structure_found_is_at_least_as_near_to_the_truth_as_pgmpys(name, pg
         found = HillClimbSearch(pd.DataFrame(data).astype("category")).estimate(scoring_method=score, show_progress=False)
         other = likely.Network(list(found.edges()), nodes=net.nodes)
         # Between equivalence classes: the direction of the other arcs is in no data, and pgmpy draws it by the hash of names.
-        mine, rival = (g.graph.distance(net.graph, equivalence=True) for g in (ours, other))
-        assert mine <= rival, (score, mine, rival)
+        mine, peer = (g.graph.distance(net.graph, equivalence=True) for g in (ours, other))
+        assert mine <= peer, (score, mine, peer)
 
 
 def test_ten_thousand_rows_of_alarm_give_nearly_all_arcs():

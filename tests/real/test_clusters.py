@@ -34,9 +34,9 @@ def test_clusters_agree_with_the_species_as_well_as_scikit_learns_best_of_twenty
     x, species = table(shared_data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rival = GaussianMixture(3, covariance_type=kind, n_init=20, random_state=0).fit(x)
+        peer = GaussianMixture(3, covariance_type=kind, n_init=20, random_state=0).fit(x)
         made = Mixture(3, families=KINDS[kind], n_init=20).fit(x)
-    ours, theirs = adjusted_rand_score(species, made.labels_), adjusted_rand_score(species, rival.predict(x))
+    ours, theirs = adjusted_rand_score(species, made.labels_), adjusted_rand_score(species, peer.predict(x))
     assert ours >= theirs - 1e-12
 
 
@@ -48,12 +48,12 @@ def test_from_the_same_start_the_same_end(shared_data, kind):
     precisions = np.tile(precision, (3, 1)) if kind == "diag" else np.tile(np.diag(precision), (3, 1, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rival = GaussianMixture(3, covariance_type=kind, reg_covar=0, tol=1e-12, max_iter=2000, means_init=start,
+        peer = GaussianMixture(3, covariance_type=kind, reg_covar=0, tol=1e-12, max_iter=2000, means_init=start,
                                 weights_init=np.full(3, 1 / 3), precisions_init=precisions).fit(x)  # fmt: skip
         made = Mixture(3, families=KINDS[kind], smoothing=0, start=start, tol=1e-12, max_iter=2000).fit(x)
-    assert made.score(x) == pytest.approx(rival.score(x), rel=1e-6)
-    np.testing.assert_allclose(made.means_, rival.means_, rtol=1e-3)
-    np.testing.assert_allclose(made.predict_proba(x), rival.predict_proba(x), atol=1e-3)
+    assert made.score(x) == pytest.approx(peer.score(x), rel=1e-6)
+    np.testing.assert_allclose(made.means_, peer.means_, rtol=1e-3)
+    np.testing.assert_allclose(made.predict_proba(x), peer.predict_proba(x), atol=1e-3)
 
 
 def test_penguins_with_island_sex_and_gaps_come_apart_too(shared_data):

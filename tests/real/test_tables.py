@@ -151,10 +151,10 @@ def test_categories_agree_with_scikit_learn(described, name, alpha):
     model = quietly(likely.learn, table, target, families="categorical", smoothing=alpha)
     X = np.column_stack([codes(table[n], model.schema.by_name[n].values) for n in names])
     y = np.array(table[target].to_pylist())
-    rival = CategoricalNB(alpha=alpha).fit(X, y)
+    peer = CategoricalNB(alpha=alpha).fit(X, y)
     ours = model.posterior(table)
-    np.testing.assert_allclose(ours.log_probabilities, rival.predict_log_proba(X), rtol=1e-9, atol=1e-9)
-    assert (ours.labels == rival.predict(X)).all()
+    np.testing.assert_allclose(ours.log_probabilities, peer.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+    assert (ours.labels == peer.predict(X)).all()
 
 
 @pytest.mark.parametrize("name", chosen(
@@ -170,16 +170,16 @@ def test_numbers_agree_with_scikit_learn(described, name):
     model = quietly(likely.learn, table, target, families="gaussian")
     X = np.column_stack([table[n].to_numpy() for n in names]).astype(float)
     y = np.array(table[target].to_pylist())
-    rival = GaussianNB(var_smoothing=0).fit(X, y)
+    peer = GaussianNB(var_smoothing=0).fit(X, y)
     ours = model.posterior(table)
-    np.testing.assert_allclose(ours.log_probabilities, rival.predict_log_proba(X), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(ours.log_probabilities, peer.predict_log_proba(X), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", chosen(
     ["adult.parquet", "penguins.parquet", "heart_cleveland.parquet", "titanic.parquet"],
     ["tumours_in_words.parquet", "diabetes_in_words.parquet"],
 ))  # fmt: skip
-def test_mixed_tables_are_the_sum_of_both_rivals(described, name):
+def test_mixed_tables_are_the_sum_of_both_peers(described, name):
     """log P(class) + log P(categories | class) + log P(numbers | class): each half is one of scikit-learn's."""
     path, target, ignore = described(name)
     table = read(path).drop_columns(ignore).drop_null()

@@ -92,7 +92,7 @@ def test_imagined_rows_are_the_parameters_where_no_dirichlet_is_given():
 
 
 def test_the_average_is_of_joint_probabilities_and_not_of_predictions():
-    """THEORY: averaging joints gives .61027, averaging conditionals .60288; docs/columns.md tells both."""
+    """THEORY: averaging joints gives .61027, averaging conditionals .60288; docs/columns.md has both."""
     model = likely.learn(TENNIS, "PlayTennis", average=True)
     plain = model.relearn(average=False)
     arcs, prior = model.arc_probability, dict(zip(plain.classes, plain.class_prior, strict=True))
@@ -124,7 +124,7 @@ def test_the_evidence_of_all_days_sums_to_one(settings):
     assert np.exp(model.posterior(DAYS).log_evidence).sum() == pytest.approx(1.0, rel=1e-12)
 
 
-def test_a_calibrated_model_has_no_probability_of_a_row_and_says_so():
+def test_a_calibrated_model_refuses_the_probability_of_a_row():
     model = likely.learn(TENNIS, "PlayTennis")
     found = model.posterior(DAYS)
     with pytest.raises(UsageError, match=r"no P\(x\).*plain=True"):
@@ -138,7 +138,7 @@ def test_a_calibrated_model_has_no_probability_of_a_row_and_says_so():
     ("column", "family"),
     [([0.1, 0.4, 2.0, 3.0] * 3, "binned"), (["a b", "c d", "a c", "d b"] * 3, "text:complement")],
 )
-def test_a_plain_model_whose_column_is_no_density_says_so_too(column, family):
+def test_a_plain_model_whose_column_has_no_density_refuses_it_too(column, family):
     model = likely.learn({"x": column, "y": ["p", "q"] * 6}, "y", families={"x": family}, plain=True)
     with pytest.raises(UsageError, match=r"no log_evidence.*'x'"):
         model.posterior({"x": column[:1]}).log_evidence  # noqa: B018
@@ -152,7 +152,7 @@ def test_numbers_have_a_density_that_integrates_to_one():
     assert float(((density[1:] + density[:-1]) / 2 * np.diff(grid)).sum()) == pytest.approx(1.0, rel=1e-6)
 
 
-def test_the_mode_of_a_normal_inverse_gamma_is_what_its_docstring_says():
+def test_the_mode_of_a_normal_inverse_gamma_is_that_of_its_docstring():
     mean, shape, scale = 2.0, 3.0, 4.0
     prior = likely.NormalInverseGamma(mean, 1e9, shape, scale)
     found = likely.estimate(

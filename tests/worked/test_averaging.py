@@ -29,7 +29,7 @@ def test_the_average_lies_between_the_two_models():
     )
 
 
-def test_a_column_that_never_varies_says_nothing_and_is_not_believed_to():
+def test_a_constant_column_contributes_nothing_and_has_arc_probability_one_half():
     data = {"x": ["u"] * 8, "y": ["a", "b"] * 4}
     model = learn(data, "y", average=True)
     assert model.arc_probability["x"] == pytest.approx(0.5, abs=1e-15)  # a column of one value is certain either way

@@ -21,7 +21,7 @@ def partly(rows=400, seed=0):
     return {"t": t.tolist(), "s": s.tolist(), "y": label}, np.array(["a", "b"])[y]
 
 
-def test_it_is_counted_by_responsibilities_and_is_what_the_schema_says():
+def test_it_is_counted_by_responsibilities_and_is_the_family_in_the_schema():
     data, truth = partly()
     model = learn(data, families={"t": "binned:12", "s": "binned:12"}, unlabelled=1.0)
     assert all(isinstance(block.family, Binned) for block in model.blocks)

@@ -122,7 +122,7 @@ def _pooled(v):
 
 @pytest.mark.parametrize("c", ["p", "q", None, "never"])
 @pytest.mark.parametrize("x", [3.5, 12.0, None])
-def test_a_gaussian_for_each_value_sums_out_a_missing_category_and_knows_what_to_do_with_a_new_one(c, x):
+def test_a_gaussian_for_each_value_sums_out_a_missing_or_an_unseen_category(c, x):
     model = likely.learn(MIXED, "y", joint=[("c", "x")])
     row = {"c": c, "x": x}
     np.testing.assert_allclose(np.exp(model.posterior(row).log_joint[0]), mixed_by_hand(row), rtol=1e-9)
@@ -139,7 +139,7 @@ def test_a_value_that_one_class_never_shows_has_that_classs_own_gaussian():
     assert empty["mean"] == pytest.approx([np.mean([3, 5, 6, 9])])
 
 
-def test_a_class_without_a_whole_row_of_a_block_is_filled_in_or_believes_what_all_rows_say():
+def test_a_class_without_a_complete_row_of_a_block_is_filled_in_or_takes_the_estimate_of_all_rows():
     """Of class m each column was seen once, of class n only one: nothing says where the other lies."""
     data = {
         "a": [1.0, 3.0, 2.0, None, 5.0, None],
@@ -153,7 +153,7 @@ def test_a_class_without_a_whole_row_of_a_block_is_filled_in_or_believes_what_al
     assert rows["n"]["count"] == 0
 
 
-def test_a_block_whose_rows_all_miss_a_cell_says_nothing():
+def test_a_block_whose_rows_all_miss_a_cell_contributes_nothing():
     model = quietly(likely.learn, {"a": ["x", None], "b": [None, "u"], "y": [0, 1]}, "y", joint=[("a", "b")])
     for row in ({"a": "x", "b": "u"}, {"a": None, "b": "u"}, {"a": None, "b": None}):
         np.testing.assert_allclose(model.posterior(row).probabilities, [[0.5, 0.5]])
@@ -211,8 +211,8 @@ def test_a_column_cannot_be_counted_twice():
 def test_blocks_that_overlap_are_refused_by_name(families):
     data = {n: [1.0, 2.0, 4.0, 3.0] for n in "abc"} | {"y": [0, 1, 0, 1]}
     one, other = families
-    said = rf"column '[ab]' is asked to be in two blocks at once, \['{one[0]}', '{one[1]}'\] and \['{other[0]}', "
-    with pytest.raises(UsageError, match=said):
+    reported = rf"column '[ab]' is asked to be in two blocks at once, \['{one[0]}', '{one[1]}'\] and \['{other[0]}', "
+    with pytest.raises(UsageError, match=reported):
         likely.learn(data, "y", families=families)
 
 

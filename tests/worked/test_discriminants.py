@@ -29,23 +29,23 @@ def frame(X, y=None):
 @EACH
 def test_one_joint_gaussian_tied_over_the_classes_is_lda(X, y):
     # "lsqr" keeps the maximum-likelihood covariance; the default solver divides by N - k.
-    rival = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    peer = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
     model = likely.learn(frame(X, y), "y", families=likely.Joint(tie="class"))
     ours = model.posterior(frame(X))
-    np.testing.assert_allclose(ours.probabilities, rival.predict_proba(X), atol=1e-8)
-    np.testing.assert_allclose(ours.log_probabilities, rival.predict_log_proba(X), rtol=1e-8, atol=1e-8)
-    assert (ours.labels == rival.predict(X)).all()
+    np.testing.assert_allclose(ours.probabilities, peer.predict_proba(X), atol=1e-8)
+    np.testing.assert_allclose(ours.log_probabilities, peer.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+    assert (ours.labels == peer.predict(X)).all()
 
 
 @EACH
 def test_one_joint_gaussian_for_each_class_is_qda(X, y):
-    rival = QuadraticDiscriminantAnalysis().fit(X, y)
-    for k, label in enumerate(rival.classes_):  # scikit-learn's divisor is n - 1 or n by version; ours is n
-        rival.scalings_[k] = rival.scalings_[k] * (X[y == label].var(0).sum() / rival.scalings_[k].sum())
+    peer = QuadraticDiscriminantAnalysis().fit(X, y)
+    for k, label in enumerate(peer.classes_):  # scikit-learn's divisor is n - 1 or n by version; ours is n
+        peer.scalings_[k] = peer.scalings_[k] * (X[y == label].var(0).sum() / peer.scalings_[k].sum())
     model = likely.learn(frame(X, y), "y", families=likely.Joint())
     ours = model.posterior(frame(X))
-    np.testing.assert_allclose(ours.probabilities, rival.predict_proba(X), atol=1e-8)
-    np.testing.assert_allclose(ours.log_probabilities, rival.predict_log_proba(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(ours.probabilities, peer.predict_proba(X), atol=1e-8)
+    np.testing.assert_allclose(ours.log_probabilities, peer.predict_log_proba(X), rtol=1e-8, atol=1e-8)
 
 
 @EACH

@@ -17,14 +17,14 @@ def deviation(model, name, label):
 def test_a_constant_column_borrows_its_variance_from_the_class_then_all_classes_then_all_rows_then_one():
     data = {
         "own": [1.0, 3.0, 5.0, 9.0],  # varies in both classes
-        "pooled": [2.0, 2.0, 5.0, 9.0],  # constant in a: the variance within the classes speaks
-        "total": [2.0, 2.0, 7.0, 7.0],  # constant in each: the variance of all rows speaks
+        "pooled": [2.0, 2.0, 5.0, 9.0],  # constant in a: the variance within the classes is used
+        "total": [2.0, 2.0, 7.0, 7.0],  # constant in each: the variance of all rows is used
         "one": [4.0, 4.0, 4.0, 4.0],  # constant everywhere
         "y": ["a", "a", "b", "b"],
     }
-    with pytest.warns(LikelyWarning, match="borrowed") as said:
+    with pytest.warns(LikelyWarning, match="borrowed") as reported:
         model = likely.learn(data, "y", families="gaussian")
-    assert {w.message.args[0].split("'")[1] for w in said} == {"pooled", "total", "one"}
+    assert {w.message.args[0].split("'")[1] for w in reported} == {"pooled", "total", "one"}
     assert deviation(model, "own", "a") == pytest.approx(1.0)
     assert deviation(model, "pooled", "a") == pytest.approx(math.sqrt(8 / 4))
     assert deviation(model, "pooled", "b") == pytest.approx(2.0)
@@ -85,7 +85,7 @@ def test_a_class_whose_cells_of_a_column_are_all_missing_leaves_the_column_to_th
     assert np.isfinite(posterior.log_joint).all()
 
 
-def test_a_column_of_nothing_but_missing_cells_says_nothing_when_it_is_asked_for():
+def test_a_requested_column_of_missing_cells_contributes_nothing():
     data = {"n": [None, None], "c": [None, None], "k": [None, None], "o": ["u", "v"], "y": [0, 1]}
     families = {"n": "gaussian", "c": "categorical", "k": "poisson"}
     for smoothing in (0, 1):

@@ -21,7 +21,7 @@ def one_round(x, means, variance):
     return shares, (shares * x[:, None]).sum(0) / shares.sum(0)
 
 
-def test_two_gaussians_of_known_variance_move_as_the_formula_says():
+def test_two_gaussians_of_known_variance_move_by_the_formula():
     x = np.array([1.0, 2.0, 4.0, 7.0, 8.0, 9.5])
     means = np.array([1.0, 4.0])
     source = open_source(x[:, None])
@@ -45,7 +45,7 @@ def test_the_fixed_mixture_has_the_fixed_variance_and_weights():
     assert np.allclose(means, made.means_[:, 0], atol=0.01)
 
 
-def test_a_mixture_starts_where_it_is_told():
+def test_a_mixture_starts_at_the_given_means():
     x = np.array([[0.0], [1.0], [9.0], [10.0]])
     made = likely.Mixture(2, fixed=NOTES, start=[[10.0], [0.0]]).fit(x)
     assert made.means_[:, 0].round(6).tolist() == [9.5, 0.5]

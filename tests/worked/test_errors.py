@@ -48,7 +48,7 @@ def test_an_error_names_column_value_row_and_remedy():
         ),
     ],
 )
-def test_what_the_message_already_says_is_not_repeated(error, text):
+def test_what_the_message_already_contains_is_not_repeated(error, text):
     assert str(error) == text
 
 

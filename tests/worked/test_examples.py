@@ -22,7 +22,7 @@ def test_every_example_has_a_description_and_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "reported"),
     [
         (
             "tennis",
@@ -73,9 +73,9 @@ def test_every_example_has_a_description_and_runs() -> None:
         ("wrappers", ["60/(60+40) = 3/5", "45/(45+15) = 3/4", "10/(10+30) = 1/4", "P(cherry | red)", "9/11"]),
     ],
 )  # fmt: skip
-def test_the_numbers_of_the_notes_stand_on_the_page(name: str, said: list[str]) -> None:
+def test_the_numbers_of_the_notes_stand_on_the_page(name: str, reported: list[str]) -> None:
     page = " ".join(examples.run(name).split())
-    assert [number for number in said if number not in page] == []
+    assert [number for number in reported if number not in page] == []
 
 
 def test_the_key_numbers_are_exact_or_close() -> None:

@@ -60,7 +60,7 @@ def test_a_table_with_gaps_keeps_every_value():
     assert sum(r["count"] for r in model.parameters["p with q"]) == pytest.approx(100)
 
 
-def test_whole_rows_and_rows_without_the_block_say_nothing_new():
+def test_complete_rows_and_rows_without_any_cell_of_the_block_need_no_em():
     data = {
         "x": [1.0, 2.0, 4.0, None, 3.0] * 4,
         "z": [2.0, 1.0, 3.0, None, 7.0] * 4,
@@ -73,7 +73,7 @@ def test_whole_rows_and_rows_without_the_block_say_nothing_new():
     assert sum(r["count"] for r in model.parameters["x with z"]) == 16
 
 
-def test_update_and_forget_change_a_block_by_whole_rows_and_say_so():
+def test_update_and_forget_change_a_block_by_complete_rows_with_a_warning():
     data, _ = slanted(200)
     model = learned(data)
     more = {"x": [0.5, 0.1], "z": [0.3, None], "y": ["a", "b"]}

@@ -191,7 +191,7 @@ def test_the_normal_inverse_gamma_mode_is_the_top_of_the_posterior_density(prior
     assert row["deviation"] ** 2 == pytest.approx(math.exp(top.x[1]), rel=1e-6)
 
 
-def test_a_prior_on_the_bell_curve_speaks_alone_for_a_class_without_numbers():
+def test_a_class_without_numbers_has_the_gaussian_of_its_prior():
     prior = likely.NormalInverseGamma(mean=5.0, strength=3.0, shape=2.0, scale=14.0)
     data = {"x": [1.0, 2.0, None, None], "y": ["a", "a", "b", "b"]}
     row = likely.learn(data, "y", families="gaussian", smoothing=prior).parameters["x"][1]

@@ -25,7 +25,7 @@ def test_new_values_and_new_classes_are_welcome_in_an_update():
     assert model == whole
 
 
-def test_rows_without_a_label_are_not_counted_and_it_is_said():
+def test_rows_without_a_label_are_not_counted_with_a_warning():
     model = quietly(likely.learn, BASE, "y")
     with pytest.warns(LikelyWarning, match="1 rows have no 'y'"):
         assert model.update({"c": ["p"], "x": [1.0], "y": [None]}) == model
@@ -42,7 +42,7 @@ def test_a_class_can_be_forgotten_entirely():
     assert kept.posterior({"c": "p", "x": 3.0}).probabilities.tolist() == [[0.0, 1.0]]
 
 
-def test_a_model_that_has_forgotten_everything_says_so_and_can_learn_again():
+def test_a_model_that_has_forgotten_everything_raises_an_error_and_can_learn_again():
     model = quietly(likely.learn, BASE, "y")
     nothing = quietly(model.forget, BASE)
     with pytest.raises(DataError, match="forgotten every row"):

@@ -262,7 +262,7 @@ def test_a_name_with_control_characters_is_printed_harmlessly():
     assert "\x1b" not in str(Hypotheses(prior={"\x1b[31m": 1}, likelihood={"\x1b[31m": {"x": 1}}))
 
 
-def test_the_dict_is_plain_and_says_the_fractions(bags, float_bags):
+def test_the_dict_is_plain_and_holds_the_fractions(bags, float_bags):
     told = json.loads(json.dumps(bags.observe(["lime"] * 3).to_dict()))
     assert told["posterior"]["h5"] == pytest.approx(8 / 19)
     assert told["fractions"]["posterior"]["h5"] == "8/19"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.model.explanation import FAR_DEVIATIONS, _far
+from likely.families.likelihoods import FAR_DEVIATIONS
 from likely.model.ledger import MOST_SHOWN, Entry, Word, marked, shown, word_weight
 
 DATA = {
@@ -117,9 +117,9 @@ def test_far_is_five_standard_deviations_from_every_class_whatever_the_unit(scal
     (block,) = model.plain_parameters
     deviation = float(np.std(x[:4]))
     for away, far in ((FAR_DEVIATIONS - 0.1, False), (FAR_DEVIATIONS + 0.1, True)):
-        assert _far(block.likelihood, 20 * scale + away * deviation) is far
-        assert _far(block.likelihood, 10 * scale - away * deviation) is far
-    assert not _far(block.likelihood, 15 * scale)
+        assert block.likelihood.far(20 * scale + away * deviation) is far
+        assert block.likelihood.far(10 * scale - away * deviation) is far
+    assert not block.likelihood.far(15 * scale)
 
 
 def test_the_weight_of_a_word_is_its_excess_over_the_average_class_that_it_does_not_rule_out() -> None:

@@ -64,8 +64,8 @@ def test_the_posterior_of_a_parameter_is_dirichlet_of_count_and_pseudocount(tenn
     assert posterior.alpha == {"Overcast": 5.0, "Rain": 4.0, "Sunny": 3.0}
     assert posterior.mean["Sunny"] == 3 / 12
     assert tennis.parameter_posterior("PlayTennis").alpha == {"No": 5.0, "Yes": 9.0}
-    for wrong, said in ((("Outlok", "Yes"), "did you mean"), (("Outlook", "Yess"), "did you mean")):
-        with pytest.raises(UsageError, match=said):
+    for wrong, reported in ((("Outlok", "Yes"), "did you mean"), (("Outlook", "Yess"), "did you mean")):
+        with pytest.raises(UsageError, match=reported):
             tennis.parameter_posterior(*wrong)
     with pytest.raises(UsageError, match="calibrated"):
         likely.learn(TENNIS, "PlayTennis").parameter_posterior("Outlook", "Yes")

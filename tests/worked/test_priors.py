@@ -115,7 +115,7 @@ def test_values_named_by_a_prior_come_and_go_with_it():
     assert model.parameters["c"][2]["probability"] == pytest.approx(0.25 * 2 / (1 + 2))
 
 
-def test_when_every_class_has_probability_zero_the_prior_is_left_and_the_ledger_says_so():
+def test_when_every_class_has_probability_zero_the_prior_is_left_with_a_note_in_the_ledger():
     model = likely.learn({"c": ["p", "q", "q"], "d": ["u", "v", "v"], "y": ["a", "b", "b"]}, "y", smoothing=0)
     row = {"c": "p", "d": "v"}
     posterior = model.posterior(row)

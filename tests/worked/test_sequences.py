@@ -81,7 +81,7 @@ def test_of_equally_good_paths_the_first_is_taken():
     assert path.tolist() == [0] * 6
 
 
-def test_a_row_that_no_state_allows_is_impossible_and_tells_nothing_else():
+def test_a_row_that_no_state_allows_is_impossible_and_contributes_nothing():
     logs = np.array([[0.0, -3.0], [-np.inf, -np.inf], [-3.0, 0.0]])
     start, move = np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.3, 0.7]])
     found = forward_backward.state_posteriors(logs.copy, start, move, np.array([0, 3]), np.ones(3))

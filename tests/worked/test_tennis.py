@@ -97,7 +97,7 @@ def test_every_day_that_can_be_described_has_the_fractions_of_the_definition(pse
     np.testing.assert_allclose(np.exp(model.posterior(days).log_joint), expected, rtol=1e-12)
 
 
-def test_a_zero_count_wipes_out_all_other_evidence_and_the_explanation_says_so():
+def test_a_zero_count_overrules_all_other_evidence_and_the_explanation_flags_it():
     model = tennis(0)
     posterior = model.posterior(OVERCAST)
     assert posterior.probabilities[0].tolist() == [0.0, 1.0]
@@ -159,7 +159,7 @@ def test_the_m_estimate_takes_any_prior_over_the_values(m):
         assert row["probability"] == pytest.approx(float(expected), rel=1e-12)
 
 
-def test_the_m_estimate_is_uniform_where_nothing_is_said_and_m_equal_to_q_is_laplace():
+def test_the_m_estimate_is_uniform_by_default_and_m_equal_to_q_is_laplace():
     for row, other in zip(
         tennis(likely.MEstimate(3)).parameters["outlook"], tennis(1).parameters["outlook"], strict=True
     ):

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DirichletPosterior(ParameterPosterior):
-    """Dirichlet posterior of probabilities that sum to one; with two outcomes, one Beta distribution in two views."""
+    """Dirichlet posterior of probabilities that sum to one; with two outcomes, a Beta distribution of each probability."""
 
     alpha: Mapping[Any, float]
     shown: tuple[Any, ...] = ()  # parameters that are shown, where not all are: `p` of a yes/no variable is "p"
@@ -82,7 +82,7 @@ class DirichletPosterior(ParameterPosterior):
 
 @dataclass(frozen=True)
 class IndependentPosterior(ParameterPosterior):
-    """Parameters that are independent of each other after the data: a multivariate Bernoulli has a Beta for each column."""
+    """Parameters that are independent in the posterior: a multivariate Bernoulli has a Beta for each column."""
 
     parts: Mapping[Any, Distribution]
     family = "independent"
@@ -171,11 +171,11 @@ class OneMinus(Distribution):
         return 1.0 - self.of.mode
 
     def log_density(self, x: float) -> float:
-        """The density at the mirrored place."""
+        """The density at the mirrored point."""
         return self.of.log_density(1.0 - x)
 
     def cdf(self, x: float) -> float:
-        """The upper tail at the mirrored place."""
+        """The upper tail at the mirrored point."""
         return 1.0 - self.of.cdf(1.0 - x)
 
     def quantile(self, p: float) -> float:

@@ -51,12 +51,12 @@ def permutation_p_value(tables: list[Counts], statistic: float, permutations: in
     drawn = np.zeros(permutations)
     for table in tables:
         if degrees_of_freedom(table):
-            drawn += _g_statistics(_drawn(table, permutations, rng))
+            drawn += _g_statistics(_permuted_tables(table, permutations, rng))
     as_great = int((drawn >= statistic * (1 - 1e-12)).sum())
     return (1 + as_great) / (1 + permutations)
 
 
-def _drawn(table: Counts, permutations: int, rng: np.random.Generator) -> Counts:
+def _permuted_tables(table: Counts, permutations: int, rng: np.random.Generator) -> Counts:
     found = np.empty((permutations, *table.shape), np.int64)
     totals = table.sum(1)
     for i in range(permutations):

@@ -90,14 +90,14 @@ class Distribution:
 
 
 def checked_level(level: Any) -> float:
-    """The probability of an interval, refused where it is none."""
+    """Check the probability of an interval and return it."""
     if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
         raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
     return float(level)
 
 
 def checked_probability(p: Any) -> float:
-    """A probability, refused where it is none."""
+    """Check a probability and return it."""
     if not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
         raise UsageError(f"a quantile of {p!r}: choose a probability between 0 and 1")
     return float(p)

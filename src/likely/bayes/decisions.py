@@ -49,7 +49,7 @@ class Costs:
         return np.asarray(probabilities @ self.matrix)
 
     def decide(self, probabilities: Array) -> NDArray[np.int64]:
-        """The place of the decision with the lowest expected loss for each row; of equals the first."""
+        """The index of the decision with the lowest expected loss for each row; of equals the first."""
         return np.asarray(self.expected(probabilities).argmin(axis=1))
 
     def total(self, labels: NDArray[np.int64], decisions: NDArray[np.int64], weights: Array) -> float:

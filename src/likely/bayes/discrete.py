@@ -24,13 +24,13 @@ class _Counts(Distribution):
 
     discrete = True
 
-    def _last(self) -> float:
+    def _largest_count(self) -> float:
         return math.inf
 
     def quantile(self, p: float) -> float:
         """The smallest count with P(X ≤ x) ≥ p."""
         if checked_probability(p) == 1.0:
-            return self._last()
+            return self._largest_count()
         low, high = -1, max(int(self.mean), 1)
         while self.cdf(high) < p:
             low, high = high, 2 * high
@@ -110,7 +110,7 @@ class Binomial(_Counts):
         """(n + 1)p rounded down."""
         return float(min(math.floor((self.n + 1) * self.p), self.n))
 
-    def _last(self) -> float:
+    def _largest_count(self) -> float:
         return float(self.n)
 
     def log_density(self, x: float) -> float:
@@ -298,7 +298,7 @@ class BetaBinomial(_Counts):
         """The most probable count."""
         return float(np.argmax(self._probabilities))
 
-    def _last(self) -> float:
+    def _largest_count(self) -> float:
         return float(self.n)
 
     def log_density(self, x: float) -> float:

@@ -113,9 +113,9 @@ def sum_rule(a: Any, b: Any, both: Any = 0) -> Number:
     """
     one, other, joint = probability(a, "P(A)"), probability(b, "P(B)"), probability(both, "P(A, B)")
     found = total([one, other, -joint])
-    if joint > min(one, other) + _slack(joint, one, other):
+    if joint > min(one, other) + _tolerance(joint, one, other):
         raise DataError(f"P(A, B) = {both} is greater than P(A) or P(B)", value=both, remedy="check the three numbers")
-    if found > 1 + _slack(found):
+    if found > 1 + _tolerance(found):
         remedy = "give both= above P(A) + P(B) − 1, because such events cannot exclude each other"
         raise DataError(f"P(A or B) would be {found}", value=found, remedy=remedy)
     return min(found, 1.0) if isinstance(found, float) else found
@@ -157,7 +157,7 @@ def conditional(both: Any, given: Any) -> Number:
     joint, condition = probability(both, "P(A, B)"), probability(given, "P(B)")
     if not condition:
         raise DataError("P(B) is 0: nothing follows from an impossible event", value=given, remedy="give P(B) above 0")
-    if joint > condition + _slack(joint, condition):
+    if joint > condition + _tolerance(joint, condition):
         raise DataError(f"P(A, B) = {both} is greater than P(B) = {given}", value=both, remedy="check both numbers")
     found = joint / condition
     return min(found, 1.0) if isinstance(found, float) else found
@@ -199,7 +199,7 @@ def odds_ratio(one: Any, other: Any) -> Number:
     return ratio(p * (1 - q), q * (1 - p), "the odds ratio")
 
 
-def _slack(*numbers: Number) -> float | int:
+def _tolerance(*numbers: Number) -> float | int:
     """How far a comparison may be off by rounding: not at all for fractions."""
     return 0 if all_exact(numbers) else TOLERANCE
 

@@ -127,7 +127,7 @@ class GridHypotheses:
         if isinstance(observations, Mapping):
             counts = {outcome: count(n, outcome) for outcome, n in observations.items()}
         else:
-            counts = dict(Counter(self._each(observations)))
+            counts = dict(Counter(self._observations(observations)))
         seen = {**self.seen, **{o: self.seen.get(o, 0) + n for o, n in counts.items() if n}}
         after: GridHypotheses = changed(self, seen=seen)
         if after._log_weights.max() == -math.inf:
@@ -149,7 +149,7 @@ class GridHypotheses:
         """
         current = self
         yield current
-        for outcome in self._each(observations):
+        for outcome in self._observations(observations):
             current = current.observe({outcome: 1})
             yield current
 
@@ -217,7 +217,7 @@ class GridHypotheses:
         """
         return float(self.likelihood(outcome, self.map))
 
-    def _each(self, observations: Any) -> Iterable[Any]:
+    def _observations(self, observations: Any) -> Iterable[Any]:
         if isinstance(observations, np.ndarray):
             return list(observations.tolist())
         one = isinstance(observations, (str, bytes)) or not isinstance(observations, Iterable)

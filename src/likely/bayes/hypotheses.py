@@ -166,7 +166,7 @@ class Hypotheses(Space):
         yield current
         if isinstance(observations, Mapping):
             observations = Counter(self._counts_of(observations)).elements()
-        for outcome in self._each(observations):
+        for outcome in self._observations(observations):
             current = current.observe(outcome)
             yield current
 
@@ -227,7 +227,7 @@ class Hypotheses(Space):
         except TypeError:  # not hashable
             return False
 
-    def _each(self, observations: Any) -> Iterable[Any]:
+    def _observations(self, observations: Any) -> Iterable[Any]:
         """The observations one by one; a known outcome, a text, and what is not a collection count as one."""
         one = self._is_outcome(observations) or isinstance(observations, (str, bytes))
         if one or not isinstance(observations, Iterable):
@@ -240,7 +240,7 @@ class Hypotheses(Space):
         if isinstance(observations, Mapping):
             counts = {outcome: count(n, outcome) for outcome, n in observations.items()}
         else:
-            items = list(self._each(observations))
+            items = list(self._observations(observations))
             try:
                 counts = Counter(items)
             except TypeError:  # an unhashable value is no outcome

@@ -163,7 +163,7 @@ class Posterior(Shown):
 
     @cached_property
     def _best(self) -> NDArray[np.int64]:
-        """The place of the most probable class of each row."""
+        """The index of the most probable class of each row."""
         scores = self.log_joint
         if scores.shape[1] == 2:  # a comparison takes a fifth of the time
             best = (scores[:, 1] > scores[:, 0]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What every finite space of hypotheses has: posterior, MAP and ML hypothesis, evidence and odds."""
+"""Base class of finite hypothesis spaces: posterior, MAP and ML hypothesis, evidence and odds."""
 
 from __future__ import annotations
 

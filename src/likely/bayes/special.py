@@ -139,7 +139,7 @@ def log_gamma_density(shape: float, x: float) -> float:
 
 
 def _invert(cdf: Callable[[float], tuple[float, float]], p: float, q: float, low: float, high: float) -> float:
-    """Where a distribution function reaches p = 1 − q, by bisection and the secant's better guess (Illinois' rule)."""
+    """The point at which a distribution function equals p = 1 − q, by bisection and the secant method (Illinois' rule)."""
 
     def away(x: float) -> float:
         below, above = cdf(x)

@@ -235,7 +235,7 @@ class SupervisedHypotheses(Space):
 
     @property
     def _possible(self) -> list[int]:
-        """Places of the hypotheses that neither the prior nor the data have excluded."""
+        """Indexes of the hypotheses that neither the prior nor the data have excluded."""
         consistent = set(self.version_space)
         return [i for i, (h, p) in enumerate(self.prior.items()) if p > 0 and h in consistent]
 

@@ -1,4 +1,4 @@
-"""What was found, as one HTML page that fetches nothing: figures, mosaics and tables."""
+"""The results as one self-contained HTML page: figures, mosaics and tables."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class BrainReport:
         }  # fmt: skip
 
     def page(self, names: Sequence[str] = ()) -> str:
-        """The page; `names` are the files that stand beside it."""
+        """The page; `names` are the files that are saved beside it."""
         drawn = {name: mosaic.svg(each) for name, each in self.mosaics.items()}
         style = drawn["searchlight"].split("<style>")[1].split("</style>")[0]  # the same in all mosaics
         listed = ", ".join(f"<code>{_text(name)}</code>" for name in names)
         allowed = f"img-src data:; style-src {by_digest(_css())} {by_digest(style)}"
         head = page_head(printable(self.title), allowed)
         body = [
-            f"<h1>{_text(self.title)}</h1>", f"<p>{_text(self._lead())}</p>", self._cards(),
+            f"<h1>{_text(self.title)}</h1>", f"<p>{_text(self._summary())}</p>", self._cards(),
             "<h2>Where the information is</h2>", f"<p>{_text(self._about_map())}</p>",
             _figure(drawn["searchlight"]),
             "<h2>All voxels together</h2>", f"<p>{_text(self._about_model())}</p>", self._confusion(), self._runs(),
@@ -73,7 +73,7 @@ class BrainReport:
         scheme = f'<meta name="color-scheme" content="light dark">\n<style>{_css()}</style>\n</head>\n'
         return f'{head}{scheme}<body class="lk-brain">\n<main>\n' + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
 
-    def _lead(self) -> str:
+    def _summary(self) -> str:
         found = self.map
         return (
             f"{found.volumes:,} volumes in {len(found.runs)} runs, {len(found):,} voxels inside the mask, {len(found.classes)} "

@@ -85,7 +85,7 @@ def classify(
     shrinkage: float | str = "auto", classes: Sequence[Any] | None = None, class_prior: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Classification:  # fmt: skip
-    """Classify each run by what all other runs have counted.
+    """Classify each run by a model of the counts of all other runs.
 
     Parameters
     ----------
@@ -114,11 +114,11 @@ def classify(
     volumes = checked(X, y, groups, classes)
     tally = tally_runs(volumes)
     warn_lacking(tally, volumes, stacklevel=3)
-    return _judged(_ModelCandidates(volumes, tally, names, class_prior == "uniform"), progress)
+    return _cross_validated(_ModelCandidates(volumes, tally, names, class_prior == "uniform"), progress)
 
 
-def _judged(candidates: _ModelCandidates, progress: Callable[[int], None] | None) -> Classification:
-    """Each run, classified by the model that is chosen for it."""
+def _cross_validated(candidates: _ModelCandidates, progress: Callable[[int], None] | None) -> Classification:
+    """Predictions for each run, by the model that is chosen for it."""
     volumes, names = candidates.volumes, candidates.names
     runs = range(len(volumes.run_names))
     if len(names) > 1 and len(runs) < 3:

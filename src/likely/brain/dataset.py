@@ -1,4 +1,4 @@
-"""Volumes with labels, runs and places: what every function of `likely.brain` takes, checked once."""
+"""Volumes with labels, runs and coordinates: the input of every function of `likely.brain`, checked once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dataset:
         return replace(self, X=self.X[keep], y=self.y[keep], runs=self.runs[keep])
 
     def volume(self, values: Any, outside: float = np.nan) -> Array:
-        """One number per voxel as an image: `outside` stands beyond the mask."""
+        """One number per voxel as an image; voxels outside the mask have the value `outside`."""
         values = np.asarray(values, float)
         if values.shape != (len(self.coordinates),):
             raise DataError(f"a map has one value per voxel: {len(self.coordinates)} are needed, not {values.shape}")
@@ -165,7 +165,7 @@ def refuse_not_finite(X: NDArray[Any], rows: Codes) -> None:
 
 
 def coordinates_of(X: Any, coordinates: Any, voxels: int) -> Codes:
-    """The place of every voxel: whole numbers, no place twice."""
+    """Coordinates of every voxel: whole numbers, none of them twice."""
     if coordinates is None and isinstance(X, Dataset):
         coordinates = X.coordinates
     if coordinates is None:

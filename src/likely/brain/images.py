@@ -124,7 +124,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _columns(header: list[str]) -> tuple[int, int] | None:
-    """Where label and run stand, if the line is a header."""
+    """Column indexes of label and run, if the line is a header."""
     names = [name.lower() for name in header]
     found = [next((i for i, name in enumerate(names) if name in known), -1) for known in (LABELS, RUNS)]
     return None if min(found) < 0 else (found[0], found[1])
@@ -144,7 +144,7 @@ def _baseline(standardize: str | None, y: NDArray[Any], rest: Any) -> NDArray[np
 
 
 def _mask(mask: Any, image: Any, data: Any) -> NDArray[np.bool_]:
-    """The voxels that are used; the mask must lie where the image lies."""
+    """The voxels that are used; the mask must have the shape and the affine of the image."""
     found = _image(mask)
     numbers = _numbers(found, mask)
     if numbers.ndim == 4 and numbers.shape[3] == 1:

@@ -1,4 +1,4 @@
-"""What the model holds, as maps: means, weights, and how much evidence each voxel gives."""
+"""Maps of a model: means, weights and evidence of each voxel."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def weight_maps(X: Any, y: Any = None, *, tie: str | None = "class", classes: Se
         raise UsageError(f"tie={tie!r}: only with 'class' or 'both' is the discriminant linear; evidence_maps takes the others")
     names, moments = _moments(X, y, classes)
     precise = 1.0 / variances(moments, tie)
-    others = _others(moments)
+    others = _mean_of_others(moments)
     return {name: (moments.mean[:, k] - others[:, k]) * precise[:, k] for k, name in enumerate(names)}
 
 
@@ -96,7 +96,7 @@ def evidence_maps(
     return {name: scores[:, i] - (total - scores[:, i]) / (k - 1) for i, name in enumerate(names)}
 
 
-def _others(moments: Moments) -> Array:
+def _mean_of_others(moments: Moments) -> Array:
     """The mean over the volumes of all other classes."""
     weighted = moments.n * moments.mean
     found: Array = (weighted.sum(1, keepdims=True) - weighted) / (moments.n.sum(1, keepdims=True) - moments.n)

@@ -1,4 +1,4 @@
-"""Which voxels lie around which: cubes in voxels, or spheres in millimetres."""
+"""Neighbourhoods of voxels: cubes in voxels, or spheres in millimetres."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Neighbourhoods:
         if not isinstance(radius, int | np.integer) or radius < 0:
             raise UsageError(f"radius={radius!r}: a cube reaches 0, 1, 2 ... voxels; sphere= takes millimetres")
         reach = np.arange(-int(radius), int(radius) + 1)
-        return _of(coordinates, np.stack(np.meshgrid(reach, reach, reach, indexing="ij"), -1).reshape(-1, 3))
+        return _equal_neighbourhoods(coordinates, np.stack(np.meshgrid(reach, reach, reach, indexing="ij"), -1).reshape(-1, 3))
 
     @staticmethod
     def spheres(coordinates: Codes, radius: float, affine: Any) -> Neighbourhoods:
@@ -56,10 +56,10 @@ class Neighbourhoods:
         extent = np.minimum(extent, np.ptp(coordinates, axis=0))
         grid = np.stack(np.meshgrid(*(np.arange(-e, e + 1) for e in extent), indexing="ij"), -1).reshape(-1, 3)
         near = np.linalg.norm(grid @ axes[:3, :3].T, axis=1) <= radius * (1 + 1e-9)
-        return _of(coordinates, grid[near])
+        return _equal_neighbourhoods(coordinates, grid[near])
 
 
-def _of(coordinates: Codes, offsets: Codes) -> Neighbourhoods:
+def _equal_neighbourhoods(coordinates: Codes, offsets: Codes) -> Neighbourhoods:
     """The neighbourhoods that have the same shape everywhere."""
     if len(coordinates) * len(offsets) > MOST_PAIRS:
         raise UsageError(f"neighbourhoods of {len(offsets)} voxels around {len(coordinates)} are too many: reduce the radius")

@@ -1,4 +1,4 @@
-"""Everything at once: classification, searchlight and maps of a data set, and the files they are written to."""
+"""Complete analysis of a data set: classification, searchlight and maps, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def report(
         As for `classify` and `searchlight`; `tie` belongs to both, and with model="auto" to the searchlight alone.
 
     """
-    dataset = dataset if classes is None else dataset.select(_known(dataset, classes))
+    dataset = dataset if classes is None else dataset.select(_check_labels(dataset, classes))
     classified = classify(dataset, model=model, tie=None if model == "auto" else tie, progress=progress)
     found = searchlight(
         dataset, radius=radius, sphere=sphere, tie=tie, permutations=permutations, exchange=exchange, seed=seed,
@@ -93,7 +93,7 @@ def _tested(found: SearchlightMap) -> dict[str, Array]:
     return {f"{name}.nii.gz": getattr(found.test, name) for name in ("p_value", "p_fwe", "q_fdr")}
 
 
-def _known(dataset: Dataset, classes: Sequence[Any]) -> Sequence[Any]:
+def _check_labels(dataset: Dataset, classes: Sequence[Any]) -> Sequence[Any]:
     known = sorted(set(dataset.y.tolist()))
     odd = [name for name in classes if name not in known]
     if odd:

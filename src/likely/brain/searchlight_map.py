@@ -1,4 +1,4 @@
-"""The searchlight map: how well the voxels around each voxel tell the classes apart, cross-validated by runs."""
+"""The searchlight map: accuracy of a classifier on the voxels around each voxel, cross-validated by runs."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _neighbourhoods(
 def _mapped(
     volumes: Volumes, near: Neighbourhoods, *, tie: str | None, uniform: bool, permutations: int, progress: Progress
 ) -> tuple[SearchlightMap, SearchlightScorer]:
-    """The map without p-values, and what made it."""
+    """The map without p-values, and its scorer."""
     work = len(volumes.rows) * len(near.neighbour) * len(volumes.classes) * (1 + max(permutations, 0))
     scorer = SearchlightScorer(volumes, near, tie, uniform, work > LARGE)
     if scorer.large:
@@ -258,10 +258,10 @@ class SearchlightScorer:
         shape, sizes = moments.mean.shape, self.near.sizes[:, None]
         if self.tie in (None, "class"):
             variance = np.ascontiguousarray(variances(moments, self.tie))
-            offset = log_prior + self._around(-0.5 * np.log(2 * np.pi * variance))
+            offset = log_prior + self._neighbourhood_sums(-0.5 * np.log(2 * np.pi * variance))
             return moments.mean, 0.5 / variance, offset, np.ones(shape)
         # The voxels of a neighbourhood share a variance, so that it belongs to the neighbourhood and not to the voxel.
-        spread, n = self._around(moments.spread), sizes * moments.n
+        spread, n = self._neighbourhood_sums(moments.spread), sizes * moments.n
         if self.tie == "both":
             spread, n = (np.broadcast_to(part.sum(1, keepdims=True), shape) for part in (spread, n))
         total = spread.sum(1, keepdims=True)
@@ -270,7 +270,7 @@ class SearchlightScorer:
         offset = log_prior - 0.5 * sizes * np.log(2 * np.pi * variance)
         return moments.mean, np.ones(shape), offset, 0.5 / variance
 
-    def _around(self, values: Array) -> Array:
+    def _neighbourhood_sums(self, values: Array) -> Array:
         """The sums of one number per voxel and class over every neighbourhood."""
         out = np.empty(values.shape)
         add: Callable[..., None] = _voxel_loops.sum_neighbours.fast if self.large else _voxel_loops.sum_neighbours
@@ -288,7 +288,7 @@ def _warn(tally: VoxelTally, volumes: Volumes) -> None:
     """Warn of voxels that are constant and of classes that a training set lacks."""
     constant = int(((tally.spread.sum(1) == 0) & (np.ptp(tally.mean, axis=1) == 0)).sum())
     if constant == volumes.n_voxels:
-        raise DataError("no voxel varies: there is nothing to tell the classes apart by", remedy="check data and mask")
+        raise DataError("no voxel varies: the classes cannot be distinguished", remedy="check data and mask")
     if constant:
         warnings.warn(
             f"{constant} of {volumes.n_voxels} voxels are constant: they contribute the same to every class, and their own "

@@ -42,7 +42,7 @@ SCREENED = 100_000_000  # residual entries over all sets that are summed in a ro
 FEWEST_ROWS = 1_000  # that sets are tested on
 TRIPLE_ROWS = 300  # from which all sets of three columns are tested
 RETESTED = 600  # sets that are tested again
-RETESTED_FACTOR = 4  # times as many sets as wanted are tested on all rows
+RETESTED_FACTOR = 4  # times as many sets as requested are tested on all rows
 ColumnSet = tuple[int, ...]
 
 

@@ -87,7 +87,7 @@ class ResidualTable:
 
     def left_out(self, cells: CellCodes, rows: ScoredRows) -> NDArray[np.float32]:
         """Weight of evidence of the cell of every row, the row left out of observed and expected rows."""
-        own, rest = _others(self.seen, self.expected, cells, rows)
+        own, rest = _left_out_counts(self.seen, self.expected, cells, rows)
         return np.log((own + self.shrink) / (rest + self.shrink)).astype(np.float32)
 
 
@@ -189,12 +189,12 @@ def blur(table: Array, axes: Sequence[TableAxis], next_weight: float) -> Array:
     for axis in axes:
         after //= axis.size
         if axis.numeric:
-            table = np.matmul(_near(axis.size, next_weight), table.reshape(-1, axis.size, after))
+            table = np.matmul(_bin_kernel(axis.size, next_weight), table.reshape(-1, axis.size, after))
     return table.reshape(shape)
 
 
 @cache
-def _near(size: int, next_weight: float) -> Array:
+def _bin_kernel(size: int, next_weight: float) -> Array:
     """Kernel weights between bins."""
     place = np.arange(size)
     near: Array = np.exp(np.log(next_weight) * (place[:, None] - place) ** 2.0)
@@ -202,7 +202,7 @@ def _near(size: int, next_weight: float) -> Array:
     return near
 
 
-def _others(seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows) -> tuple[Array, Array]:
+def _left_out_counts(seen: Array, expected: Array, cells: CellCodes, rows: ScoredRows) -> tuple[Array, Array]:
     """Observed and expected rows in the cell of every row, the row left out."""
     one = rows.left
     index = np.arange(len(cells))
@@ -220,7 +220,7 @@ def _gains(tables: Array, cells: CellCodes, rows: ScoredRows, shrinks: Sequence[
     """
     found = np.zeros((len(tables), 2, len(shrinks)))
     for t, table in enumerate(tables):
-        own, rest = _others(table[0], table[1], cells, rows)
+        own, rest = _left_out_counts(table[0], table[1], cells, rows)
         for s, shrink in enumerate(shrinks):
             ratios = (own + shrink) / (rest + shrink)
             each = np.log(ratios[np.arange(len(ratios)), rows.labels] / np.einsum("rc,rc->r", rows.probabilities, ratios))

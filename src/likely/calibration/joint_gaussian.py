@@ -74,7 +74,7 @@ def _scales(pairs: Sequence[tuple[Term, Features]], weights: Array) -> list[list
 def _numbers(term: Term, features: Features, weights: Array, largest: float) -> tuple[Array, float]:
     """The numbers that represent the bins, less their mean, and their standard deviation; in units of the largest of all."""
     assert term.centres is not None
-    share = _shares(features, weights)
+    share = _bin_frequencies(features, weights)
     x = term.centres / max(largest, 1e-300)
     x = x - share @ x
     return x, max(float(np.sqrt(share @ (x * x))), LEAST_SPREAD)
@@ -82,10 +82,10 @@ def _numbers(term: Term, features: Features, weights: Array, largest: float) -> 
 
 def _centred(x: Array, features: Features, weights: Array) -> Array:
     """Numbers less their mean, as a table with zeros for a missing cell."""
-    return np.append(x - _shares(features, weights) @ x, 0.0)[:, None]
+    return np.append(x - _bin_frequencies(features, weights) @ x, 0.0)[:, None]
 
 
-def _shares(features: Features, weights: Array) -> Array:
+def _bin_frequencies(features: Features, weights: Array) -> Array:
     """Share of the rows in each bin, missing cells left out."""
     mass = np.bincount(features.codes, weights, len(features.table))[:-1]
     return np.asarray(mass / max(float(mass.sum()), 1e-300))
@@ -125,7 +125,7 @@ class _Fit:
         return min((self, *tried), key=lambda each: each.loss)
 
     def split_up(self) -> _Fit:
-        """The same components, or twice as many for as long as that pays."""
+        """The same components, or twice as many for as long as the held-out log loss falls."""
         best, weight = self, float(self.data.sample.weights.sum())
         least = SPLIT_ODDS + SPLIT_GAIN * weight
         while (large := best._large()).any() and (best is not self or best._gains_on_held_out_rows(large) > least):

@@ -43,7 +43,7 @@ def joined(
 def _places(
     kept: LeftOutDocuments, sample: Reservoir, words: Words, tally: Tally
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Index of the document of every row, -1 where it has none; and whether that is known."""
+    """Index of the document of every row (-1: none), and whether that index is certain."""
     at, there = matched(kept, sample)
     documents, rows = float(words.documents.sum()), float(tally.classes.sum())
     if documents > (1.0 - 1e-9) * rows:  # every row has one: it was not kept

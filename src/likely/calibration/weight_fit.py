@@ -52,14 +52,14 @@ class Problem:
         """Weights and biases that minimise the loss, from a start; with many rows, a subset of them first."""
         many = len(self.base) > 4 * FIRST_ROWS
         if many:
-            weight, bias = self._first(FIRST_ROWS).solve(weight, bias, trusted)
+            weight, bias = self._subsample(FIRST_ROWS).solve(weight, bias, trusted)
         enough = trusted or (TRUSTED_OF_MANY if many else TRUSTED)
         at = np.concatenate([weight, bias])
         now = self.evaluate(at)
         for _ in range(STEPS):
             step = _step(now.hessian, now.gradient, at, len(weight))
             if np.abs(step).max() <= enough:
-                at = self._within(at + step)
+                at = self._project(at + step)
                 break
             tried, new = self._line_search(at, step, now)
             done = abs(now.loss - new.loss) <= TOLERANCE * (1 + abs(now.loss))
@@ -82,14 +82,14 @@ class Problem:
         """Strength of the ridge penalty of weights and biases."""
         return np.concatenate([self.strength, np.full(unknowns - len(self.evidence), self.bias_strength)])
 
-    def _first(self, rows: int) -> Problem:
+    def _subsample(self, rows: int) -> Problem:
         """The problem on the first rows, a random subset, reweighted to the total weight."""
         some = self.weights[:rows]
         more = self.weights.sum() / max(float(some.sum()), 1e-300)
         evidence = [each[:rows] for each in self.evidence]
         return replace(self, evidence=evidence, base=self.base[:rows], labels=self.labels[:rows], weights=some * more)
 
-    def _within(self, at: Array) -> Array:
+    def _project(self, at: Array) -> Array:
         """Project onto weight >= 0."""
         terms = len(self.evidence)
         return np.concatenate([np.maximum(at[:terms], 0.0), at[terms:]])
@@ -98,7 +98,7 @@ class Problem:
         """Backtracking line search (Armijo)."""
         length = 1.0
         while True:
-            tried = self._within(at + length * step)
+            tried = self._project(at + length * step)
             new = self.evaluate(tried)
             if new.loss <= now.loss + 1e-4 * min(0.0, float(now.gradient @ (tried - at))) or length < SMALLEST_STEP:
                 return tried, new
@@ -130,7 +130,7 @@ class Problem:
         rows, terms = self.transposed, len(self.evidence)
         step = max(64, CHUNK // rows.evidence[:, :, 0].size)
         chunks = [(a, min(a + step, len(rows.labels))) for a in range(0, len(rows.labels), step)]
-        add_up = _two if self.base.shape[1] == 2 else _compiled if self.compiled else _many
+        add_up = _binary_derivatives if self.base.shape[1] == 2 else _compiled if self.compiled else _derivatives
         parts = in_parallel(lambda part: add_up(rows, part, at[:terms], at[terms:]), chunks)
         loss, gradient, hessian = (sum(each) for each in zip(*parts, strict=True))
         penalty = self._penalty(len(at))
@@ -163,7 +163,7 @@ class Evaluated:
     hessian: Array
 
 
-def _two(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
+def _binary_derivatives(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
     """Loss, gradient and upper half of the Hessian for two classes, from the difference of their scores."""
     rows = every.some(part)
     terms, y, w = len(weight), rows.labels, rows.weights
@@ -185,7 +185,7 @@ def _two(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Arra
 
 
 def _compiled(rows: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
-    """`_many` by a compiled loop."""
+    """`_derivatives` by a compiled loop."""
     terms, classes, n = len(weight), len(bias), part[1] - part[0]
     gradient, hessian = np.zeros(terms + classes), np.zeros((terms + classes, terms + classes))
     centred = np.empty((terms, classes, n), np.float32)
@@ -199,7 +199,7 @@ def _compiled(rows: TransposedRows, part: tuple[int, int], weight: Array, bias: 
     return float(loss), gradient, hessian
 
 
-def _many(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
+def _derivatives(every: TransposedRows, part: tuple[int, int], weight: Array, bias: Array) -> tuple[float, Array, Array]:
     """Loss, gradient and upper half of the Hessian: the covariance of the evidence under the probabilities."""
     rows = every.some(part)
     terms, classes, y, w = len(weight), len(bias), rows.labels, rows.weights

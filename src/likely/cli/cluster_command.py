@@ -97,7 +97,7 @@ def cluster(terminal: Terminal, /, data: str, k: str, output: str | None, labels
         engine, _, reason = found.model.engine.partition(": ")
         report = _report(found) | {"data": data, "engine": {"name": engine, "reason": reason}}
         # Pictures are drawn before anything is written, so that an error leaves no output.
-        drawn = _drawn(found, source, {"picture": picture, "steps": steps}, options.names(draw) if draw else (), data)
+        drawn = _pictures(found, source, {"picture": picture, "steps": steps}, options.names(draw) if draw else (), data)
         if output:
             report |= {"model": output, "digest": found.save(output)}
         if labels:
@@ -144,7 +144,7 @@ def _write_labels(found: Clusters, source: Any, path: str, excel_safe: bool) -> 
         predicted_rows.write_predictions(answers, out, "", True)
 
 
-def _drawn(
+def _pictures(
     found: Clusters, source: Any, wanted: dict[str, str | None], columns: Sequence[str], data: str
 ) -> dict[str, tuple[str, str]]:
     """The requested picture and page: path and content of each."""

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
+    help="Picture to write: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
 )
 @click.option("--title", metavar="TEXT", help="Title of the picture.")
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column in Likely, as for learn.")

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
+    help="Picture to write: .svg, .png, .pdf, or .json with the metrics; - is standard output, as SVG.",
 )
 @click.option(
     "--metric",
     type=click.Choice(["accuracy", "log_loss"]),
     default="accuracy",
     show_default=True,
-    help="Which metric is drawn.",
+    help="Metric to draw.",
 )
 @click.option("--title", metavar="TEXT", help="Title of the picture.")
 @click.option("--family", multiple=True, metavar="COL=FAMILY", help="Family of a column or block, as for learn.")

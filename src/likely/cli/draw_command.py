@@ -15,8 +15,8 @@ from likely.errors import UsageError
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE, required=False)
 @click.option("--columns", required=True, metavar="A[,B]", help="One column: its density in each class; two: the surface.")
-@click.option("-o", "--output", type=FILE, default="-", show_default=True, metavar="OUT.svg", help="Where the picture goes.")
-@click.option("--title", default="", help="What stands above it.")
+@click.option("-o", "--output", type=FILE, default="-", show_default=True, metavar="OUT.svg", help="Picture to write.")
+@click.option("--title", default="", help="Title of the picture.")
 @json_option
 @click.pass_obj
 def draw(terminal: Terminal, model: str, data: str | None, columns: str, output: str, title: str) -> None:

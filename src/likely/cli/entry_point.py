@@ -132,7 +132,7 @@ class CommandGroup(click.Group):
             except BaseException as error:
                 # A library may have replaced the signal's exception by its own error: the signal takes precedence.
                 with request.turn:
-                    code = _leave(request.error or error, terminal)
+                    code = _print_error(request.error or error, terminal)
                     request.reported = True
         if request.error:
             request.error.__traceback__ = None  # it refers to objects of the command
@@ -157,7 +157,7 @@ class CommandGroup(click.Group):
         return 0
 
 
-def _leave(error: BaseException, terminal: Terminal) -> int:
+def _print_error(error: BaseException, terminal: Terminal) -> int:
     """Print an error and return its exit code."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
@@ -193,7 +193,7 @@ def _final_flush() -> None:
 
 
 def _fault(error: BaseException, terminal: Terminal) -> tuple[int, str]:
-    """Exit code and message; an empty message if click prints its own."""
+    """Exit code and message of an exception; an empty message if click prints its own."""
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return INTERRUPTED, CODES[INTERRUPTED]
     if isinstance(error, Terminated):
@@ -233,7 +233,7 @@ def _one_line(text: str) -> str:
 
 
 def _own_the_process(words: Sequence[str]) -> None:
-    """Settings of memory that suit a process which runs one command and ends."""
+    """Set memory options for a process that runs one command and ends."""
     gc.set_threshold(NEW_OBJECTS)
     if words and words[0] in READERS and "pyarrow" not in sys.modules:
         os.environ.setdefault(*ALLOCATOR)

@@ -24,13 +24,13 @@ column_option = click.option(
 )
 prefix_option = click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the added columns.")
 words_option = click.option(
-    "--words", type=FILE, metavar="FILE", help="Where the table of words of a model of text goes: .parquet or .csv."
+    "--words", type=FILE, metavar="FILE", help="File to write the table of words of a text model to: .parquet or .csv."
 )
 words_table_option = click.option(
     "--words-table", "parameters", default="likely_words", show_default=True, metavar="NAME",
     help="Name of the table of words in the database.",
 )  # fmt: skip
-pretty_option = click.option("--pretty", is_flag=True, help="Write it over several lines.")
+pretty_option = click.option("--pretty", is_flag=True, help="Format the statement over several lines.")
 
 
 @click.command(short_help="Write a model as one SQL statement.")
@@ -61,12 +61,12 @@ def sql(terminal: Terminal, /, model: str, output: str, words: str | None, colum
         table = known.word_weights()
         with writers.writer(words) as out:
             out.write(dict(zip(table.schema.names, (c.combine_chunks() for c in table.columns), strict=True)))
-    _written(terminal, statement + "\n", output, {"sql": statement, "dialect": given["dialect"], "table": given["table"]})
+    _write(terminal, statement + "\n", output, {"sql": statement, "dialect": given["dialect"], "table": given["table"]})
 
 
 @click.command(short_help="Write a model as ONNX, SQL or JSON.")
 @click.argument("model", type=FILE)
-@click.option("--to", "form", type=click.Choice(tuple(ENDINGS)), required=True, help="What it is written as.")
+@click.option("--to", "form", type=click.Choice(tuple(ENDINGS)), required=True, help="Format of the output.")
 @click.option("-o", "--output", type=FILE, default="-", metavar="FILE", help="File to write; by default standard output (-).")
 @dialect_option
 @table_option
@@ -86,19 +86,19 @@ def export(terminal: Terminal, /, model: str, form: str, output: str, dialect: s
         known = load_model(path)
     if form == "onnx":
         graph = known.onnx().SerializeToString()
-        _written(terminal, graph, output, {"to": form, "bytes": len(graph)})
+        _write(terminal, graph, output, {"to": form, "bytes": len(graph)})
     elif form == "sql":
         statement = known.sql(table, dialect)
-        _written(terminal, statement + "\n", output, {"to": form, "sql": statement, "dialect": dialect, "table": table})
+        _write(terminal, statement + "\n", output, {"to": form, "sql": statement, "dialect": dialect, "table": table})
     else:
         from likely.export import to_json
 
         exported = to_json(known)
         text = json.dumps(exported, ensure_ascii=False, allow_nan=False, default=plain)
-        _written(terminal, text + "\n", output, {"to": form, "json": exported})
+        _write(terminal, text + "\n", output, {"to": form, "json": exported})
 
 
-def _written(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
+def _write(terminal: Terminal, content: str | bytes, output: str, report: dict[str, Any]) -> None:
     """Write to a file, which is complete or absent, or to standard output; with --json the report takes its place."""
     from likely.sources.atomic_write import whole_file
 

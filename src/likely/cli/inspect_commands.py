@@ -104,7 +104,7 @@ def _inspect_model(terminal: Terminal, path: str, name: str, columns: Sequence[s
 
 
 def _tables_of(known: Mapping[str, Any], columns: Sequence[str], tables: bool) -> list[str]:
-    """The names of the tables that are wanted, all of which must be there."""
+    """The names of the requested tables; an unknown one is an error."""
     wanted = list(known) if tables else list(columns)
     for column in wanted:
         if column not in known:

@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Count a plain model by GROUP BY inside the database (DuckDB, SQLite, PostgreSQL); only the groups leave it.",
 )
-@click.option("--folds", type=click.IntRange(min=2), help="Also evaluate by cross-validation with so many folds.")
+@click.option("--folds", type=click.IntRange(min=2), help="Also evaluate by cross-validation with this number of folds.")
 @click.option(
     "--groups",
     metavar="COLUMN",

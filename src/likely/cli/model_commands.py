@@ -42,10 +42,10 @@ def compare_models(terminal: Terminal, /, models: Sequence[str]) -> None:
 @click.argument("model", type=FILE)
 @click.option("-n", "rows", type=click.IntRange(min=1), default=100, show_default=True, help="How many rows.")
 @click.option("--class", "label", metavar="LABEL", help="Draw rows of this class only.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes the draw repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draw.")
 @click.option(
     "-o", "--output", type=FILE, default="-", metavar="OUT",
-    help="Where the rows go: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).",
+    help="File to write the rows to: .csv, .tsv, .jsonl or .parquet; by default CSV on standard output (-).",
 )  # fmt: skip
 @excel_option
 @json_option
@@ -79,15 +79,15 @@ def sample(
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
 @click.option("--replicates", type=click.IntRange(min=20), default=200, show_default=True, metavar="N",
-              help="How many tables are drawn from the model.")  # fmt: skip
+              help="Number of tables drawn from the model.")  # fmt: skip
 @click.option("--prior", is_flag=True, help="Draw the parameters from the prior instead of the posterior.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Makes the draws repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draws.")
 @click.option(
     "-o",
     "--output",
     type=FILE,
     metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf, or .json with the statistics; - is standard output, as SVG.",
+    help="Picture to write: .svg, .png, .pdf, or .json with the statistics; - is standard output, as SVG.",
 )
 @missing_option
 @reading_options

@@ -1,4 +1,4 @@
-"""Where the model of a command goes: a file that replaces only a model, or standard output."""
+"""Output of the model of a command: a file that replaces only a model, or standard output."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def save(model: Model | Clusters, destination: str, to_stdout: bool, replacing: 
 
 
 def called(path: str) -> str:
-    """Name of a path in messages."""
+    """How messages refer to a path."""
     return "standard output" if path == "-" else path

@@ -207,13 +207,13 @@ def show_parameters(terminal: Terminal, name: str, rows: Sequence[dict[str, Any]
     wanted = [key for key in head if key != "column" or len({row["column"] for row in rows}) > 1]
     known = {key for row in rows for key in row.get("interval", {})}
     shown = [(key, interval) for key in wanted for interval in ((False, True) if key in known else (False,))]
-    lines = [[_between(row, key) if interval else _cell(key, row.get(key)) for key, interval in shown] for row in rows]
+    lines = [[_interval_text(row, key) if interval else _cell(key, row.get(key)) for key, interval in shown] for row in rows]
     terminal.line(name)
     terminal.table(["95 % interval" if interval else key for key, interval in shown], lines, most=None)
     terminal.line()
 
 
-def _between(row: dict[str, Any], key: str) -> str:
+def _interval_text(row: dict[str, Any], key: str) -> str:
     low, high = row["interval"].get(key, (None, None))
     return "" if low is None else f"{low:.4g} … {high:.4g}"
 

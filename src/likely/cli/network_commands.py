@@ -218,7 +218,7 @@ def _assigned(found: Network, given: Sequence[str], option: str) -> dict[str, st
 @click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node.")
 @click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node.")
 @click.option("--most-probable", is_flag=True, help="Print the most probable values of all nodes, or of NODES.")
-@click.option("--samples", type=click.IntRange(min=1), help="Estimate from so many samples instead of exactly.")
+@click.option("--samples", type=click.IntRange(min=1), help="Estimate from this number of samples instead of exactly.")
 @json_option
 @click.pass_obj
 def query(terminal: Terminal, model: str, nodes: tuple[str, ...], given: tuple[str, ...], do: tuple[str, ...],

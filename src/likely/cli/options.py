@@ -45,7 +45,7 @@ folds_by_option = click.option(
 )
 
 
-def _gate(_: click.Context, __: click.Parameter, value: bool) -> None:
+def _convergence_required(_: click.Context, __: click.Parameter, value: bool) -> None:
     """Turn ConvergenceWarning into an error; the filters are restored after the command."""
     if value:
         warnings.simplefilter("error", ConvergenceWarning)
@@ -55,7 +55,7 @@ convergence_option = click.option(
     "--require-convergence",
     is_flag=True,
     expose_value=False,
-    callback=_gate,
+    callback=_convergence_required,
     help="Exit with code 5 and write nothing if EM does not converge; by default that is a note.",
 )
 

@@ -117,7 +117,7 @@ def _check_no_input(option: str, path: str, inputs: Sequence[str]) -> None:
 
 def _inode(path: str) -> Inode | None:
     """Inode of an existing output file."""
-    return _of_stream(sys.stdout) if path == "-" else _of(lambda: os.stat(path))
+    return _of_stream(sys.stdout) if path == "-" else _identity(lambda: os.stat(path))
 
 
 def _inodes(path: str) -> Iterator[Inode]:
@@ -128,17 +128,17 @@ def _inodes(path: str) -> Iterator[Inode]:
             found = [_of_stream(sys.stdin)]
         elif os.path.isdir(one):
             within = (Path(folder, name) for folder, _, names in os.walk(one) for name in names)
-            found = [_of(file.stat) for file in within if file.suffix != ".likely"]
+            found = [_identity(file.stat) for file in within if file.suffix != ".likely"]
         else:
-            found = [_of(Path(one).stat)]
+            found = [_identity(Path(one).stat)]
         yield from filter(None, found)
 
 
 def _of_stream(stream: Any) -> Inode | None:
-    return _of(lambda: os.fstat(stream.fileno()))
+    return _identity(lambda: os.fstat(stream.fileno()))
 
 
-def _of(status: Callable[[], os.stat_result]) -> Inode | None:
+def _identity(status: Callable[[], os.stat_result]) -> Inode | None:
     """Device and inode of a regular file; None otherwise."""
     try:
         found = status()

@@ -42,7 +42,7 @@ class ParquetExtender(ParquetWriter):
             self.written += 1
 
     def compression(self) -> Any:
-        """Probabilities cannot be compressed."""
+        """Compression of the columns; none for probabilities, which do not compress."""
         import pyarrow as pa
 
         return {field.name: "none" if pa.types.is_floating(field.type) else "snappy" for field in self.fields}
@@ -88,8 +88,8 @@ class Behind:
         return self.file.tell() - self.start
 
     def flush(self) -> None:
-        """Hand the bytes to the system."""
+        """Flush the bytes to the operating system."""
         self.file.flush()
 
     def close(self) -> None:
-        """Nothing: the file is closed by the writer."""
+        """Do nothing: the file is closed by the writer."""

@@ -29,7 +29,7 @@ class ParquetWriter:
 
         if self.file is None:
             self.file = self._opened(columns)
-        typed = [_cast(self._held(columns[field.name]), field) for field in self.file.schema]
+        typed = [_cast(self._dictionary_encoded(columns[field.name]), field) for field in self.file.schema]
         self.put(pa.record_batch(typed, schema=self.file.schema))
 
     def put(self, batch: Any) -> None:
@@ -59,7 +59,7 @@ class ParquetWriter:
         """Compression of the columns: of all, or of each."""
         return "snappy"
 
-    def _held(self, column: Any) -> Any:
+    def _dictionary_encoded(self, column: Any) -> Any:
         """A column as it is written: texts as a dictionary, if they may be."""
         import pyarrow as pa
 

@@ -230,14 +230,14 @@ def show_ledger(terminal: Terminal, ledger: Ledger, of: str, top: int | None = N
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
 @click.option(
-    "--folds", type=click.IntRange(min=2), help="Cross-validate on DATA with the settings of MODEL and so many folds."
+    "--folds", type=click.IntRange(min=2), help="Cross-validate on DATA with the settings of MODEL and this number of folds."
 )
 @click.option("--groups", metavar="COLUMN", help="Cross-validate with folds that keep rows of equal values of COLUMN together.")
 @options.folds_by_option
 @cost_option
 @threshold_option
 @click.option(
-    "--curves", type=FILE, metavar="FILE", help="Where ROC, precision-recall and cost curve go: .svg, .png, .pdf or .json."
+    "--curves", type=FILE, metavar="FILE", help="Picture of ROC, precision-recall and cost curve: .svg, .png, .pdf or .json."
 )
 @click.option("--class", "label", metavar="LABEL", help="The class of the curves; of two classes the second by default.")
 @missing_option

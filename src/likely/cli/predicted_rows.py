@@ -74,7 +74,7 @@ class PredictedBatch:
         return Counter({label: n for label, n in zip(self.labels, found, strict=True) if n})
 
     def answers(self, prefix: str, probabilities: bool) -> Columns:
-        """The label and, if requested, the probability of each class, as columns."""
+        """The label column and, if requested, a column with the probability of each class."""
         found: Columns = {f"{prefix}label": self.label_column}
         if probabilities:
             names = (f"{prefix}p_{label}" for label in self.posterior.classes)
@@ -178,7 +178,7 @@ def write_predictions(batches: Iterator[PredictedBatch], out: Writer, prefix: st
             else:
                 columns = beside(take_columns(rows, rows.names).columns, answers)
                 first = first or list(columns)
-                write(_like(first, columns, rows))
+                write(_in_order_of_first(first, columns, rows))
             predicted.update(found.counts)
     return predicted
 
@@ -202,7 +202,7 @@ def _writing(out: Writer) -> Iterator[Callable[[Columns], None]]:
             under_way.pop().result()
 
 
-def _like(first: list[str], columns: Columns, batch: Batch) -> Columns:
+def _in_order_of_first(first: list[str], columns: Columns, batch: Batch) -> Columns:
     """Columns in the order of the first batch; later rows may omit columns, but not add any."""
     known = set(first)
     new = [name for name in columns if name not in known]

@@ -15,21 +15,21 @@ APART = 0.2  # seconds between lines of JSON, at least
 
 
 class _Meter:
-    """Rows or steps done, what is being done, and where the number of steps is known an estimate."""
+    """Count of rows or steps done, the current activity and, if the number of steps is known, the estimated time left."""
 
     def __init__(self, doing: str, unit: str, total: int | None = None) -> None:
         self.doing, self.unit, self.rows, self.total = doing, unit, 0, total
         self.began, self.steps, self.detail = time.monotonic(), 0, ""
 
     def advance(self, rows: int) -> None:
-        """Rows or steps were done."""
+        """Record rows or steps that were done."""
         self.rows += rows
         if self.total:
             self.steps = min(self.rows, self.total)
         self._show()
 
     def step(self, step: Step) -> None:
-        """A step was announced: one of a known number, or a detail."""
+        """Record an announced step: one of a known number, or a detail."""
         if step.total:
             self.steps, self.total, self.detail = step.done, step.total, step.what
         else:
@@ -47,7 +47,7 @@ class _Meter:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """The work is done."""
+        """End the progress: the work is done."""
 
 
 class ProgressBar(_Meter):
@@ -110,7 +110,7 @@ class ProgressLines(_Meter):
         self._show()
 
     def step(self, step: Step) -> None:
-        """A step was announced; it is written at once."""
+        """Record an announced step, and write it at once."""
         self.written = float("-inf")
         super().step(step)
 

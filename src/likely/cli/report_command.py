@@ -31,14 +31,14 @@ STEPS = 7  # about how many a report has
     "--output",
     type=FILE,
     metavar="R.html",
-    help="Where the report goes: .html, or .json for the document; - is standard output, as HTML.",
+    help="Report to write: .html, or .json for the document; - is standard output, as HTML.",
 )
 @click.option("--target", metavar="COLUMN", help="The column with the true labels, if it is named differently in DATA.")
 @click.option("--title", metavar="TEXT", help="Title of the report.")
 @click.option("--positive", metavar="CLASS", help="The class that views of one class begin with.")
 @click.option("--surface", metavar="A,B", help="Two columns of numbers for the decision surface.")
 @click.option("--columns", metavar="A,B", help="Columns whose pictures come first; else those with the most evidence.")
-@click.option("--curve", is_flag=True, help="Add a learning curve, which learns many models from DATA.")
+@click.option("--curve", is_flag=True, help="Add a learning curve, for which many models are learned from DATA.")
 @click.option(
     "--no-rows", is_flag=True, help="Show no rows of DATA: no single predictions, no rows behind the confusion matrix."
 )

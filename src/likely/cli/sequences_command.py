@@ -43,7 +43,7 @@ MOST_LINES = 500
     metavar="OUT",
     help="File to write the rows with their states to: .csv, .tsv, .jsonl or .parquet; - is standard output, as CSV.",
 )
-@click.option("--model", type=FILE, metavar="MODEL", help="Where the hidden Markov model goes, for --apply and inspect.")
+@click.option("--model", type=FILE, metavar="MODEL", help="File to write the hidden Markov model to, for --apply and inspect.")
 @click.option("--apply", "applied", type=FILE, metavar="MODEL", help="Decode with a saved model instead of fitting one.")
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the added columns.")
 @excel_option
@@ -80,7 +80,7 @@ def sequences(terminal: Terminal, /, data: str, by: str | None, output: str | No
             report |= {"model": model, "digest": found.save(model)}
         if output:
             with writers.writer(output, excel_safe=excel_safe) as out:
-                for columns in _answered(decoded, source, prefix, writers.format_of(output)):
+                for columns in _with_states(decoded, source, prefix, writers.format_of(output)):
                     out.write(columns)
             report["output"] = output
         terminal.list_rejects(reading.rejects)
@@ -174,8 +174,8 @@ def _report(decoded: Decoded, fitted: bool) -> dict[str, Any]:
     }
 
 
-def _answered(decoded: Decoded, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
-    """The columns of every batch, then the state of each row and the state probabilities."""
+def _with_states(decoded: Decoded, source: Any, prefix: str, kind: str) -> Iterator[dict[str, Any]]:
+    """Every batch with two results added: the state of each row and the state probabilities."""
     import pyarrow as pa
 
     from likely.schema import CATEGORY
@@ -229,7 +229,7 @@ def show_chain(terminal: Terminal, found: HiddenMarkovModel, report: dict[str, A
         terminal.line()
     if trace := report.get("trace"):
         named = objective_name(found.emission, found.pseudocount)
-        terminal.table(["iteration", named], [[str(i), trace[i - 1]] for i in _some(len(trace))])
+        terminal.table(["iteration", named], [[str(i), trace[i - 1]] for i in _listed_iterations(len(trace))])
         terminal.line()
         end = "" if found.converged else " (not converged: more iterations would increase it)"
         end += f"; the maximum is about {found.distance_left:.2g} nats away" if isfinite(found.distance_left) else ""
@@ -237,6 +237,6 @@ def show_chain(terminal: Terminal, found: HiddenMarkovModel, report: dict[str, A
         terminal.line(f"BIC {found.bic:,.2f}, AIC {found.aic:,.2f} (lower is better)")
 
 
-def _some(rounds: int) -> list[int]:
+def _listed_iterations(rounds: int) -> list[int]:
     """The iterations 1, 2, 4, 8, … and the last."""
     return [*(2**i for i in range(rounds.bit_length()) if 2**i < rounds), rounds]

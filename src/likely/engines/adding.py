@@ -1,4 +1,4 @@
-"""The sum of many tallies at once: what is sorted or copied for a sum is so once, not for every summand."""
+"""Sum many tallies in one pass: keys are sorted and arrays copied once, not once for each tally."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def total(tallies: Sequence[Tally]) -> Tally:
 def together(tallies: Sequence[Tally]) -> Tally:
     """The sum of a few tallies."""
     first = tallies[0]
-    if len(tallies) < 3 or not all(_alike(first, other) for other in tallies[1:]):
+    if len(tallies) < 3 or not all(_same_layout(first, other) for other in tallies[1:]):
         return reduce(lambda a, b: settled(a + b), tallies)
     schema = _union([tally.schema for tally in tallies])
     aligned = [tally.with_schema(schema) for tally in tallies]
@@ -49,13 +49,13 @@ def together(tallies: Sequence[Tally]) -> Tally:
 
 
 def settled(tally: Tally) -> Tally:
-    """The same tally, its vocabularies reduced to their limits."""
+    """The same tally with its vocabularies cut to their limits."""
     kept = tuple(b.family.settle(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
     return tally if all(map(operator.is_, kept, tally.statistics)) else replace(tally, statistics=kept)
 
 
-def _alike(one: Tally, other: Tally) -> bool:
-    """Whether both have the same blocks, and the same columns in one order, with cells that show their kinds."""
+def _same_layout(one: Tally, other: Tally) -> bool:
+    """Whether both have the same blocks, and the same columns in one order, with cells from which their kinds are known."""
     mine, theirs = one.schema.columns, other.schema.columns
     return one.blocks == other.blocks and len(mine) == len(theirs) and all(
         a.name == b.name and a.kind == b.kind and not a.guessed and not b.guessed for a, b in zip(mine, theirs, strict=True)

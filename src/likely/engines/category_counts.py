@@ -62,7 +62,7 @@ def count_categories(rows: CodedRows, names: Sequence[str], columns: Sequence[Co
 
 
 def _groups(sizes: Sequence[int], classes: int) -> list[list[int]]:
-    """Columns by table: those of many values first, each in the first table that has room for it."""
+    """Columns grouped into tables: those with many values first, each in the first table with enough free cells."""
     groups: list[list[int]] = []
     for j in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
         for group in groups:

@@ -1,4 +1,4 @@
-"""A batch as it is counted: with the class and the weight of each row, and its categorical columns as codes."""
+"""A batch encoded for counting: class and weight of each row, and categorical columns as codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a model laid out for the columns of one batch: its codes are their lines, and nothing is copied."""
+"""Lookup tables indexed by a batch's codes: the columns of the batch are used without a copy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ENOUGH = 300_000  # cells of a batch: interpreting these loops would take as lon
 
 @dataclass(frozen=True)
 class CodeTable:
-    """A column of codes, and its table: a line for missing cells, then one for each code.
+    """A column of codes, and its table: a row for missing cells, then one for each code.
 
-    `lines` are the places of these lines in the table of all columns.
+    `lines` are the indexes of these rows in the table of all columns.
     """
 
     codes: NDArray[np.int32]
@@ -77,7 +77,7 @@ class BinColumn:
 
 @dataclass(frozen=True)
 class CellTable:
-    """A table of interactions: its columns by their place, each with what every line adds to the place of the cell."""
+    """An interaction table: the index of each of its columns, with the offset that each code adds to the index of the cell."""
 
     members: Sequence[tuple[int, Places]]
     table: Array

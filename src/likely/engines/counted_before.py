@@ -1,4 +1,4 @@
-"""What batches that were counted before tell the next ones: what their sum will drop need not be counted."""
+"""Skip cells that merging would discard, using the statistics of batches counted earlier."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class CountedBefore:
-    """Shared by the batches of one sum, which is the same with and without it.
+    """Limits from the batches of one sum counted so far; the sum is the same with and without them.
 
     Attributes
     ----------
     limit : int
         The key from which on no row is kept: it decreases while rows are counted, so that most rows need not be read.
     statistics : mapping from str to Statistic
-        Of the columns of some batch: the sum of a column is nowhere finer.
+        Those of one batch: the histogram of the sum is nowhere finer than that of a batch.
     """
 
     limit: int = OPEN
@@ -34,7 +34,7 @@ class CountedBefore:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_keys(self, keys: Ints, most: int) -> None:
-        """Lower the limit by the rising keys of the sample of a batch, of which `most` stay."""
+        """Lower the limit with the sorted keys of a batch's sample; the sample of the sum keeps at most `most` rows."""
         with self._lock:
             both = merged(self._keys, keys[: np.searchsorted(keys, self.limit)])
             if len(both) > most:

@@ -1,4 +1,4 @@
-"""Rows on their way to a tally: counted while they are read, with those that have no label."""
+"""Sources that count their rows, and those without a label, while they are read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CountedSource:
 
 @dataclass(frozen=True)
 class UnreadRows(SourceWrapper):
-    """Rows that are not read in this process: what would read them is refused.
+    """Rows that are not read in this process: reading them is an error.
 
     Attributes
     ----------

@@ -266,7 +266,7 @@ def _counter(
 def _encoded(
     batch: CachedBatch, schema: Schema, coded: dict[str, NDArray[Any]], names: Sequence[str], part: tuple[int, int]
 ) -> Encoded:
-    """Some columns of some rows, encoded as families count them."""
+    """Some columns of some rows, encoded for counting by a family."""
     a, b = part
     codes = [name for name in names if name in coded]
     table = np.column_stack([coded[name][a:b] for name in codes]) if codes else np.zeros((b - a, 0), np.int32)

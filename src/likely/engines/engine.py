@@ -13,7 +13,7 @@ from likely.sources import Source
 from likely.tally import Tally
 
 AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE = "auto", "memory", "spark", "spark-rows", "duckdb", "database"
-# With "spark-rows" Spark hands over every row, also of files that tasks could read by themselves. The last two are one: a
+# With "spark-rows" Spark sends every row, also of files that tasks could read by themselves. The last two are one: a
 # database counts its own rows.
 ENGINES = (AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE)
 Progress = Callable[[int], None] | None
@@ -22,7 +22,7 @@ PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow rec
 
 @dataclass(frozen=True)
 class PartTask:
-    """Work on a part of the rows, wherever that part is.
+    """Work on a part of the rows, in this process or another one.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class CountTask(PartTask):
 
 
 class Engine(Protocol):
-    """Where rows are counted and scored: batches are handed out in parts, and what comes back is added."""
+    """Where rows are counted and scored: work is distributed over parts of the rows, and the results are added."""
 
     @property
     def name(self) -> str:
@@ -89,11 +89,11 @@ class Engine(Protocol):
         """Why it was chosen."""
 
     @property
-    def hands_out_parts(self) -> bool:
-        """Whether `tally` runs the task that it is given, any number of times; else it counts `rows` in its own way."""
+    def supports_parts(self) -> bool:
+        """Whether `tally` can run any task over the parts, repeatedly; else it counts `rows` in its own way."""
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:
-        """All rows as a source of this process: `here`, or a stream from elsewhere, read as `aimed` reads it."""
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:
+        """All rows as a source of this process: `here`, or a stream from elsewhere that `read_as_planned` opens."""
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress) -> Part:
         """Count all rows: here as `rows`, or elsewhere by the part task."""
@@ -108,9 +108,9 @@ class MemoryEngine:
 
     reason: str = "asked for"
     name: str = MEMORY
-    hands_out_parts: ClassVar[bool] = False
+    supports_parts: ClassVar[bool] = False
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows themselves."""
         return here
 

@@ -57,7 +57,7 @@ class DatabaseEngine:
 
     reason: str = "asked for"
     name: str = "database"
-    hands_out_parts: ClassVar[bool] = False
+    supports_parts: ClassVar[bool] = False
 
     def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
         """The database, from whose first rows the columns are planned, with target and weights as columns."""
@@ -69,7 +69,7 @@ class DatabaseEngine:
         source = database_of(open_source(data, reading))
         return Opened(source.with_target(as_name(target)), as_name(target), as_name(weights))
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows, which nothing reads."""
         remedy = f"pass unlabelled='ignore' (--unlabelled ignore); {ELSEWHERE}"
         return UnreadRows(here, "they are to stay in the database", remedy)
@@ -110,7 +110,7 @@ class _Counting:
         return self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
 
     def check(self) -> None:
-        """Refuse what is not counted in a database, weights that are none, and infinite numbers."""
+        """Refuse columns that cannot be counted in a database, invalid weights, and infinite numbers."""
         if self.plan.sample:
             raise UsageError(
                 "the default model is calibrated on a sample of rows, which a database does not give",
@@ -148,7 +148,7 @@ class _Counting:
     def number(self, name: str) -> str:
         """SQL of a column as a number, null where a number stands for a missing cell."""
         if part := self.plan.parts.get(name):
-            return f"cast({self._place(part)} + {int(part.part != 'hour')} as double precision)"
+            return f"cast({self._part_code(part)} + {int(part.part != 'hour')} as double precision)"
         if are_times(self.by_name[name].form):
             return self._seconds(name)
         x = f"cast({quoted(name)} as double precision)"
@@ -162,8 +162,8 @@ class _Counting:
             raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
         return f"cast({clock.format(quoted(name))} as double precision)"
 
-    def _place(self, part: DatePart) -> str:
-        """SQL of the place of a part of a date among its values, as `DatePart.codes` finds it; null where it is missing."""
+    def _part_code(self, part: DatePart) -> str:
+        """SQL of the code of a part of a date, equal to that of `DatePart.codes`; null where it is missing."""
         seconds = self._seconds(part.origin)
         if part.part == "month":
             time = TIMES[self.database.dialect].format(seconds)
@@ -251,11 +251,11 @@ class _Counting:
         return tally_batch(frame, plan, weights=np.array(table[WEIGHT].to_pylist(), float))
 
     def _cell(self, name: str) -> str:
-        """SQL of a cell as it is counted: of a part of a date its place, or its number."""
+        """SQL of a cell as it is counted: the code of a part of a date, or a number."""
         part = self.plan.parts.get(name)
         if part is None or name not in self.by_name:
             return quoted(name)
-        return self._place(part) if self.by_name[name].kind == CATEGORY else self.number(name)
+        return self._part_code(part) if self.by_name[name].kind == CATEGORY else self.number(name)
 
     def _scatter(self, block: Block, target: Column) -> Scatter:
         """Weight, mean vector and scatter matrix of a joint Gaussian by class, of rows without missing cells."""

@@ -1,4 +1,4 @@
-"""Description of the columns of a table: kinds, missing cells, different values, and what looks suspicious."""
+"""Description of the columns of a table: kinds, missing cells, distinct values, and warnings."""
 
 from __future__ import annotations
 

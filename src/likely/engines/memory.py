@@ -41,7 +41,7 @@ MOST_KEPT = 1_000_000  # values of one column, however frequent: a larger table 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is counted: the blocks, the kinds of their columns, the target, and the weights."""
+    """The counting plan: the blocks, the kinds of their columns, the target, and the weights."""
 
     target: str
     blocks: tuple[Block, ...]
@@ -61,7 +61,7 @@ class Plan:
 
 def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int], None] | None = None) -> Tally:
     """The tally of all batches: one tally for each, added in order."""
-    sums: list[Tally] = []  # of consecutive batches, see `_waits`
+    sums: list[Tally] = []  # of consecutive batches, see `_must_wait`
     waiting: list[Tally] = []  # batches that are added together
     parts = 0
     for rows, counted in _tallies(batches, plan):
@@ -79,10 +79,10 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
         return total if parts == 1 else total.pruned()  # a single batch has been pruned already
     sample = nothing_drawn(plan.columns) if plan.sample else None
     schema = schema_of(plan, (), {})
-    return Tally(schema, plan.blocks, np.zeros(0), _nothing(plan.blocks, schema), sample=sample)
+    return Tally(schema, plan.blocks, np.zeros(0), _empty_statistics(plan.blocks, schema), sample=sample)
 
 
-def _nothing(blocks: Sequence[Block], schema: Schema) -> tuple[Statistic, ...]:
+def _empty_statistics(blocks: Sequence[Block], schema: Schema) -> tuple[Statistic, ...]:
     """Empty statistics of blocks whose columns have no values yet: one for all blocks of a kind."""
     kinds = [(block.family, tuple(schema.by_name[name].kind for name in block.columns)) for block in blocks]
     made: dict[Any, Statistic] = {}
@@ -103,7 +103,7 @@ def _added(sums: list[Tally], waiting: list[Tally], plan: Plan) -> Plan:
         ready.append(settled(part))
     sums.append(together(ready))
     waiting.clear()
-    while len(sums) > 1 and not _waits(*sums[-2:]):
+    while len(sums) > 1 and not _must_wait(*sums[-2:]):
         sums[-2:] = [settled(sums[-2] + sums[-1])]
     for name in too_many(sums[0], plan.droppable):
         plan, sums[0] = _without(plan, sums[0], name)
@@ -125,7 +125,7 @@ def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]
     return in_turn(batches, count)
 
 
-def _waits(before: Tally, last: Tally) -> bool:
+def _must_wait(before: Tally, last: Tally) -> bool:
     """Whether a sum of many values waits until there is as much to add to it.
 
     A sum costs as much as it has values. With one for every batch, counting a column of very many values would take time
@@ -203,7 +203,7 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
     found.update(zip(coded_names, coded, strict=True))
     if coded and family.reads_codes and can_count(coded_rows, coded):
         return list(count_categories(coded_rows, coded_names, coded))
-    apart = _apart(batch, family, coded, numbers)
+    apart = _separate_columns(batch, family, coded, numbers)
     low = np.array([c.low for c in coded], dtype=np.int64)
     size = np.array([len(c.values) for c in coded], dtype=np.int64)
 
@@ -231,7 +231,7 @@ def _count_group(coded_rows: CodedRows, group: list[Block], plan: Plan, found: d
     return sums
 
 
-def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) -> list[NDArray[Any]]:
+def _separate_columns(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) -> list[NDArray[Any]]:
     """The columns of a long frame without copies, for families that can count them so; else none."""
     if (
         not isinstance(batch, Frame)
@@ -243,7 +243,7 @@ def _apart(batch: Batch, family: Any, coded: list[Coded], numbers: list[str]) ->
     if family.reads_codes and all(c.codes.dtype == np.int32 for c in coded):
         columns = [c.codes.view() for c in coded]
     elif family.reads_columns:
-        counting.weave.prepare()
+        counting.interleave.prepare()
         columns = [batch.column(name).view() for name in numbers]
     for column in columns:
         column.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both

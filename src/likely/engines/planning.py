@@ -119,7 +119,7 @@ def plan_columns(
 
     Columns that only identify rows are left out, unless `keep_all` is set.
     """
-    given = _given(families, joint, list(names))
+    given = _requested_blocks(families, joint, list(names))
     columns: list[Column] = []
     ignored: list[tuple[str, str]] = []
     planned = side_by_side(lambda name: _column(batch, name, given.get(name), keep_all), names, batch.rows)
@@ -145,7 +145,7 @@ def _format_code(batch: Batch, column: Column) -> str:
     return batch.format_code(column.name)
 
 
-def _given(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
+def _requested_blocks(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
     """The block that each column was asked to be in."""
     families = _for_the_rest(_as_mapping(families), joint, names)
     for block in joint:

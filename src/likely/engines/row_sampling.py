@@ -12,7 +12,7 @@ from likely.engines.coded_rows import CodedRows
 from likely.engines.counted_before import CountedBefore
 from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
-from likely.kernels.hashing import Words, mixed
+from likely.kernels.hashing import Words, mix
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, slabs
 from likely.kernels.rising_keys import distinct
@@ -84,7 +84,7 @@ def _add_codes(coded: Coded, rows: slice, table: Words, total: Words) -> None:
     codes = coded.codes[rows]
     fits = codes.dtype == np.int32 and codes.flags.c_contiguous
     if not (fits and len(codes) >= MANY and worth_compiling(ARRAYS * len(codes), add_code_hashes)):
-        total += table[_places(coded, rows)]
+        total += table[_recoded(coded, rows)]
         return
     fixed = codes.view()
     fixed.flags.writeable = False  # as those of Arrow: a kernel is compiled for one of both
@@ -109,12 +109,12 @@ def _numbers(batch: Batch, name: str) -> Array:
 def _of_documents(batch: Batch, name: str) -> Words:
     """A hash of every document of a column."""
     documents = batch.documents(name)
-    own = mixed(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
+    own = mix(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
     return np.where(documents.missing, missing_hash(name), own)
 
 
 def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> Reservoir:
-    """The rows of a batch that are kept, categories as positions in the schema; the next batches learn of their keys."""
+    """The rows of a batch that are kept, categories as positions in the schema; their keys lower the common limit."""
     y, w, empty = rows.y, rows.w, nothing_drawn(schema.columns)
     most = most_rows(len(empty.columns))
     low = np.flatnonzero(keys < before.limit)
@@ -122,7 +122,7 @@ def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> 
 
     def column(name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
         if name in rows.codes:
-            return _places(rows.codes[name], chosen)
+            return _recoded(rows.codes[name], chosen)
         numbers: NDArray[Any] = _numbers(rows.batch, name)[chosen]
         return numbers
 
@@ -145,7 +145,7 @@ def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.int
     return rows
 
 
-def _places(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
+def _recoded(coded: Coded, rows: slice | NDArray[np.intp]) -> NDArray[np.int32]:
     """The codes of some rows as positions in the values, -1 where a cell is missing."""
     codes = coded.codes[rows]
     place = codes if coded.low == 0 else codes.astype(np.int64) - coded.low

@@ -29,12 +29,12 @@ SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1  # integers of Arrow
 
 
 class UnusualCellError(Exception):
-    """A cell that only the reader of tables can interpret, or refuse with its reason."""
+    """A cell that needs the table reader, which interprets it or raises an error with the reason."""
 
 
 @dataclass(frozen=True)
 class RowTerms:
-    """What explains one row: its log joint, its cells and the term of each block, with the words of blocks of text."""
+    """Terms of one row for its explanation: log joint, cells, the term of each block, and the words of text blocks."""
 
     joint: Array  # by class
     cells: Mapping[str, Any]  # by column; None where missing
@@ -43,7 +43,7 @@ class RowTerms:
 
     @staticmethod
     def of(scorer: Scorer, batch: Batch) -> RowTerms:
-        """Those of a batch of one row."""
+        """Terms of a batch of one row."""
         cells = {column.name: cell(batch, column) for column in scorer.schema.columns}
         terms = {i: scorer.term(batch, i)[0] for i in scorer.order}
         return RowTerms(scorer.log_joint(batch)[0], cells, terms, {i: scorer.words(batch, i) for i in scorer.texts})
@@ -68,13 +68,13 @@ class _Category:
         try:
             return self.known[value]
         except (KeyError, TypeError):
-            return self._other(value)
+            return self._other_spelling(value)
 
     def cell(self, row: Row) -> Any:
         """Value in the cell of this column; None where it is missing."""
         return None if self.code(row) > len(self.column.values) else row[self.column.name]
 
-    def _other(self, value: Any) -> int:
+    def _other_spelling(self, value: Any) -> int:
         kind = type(value)
         if kind is str:
             try:
@@ -115,7 +115,7 @@ class _Number:
 
 
 class RowScorer:
-    """Log joint of one row: the tables of a scorer, concatenated, and functions from a row to their lines.
+    """Scorer of single rows: the tables of a scorer, concatenated, and functions from a row to row indexes of the tables.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class RowScorer:
         return _Number(name, missing_numbers(self.gaps.of(name)))
 
     def _reader(self, block: int, first: int) -> Callable[[Row], int]:
-        """Function from a row to its line in the table of a block."""
+        """Function from a row to its index in the table of a block."""
         form, names = self._forms[block], self.scorer.parameters[block].columns
         missing = first + len(form.table) - 1
         if form.reads == "bins":
@@ -180,7 +180,7 @@ class RowScorer:
         return line
 
     def _members(self, block: int) -> list[tuple[int, list[int]]]:
-        """For each column of an interaction: the number of its reader, and its offsets by line of the table."""
+        """For each column of an interaction: the number of its reader, and its offset for each index of the table."""
         members = []
         for name, offsets in zip(self.scorer.parameters[block].columns, self._forms[block].maps, strict=True):
             reader, first = self._place[name]
@@ -188,7 +188,7 @@ class RowScorer:
         return members
 
     def log_joint(self, row: Row) -> Array:
-        """Log P(class) + Σ log P(cells of a block | class); UnusualCellError if the reader of tables is needed.
+        """Log P(class) + Σ log P(cells of a block | class); UnusualCellError if the table reader is needed.
 
         Parameters
         ----------
@@ -212,11 +212,11 @@ class RowScorer:
         if self._curves:
             joint = self._add_curves(row, joint)
         for i in self._rest:
-            joint += self._other(row, i)
+            joint += self._other_term(row, i)
         return joint
 
     def joint_or_none(self, row: Row) -> Array | None:
-        """Log joint of one row; None if only the reader of tables can interpret it, or would warn of a misspelt column."""
+        """Log joint of one row; None if the table reader is needed, which may also warn of a misspelt column."""
         if not (row.keys() <= self._names or self._names <= row.keys()):
             return None
         try:
@@ -225,7 +225,7 @@ class RowScorer:
             return None
 
     def terms_or_none(self, row: Row) -> RowTerms | None:
-        """Terms and cells of one row; None if only the reader of tables can interpret it."""
+        """Terms and cells of one row; None if the table reader is needed."""
         joint = self.joint_or_none(row)
         if joint is None:
             return None
@@ -236,7 +236,7 @@ class RowScorer:
             place = sum(offsets[lines[reader]] for reader, offsets in members)
             terms[i] = self._table[first + place] if place >= 0 else np.zeros_like(joint)
         terms |= {i: self._text(row, i) for i in self._texts}
-        terms |= {i: self._other(row, i) for i in (*self.scorer.of(ScoringLoop.PARABOLA), *self._rest)}
+        terms |= {i: self._other_term(row, i) for i in (*self.scorer.of(ScoringLoop.PARABOLA), *self._rest)}
         words = {i: self.scorer.words(self._frame(row, self.scorer.parameters[i].columns[0]), i) for i in self._texts}
         return RowTerms(joint, {c.name: self._cell(row, c) for c in self.scorer.schema.columns}, terms, words)
 
@@ -273,7 +273,7 @@ class RowScorer:
             raise UnusualCellError
         return Frame({name: [text]}, 1, 0, self.gaps)
 
-    def _other(self, row: Row, block: int) -> Array:
+    def _other_term(self, row: Row, block: int) -> Array:
         """Term of a block of any other form."""
         columns = [self.scorer.schema.by_name[name] for name in self.scorer.parameters[block].columns]
         codes = [_Category.of(column, self.gaps).code(row) for column in columns if column.kind == CATEGORY]
@@ -285,7 +285,7 @@ class RowScorer:
 
 
 def _bin_reader(number: _Number, edges: list[float], first: int, missing: int) -> Callable[[Row], int]:
-    """Function from a row to the line of the bin of a number."""
+    """Function from a row to the table index of the bin of a number."""
     name, slow = number.name, number.read
     exact = () if number.gaps else (float, int)
     reach = 1 << 53  # integers up to here are exact as float64
@@ -301,7 +301,7 @@ def _bin_reader(number: _Number, edges: list[float], first: int, missing: int) -
 
 
 def _value_reader(category: _Category, first: int) -> Callable[[Row], int]:
-    """Function from a row to the line of the value of a category."""
+    """Function from a row to the table index of the value of a category."""
     name, other = category.column.name, category.code
     known = {value: first + code for value, code in category.known.items()}
 

@@ -62,14 +62,14 @@ class Scorer:
 
     @cached_property
     def _tables(self) -> tuple[Array, NDArray[np.int64]]:
-        """All tables concatenated, with a line of zeros at the end, and the first line of each."""
+        """All tables concatenated, with a row of zeros at the end, and the first row of each."""
         tables = [form.table for form in self._forms(ScoringLoop.LOOKUP)]
         first = np.cumsum([0, *(len(table) for table in tables)])
         return np.concatenate([*tables, np.zeros((1, len(self.log_prior)))]), first.astype(np.int64)
 
     @cached_property
     def _integers(self) -> LineIndex | None:
-        """The lines of integers, which are their own codes; None if a column holds anything else."""
+        """The row indexes of integers, which are their own codes; None if a column holds anything else."""
         lines = []
         for i, first in zip(self.of(ScoringLoop.LOOKUP), self._tables[1][:-1], strict=True):
             column = self._plain(i)
@@ -290,7 +290,7 @@ class Scorer:
             out += term
 
     def _lines(self, coded: dict[str, Any]) -> LineIndex:
-        """The line of each code, table by table, for the kernel."""
+        """The row index of each code, table by table, for the kernel."""
         edges, lines = self._tables[1], []
         for i, first, end in zip(self.of(ScoringLoop.LOOKUP), edges[:-1], edges[1:], strict=True):
             if column := self._plain(i):
@@ -327,7 +327,7 @@ class Scorer:
 
     @cached_property
     def _edges(self) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-        """The edges of all bins concatenated, the first of each column, and the line of its missing cells."""
+        """The edges of all bins concatenated, the first of each column, and the row index of its missing cells."""
         forms: list[Any] = [self.parameters[i].likelihood for i in self._binned]
         start = np.cumsum([0, *(len(form.bin_edges) for form in forms)])
         edges = np.concatenate([np.zeros(0), *(form.bin_edges for form in forms)])

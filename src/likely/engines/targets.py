@@ -122,7 +122,7 @@ class BinnedTarget(SourceWrapper):
             x = batch.numbers([self.target], 0, batch.rows)[:, 0]
             codes = np.where(np.isnan(x), -1, np.searchsorted(self.edges, x, side="left")).astype(np.int32)
         except DataError:
-            codes = _places(batch.coded(self.target), labels)
+            codes = _bins_by_name(batch.coded(self.target), labels)
             if codes is None:
                 raise
         column = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), arrow_array(labels))
@@ -131,7 +131,7 @@ class BinnedTarget(SourceWrapper):
         return Frame(_columns(batch) | {self.target: column}, batch.rows, batch.start, self.missing)
 
 
-def _places(coded: Coded, labels: Sequence[str]) -> Any:
+def _bins_by_name(coded: Coded, labels: Sequence[str]) -> Any:
     """The bin of every row if the column holds names of bins already; None if it holds anything else."""
     if not set(coded.values) <= set(labels):
         return None

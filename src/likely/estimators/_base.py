@@ -155,7 +155,7 @@ def column_names(estimator: Any) -> list[str]:
 
 
 def _name(key: Any, names: Sequence[str]) -> Any:
-    """A column by its name, which a position may stand for; several of them in a tuple."""
+    """The name of a column given by name or position; a tuple of names for several columns."""
     if isinstance(key, (int, np.integer)):
         if not -len(names) <= key < len(names):
             raise DataError(f"there is no column {int(key)}: there are {len(names)}")
@@ -164,7 +164,7 @@ def _name(key: Any, names: Sequence[str]) -> Any:
 
 
 def by_name(given: Any, names: Sequence[str]) -> Any:
-    """A dict of columns under their names, which positions may stand for; any other setting is returned unchanged."""
+    """A dict by column names instead of positions; any other setting is returned unchanged."""
     if not isinstance(given, Mapping):
         return given
     return {_name(key, names): value for key, value in given.items()}

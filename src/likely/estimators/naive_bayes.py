@@ -219,7 +219,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             if before is None:
                 model = self._model(tally, prior, declared)
             else:
-                model = replace(before, prior=prior, declared=declared).recounted(tally)
+                model = replace(before, prior=prior, declared=declared).with_tally(tally)
             self._set_model(model, dtype)
         return self
 

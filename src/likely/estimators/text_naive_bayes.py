@@ -31,7 +31,7 @@ from likely.model.model import Model
 from likely.priors import priors
 from likely.schema import TEXT, Column, is_missing
 from likely.sources import Coded, Frame, InMemory
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 
 Array = NDArray[np.float64]
 COLUMN, TARGET = "text", "label"
@@ -180,7 +180,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
                 refuse_without_rows(self)
                 self._set_model(self._model(tally).recalibrate())
             else:
-                self._set_model(before.recounted(before.tally + tally))
+                self._set_model(before.with_tally(before.tally + tally))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -303,7 +303,7 @@ def _batch(X: Any) -> Frame:
         raise DataError("one document is not a list of documents: pass [document]")
     column = X if type(X).__module__.startswith("pyarrow") else _listed(X)
     if not isinstance(column, list):
-        column = sound(column, COLUMN)
+        column = validated(column, COLUMN)
     return Frame({COLUMN: column}, len(column), 0)
 
 

@@ -49,12 +49,12 @@ class Table:
 
 
 def labelled_table(model: Model, data: Any, how: Mapping[str, Any], most: int, rng: np.random.Generator) -> Table:
-    """The rows of a source whose labels the model knows; of more than `most`, a random sample."""
+    """The rows of a source with labels known to the model; of more than `most`, a random sample."""
     name = model.schema.target.name
     rest = {key: value for key, value in how.items() if key != "missing"}
     source, target = with_labels(open_source(data, ReadOptions.of(how.get("missing"), rest, model.reading)), name)
     assert target is not None
-    source = model.aimed(source, target)
+    source = model.with_target(source, target)
     kinds = {c.name: c.kind for c in model.schema.columns} | {target: CATEGORY}
     parts: list[dict[str, Array]] = []
     labels: list[NDArray[np.int64]] = []

@@ -177,7 +177,7 @@ def _evaluate_model(
     rows_of = streamed if is_spark_frame(data) else open_source
     source, name = with_labels(rows_of(data, reading), name)
     assert name is not None
-    source = model.aimed(source, name)
+    source = model.with_target(source, name)
     kinds = {c.name: c.kind for c in model.schema.columns} | {name: "category"}
     parts = [Metrics.zero(model.classes)]
     seen: Tally | None = None

@@ -37,7 +37,7 @@ MOST_POINTS = 201
 
 @dataclass(frozen=True, eq=False)
 class DecisionFigures:
-    """What decisions by costs or by a threshold would have cost on the rows that were judged.
+    """Costs of the decisions, by a cost matrix or a threshold, on the evaluated rows.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Curves(Drawable):
 
 
 def place_of(label: Any, classes: Sequence[Any]) -> int:
-    """The place of a class among the classes, refused where it is none of them."""
+    """The index of a class among the classes; an unknown class is an error."""
     if label not in classes:
         names = [str(known) for known in classes]
         raise UsageError(f"{label!r} is no class{did_you_mean(str(label), names)}: choose from {names}")

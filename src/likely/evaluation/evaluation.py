@@ -235,7 +235,7 @@ class Evaluation(Shown):
         return f"<Evaluation: {self.title}, accuracy {self.accuracy:.4f}, log loss {self.log_loss:.4f}>"
 
     def _decisions_dict(self) -> dict[str, Any]:
-        """What was asked for of decisions; of two classes, the threshold that would have cost least."""
+        """The requested figures of decisions; of two classes, the threshold that would have cost least."""
         found: dict[str, Any] = {}
         if self.costs is not None or self.threshold is not None:
             found["decisions"] = self.decisions.to_dict()
@@ -247,11 +247,11 @@ class Evaluation(Shown):
     def __str__(self) -> str:
         lines = [
             self.title,
-            f"accuracy           {self.accuracy:.4f}{_spread([part.accuracy for part in self.parts])}",
-            f"log loss           {self.log_loss:.4f}{_spread([part.log_loss for part in self.parts])}",
+            f"accuracy           {self.accuracy:.4f}{_fold_range([part.accuracy for part in self.parts])}",
+            f"log loss           {self.log_loss:.4f}{_fold_range([part.log_loss for part in self.parts])}",
             f"Brier score        {self.brier:.4f}",
             f"calibration error  {self.calibration_error:.4f}  (by chance alone {self.calibration_error_by_chance:.4f})",
-            f"AUC                {self.auc:.4f}{_spread([part.auc for part in self.parts])}",
+            f"AUC                {self.auc:.4f}{_fold_range([part.auc for part in self.parts])}",
             f"class frequencies  accuracy {self.baseline['accuracy']:.4f}, log loss {self.baseline['log_loss']:.4f}",
         ]
         if self.costs is not None or self.threshold is not None:
@@ -262,5 +262,5 @@ class Evaluation(Shown):
         return "\n".join(lines)
 
 
-def _spread(values: Sequence[float]) -> str:
+def _fold_range(values: Sequence[float]) -> str:
     return f"  (folds {min(values):.4f} to {max(values):.4f})" if len(values) > 1 else ""

@@ -110,13 +110,13 @@ def importance(model: Model, data: Any = None, *, weights: str | None = None) ->
 
 
 def mutual_information(model: Model, i: int) -> float | None:
-    """The mutual information of block i and the class, in nats; None where its family has no sum or integral for it."""
+    """The mutual information of block i and the class, in nats; None if its family cannot compute it."""
     return model.blocks[i].family.mutual_information(model.fitted(i))
 
 
 def _rises(model: Model, data: Any, weights: str | None) -> list[float | None]:
     """How much the leave-one-out log loss rises without each block."""
-    source = model.aimed(open_source(data, model.reading), model.schema.target.name)
+    source = model.with_target(open_source(data, model.reading), model.schema.target.name)
     kinds = {column.name: column.kind for column in model.schema.columns} | {model.schema.target.name: "category"}
     try:
         left = LeftOut.of(model, source.batches(kinds), weights)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
-from likely.kernels.hashing import mixed
+from likely.kernels.hashing import mix
 from likely.sources import Batch, Coded
 from likely.tally.row_sample import hashes
 
@@ -72,7 +72,7 @@ class Split:
         return (0,) if self.tested else range(self.parts)
 
 
-scrambled = mixed  # a well-mixed number for every position
+scrambled = mix  # a well-mixed number for every position
 
 
 def assign_folds(coded: Coded, seen: dict[Any, int], split: Split) -> Groups:

@@ -290,7 +290,7 @@ def _tables(
 
 
 def _coded(batch: Any, name: str) -> tuple[Sequence[Any], NDArray[np.int64]]:
-    """Distinct values of a column, and the place of each cell among them; −1 where it is missing."""
+    """Distinct values of a column, and the code of each cell; −1 where it is missing."""
     coded = batch.coded(name)
     codes = np.asarray(coded.codes, np.int64) - coded.low
     return coded.values, np.where((codes < 0) | (codes >= len(coded.values)), -1, codes)

@@ -167,7 +167,7 @@ class LearningCurve(Drawable, Shown):
         return point
 
     @property
-    def _how(self) -> str:
+    def _protocol(self) -> str:
         many = f"mean of {len(self.seeds)} seeds, band from the lowest to the highest"
         return f"{self.rows:,} rows, {self.holdout} of them held out; {many if len(self.seeds) > 1 else '1 seed'}"
 
@@ -178,7 +178,7 @@ class LearningCurve(Drawable, Shown):
             f"{size:>10,}  {a:>8.4f}  {a0:>6.4f}  {a1:>6.4f}  {b:>8.4f}  {b0:>6.4f}  {b1:>6.4f}"
             for size, a, a0, a1, b, b0, b1 in zip(*columns, strict=True)
         ]
-        return "\n".join([f"Learning curve of {self.target!r}: {self._how}", "", head, "-" * len(head), *lines])
+        return "\n".join([f"Learning curve of {self.target!r}: {self._protocol}", "", head, "-" * len(head), *lines])
 
     def line(self, metric: str = "accuracy", title: str | None = None) -> charts.Line:
         """The drawn line of one metric.
@@ -198,7 +198,7 @@ class LearningCurve(Drawable, Shown):
         mean, low, high = (part.tolist() for part in self.band(metric))
         return charts.Line(
             self.sizes, mean, low, high,
-            title or f"Learning curve of {self.target}", self._how, "rows learned from (logarithmic scale)",
+            title or f"Learning curve of {self.target}", self._protocol, "rows learned from (logarithmic scale)",
             METRICS[metric], percent=metric == "accuracy",
         )  # fmt: skip
 
@@ -231,7 +231,7 @@ class LearningCurve(Drawable, Shown):
                 mean, low, high = (float(part[i]) for part in self.band(metric))
                 point |= {metric: mean, f"{metric} from": low, f"{metric} to": high}
             rows.append(point)
-        return [ShownTable(f"Learning curve of {self.target!r}: {self._how}", rows)]
+        return [ShownTable(f"Learning curve of {self.target!r}: {self._protocol}", rows)]
 
     def _repr_html_(self) -> str:
         return self.svg() + super()._repr_html_()

@@ -29,7 +29,7 @@ class Metrics:
     squares: float  # summed Brier score
     bins: Array  # by bin of confidence: weight, summed confidence, weight predicted right, variance of that if calibrated
     rows: int
-    unknown: float = 0.0  # weight of rows of classes that the model does not know
+    unknown: float = 0.0  # weight of rows of classes unknown to the model
     base_loss: float = 0.0  # summed -log of the true class's frequency among the rows learned from
     base_right: float = 0.0  # weight of the rows whose class is the most frequent one there
     scores: tuple[Scores, ...] | None = ()  # None where there were too many, or of different classes
@@ -64,7 +64,7 @@ class Metrics:
 
     @property
     def log_loss(self) -> float:
-        """The mean of -log P(true class), in nats, over rows whose class the model knows."""
+        """The mean of -log P(true class), in nats, over rows of classes that the model has learned."""
         return self.loss / (self.weight - self.unknown) if self.weight > self.unknown else math.nan
 
     @property

@@ -20,7 +20,7 @@ from likely.model.model import Model
 from likely.plots import charts
 
 Array = NDArray[np.float64]
-CHANCE = 0.05  # that a model which is true is subtitle to miss any statistic at all
+CHANCE = 0.05  # probability that a true model is reported to miss any statistic at all
 MOST_ROWS, MOST_ROWS_OF_TEXT = 5_000, 300
 SHOWN = 25
 
@@ -60,7 +60,7 @@ class CheckedStatistic:
 
     @property
     def distance(self) -> float:
-        """How far the observed value lies from the expected one, in standard deviations of the tables drawn."""
+        """Distance of the observed value from the expected one, in standard deviations of the tables drawn."""
         apart = self.observed - self.expected
         return apart / self.deviation if self.deviation > 0 else (0.0 if abs(apart) < 1e-12 else math.copysign(math.inf, apart))
 
@@ -141,7 +141,7 @@ class PredictiveCheck(Drawable):
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """For each column how far its farthest statistic lies from the model: its own, and those of pairs it is in."""
+        """For each column how far its most distant statistic is from the model: its own, and those of pairs it is in."""
         names = dict.fromkeys(name for s in self.statistics for name in s.columns)
         bad = set(self.columns)
 
@@ -242,7 +242,7 @@ def _judged(
 
 @dataclass(frozen=True)
 class _Drawer:
-    """Draws the cells of one block, with other parameters for every table where it has draws of them."""
+    """Draws the cells of one block, with other parameters for every table if it has posterior draws of them."""
 
     family: Any
     block: FittedBlock
@@ -282,7 +282,7 @@ def _drawers(
 
 
 def _drawer(family: Any, fitted: FittedBlock, replicates: int, rng: np.random.Generator, *, must_draw: bool) -> _Drawer:
-    """With parameters from their posterior; at the estimates where there is none, unless draws are a must."""
+    """Drawer with parameters from their posterior; at the estimates if there is none, unless draws are required."""
     one = np.arange(fitted.classes)
     try:
         if fitted.prior.chosen:

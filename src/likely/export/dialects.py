@@ -1,4 +1,4 @@
-"""What the SQL of each database offers: arrays, stars without columns, lateral subqueries, clocks."""
+"""SQL dialects: support of arrays, stars without columns, lateral subqueries, clocks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ Expression = Any  # a node of sqlglot, which is an optional dependency
 
 
 def load_sqlglot() -> Any:
-    """The module of SQL expressions; MissingDependencyError names the extra."""
+    """Import the module of SQL expressions; MissingDependencyError names the extra."""
     return import_optional("sqlglot.expressions", "writing SQL", library="sqlglot")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one database writes what the databases write differently.
+    """Features of one database in which the databases differ.
 
     `attach` is how the answers come beside the columns of the table: "star" (all columns but the helper ones), "row" (the
     row as one value), "lateral" (a subquery for each row) or "rowid" (a join). `arrays` is whether a table of numbers is
-    written as an array. `fence` is what keeps the optimiser from repeating an expression at each of its uses.
+    written as an array. `fence` names the optimisation fence: the clause that keeps the database from evaluating an
+    expression again at each of its uses.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A scorer as inputs, codes and terms: what every exporter writes, in one form for all families."""
+"""A scorer as inputs, codes and terms: the common input of all exporters, independent of families."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ MOST_PATTERNS = 64  # of missing cells in a joint Gaussian
 
 @dataclass(frozen=True)
 class Code:
-    """Line of a table for each cell of one column: values or bins in order, then unseen, then missing.
+    """Row index for each cell of one column: values or bins in order, then unseen, then missing.
 
     `kind` is "category", "bins" (of a number, with `edges`) or "yes" (whether a number is above zero).
     """
 
     kind: str
     column: str
-    size: int  # lines, those of unseen and missing cells included
+    size: int  # number of codes, those of unseen and missing cells included
     edges: tuple[float, ...] = ()
 
 
 class ExportedTerm:
-    """What exporters ask of a term of any form."""
+    """Term of a model in a form that exporters can write."""
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -55,10 +55,10 @@ class ExportedTerm:
 
 @dataclass(frozen=True, eq=False)
 class TableTerm(ExportedTerm):
-    """Line of a table: the codes of its columns are one index, the last column counting fastest."""
+    """Table of log-likelihoods; the codes of its columns form the row index, the last column changing fastest."""
 
     codes: tuple[Code, ...]
-    table: Array  # lines × classes
+    table: Array  # rows × classes
 
     @property
     def strides(self) -> list[int]:
@@ -71,7 +71,7 @@ class TableTerm(ExportedTerm):
 
 @dataclass(frozen=True, eq=False)
 class CellTerm(ExportedTerm):
-    """Line of a table at a sum of offsets, one for each code; a negative sum contributes nothing."""
+    """Interaction table whose row index is a sum of offsets, one for each code; a negative sum contributes nothing."""
 
     codes: tuple[Code, ...]
     maps: tuple[NDArray[np.int64], ...]
@@ -167,7 +167,7 @@ Term = TableTerm | CellTerm | SquareTerm | LinearTerms | JointTerm | RelativeGau
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
-    """What an exporter needs: the columns, the classes with their constants, and the terms."""
+    """Input of an exporter: the columns, the classes with their constants, and the terms."""
 
     columns: tuple[Column, ...]
     target: str
@@ -214,7 +214,7 @@ def bounded(numbers: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block as a term is made of it: columns, form, weight, codes of single columns, and lines of each category."""
+    """Input for a term: columns, likelihood form, weight, encodings of single columns, sizes of the categories."""
 
     columns: tuple[str, ...]
     form: Any
@@ -254,7 +254,7 @@ def _refusal(column: str, form: Any) -> UsageError:
 
 
 def _code(parameters: Any) -> Code:
-    """Code of a table of one column."""
+    """Column encoding for a table of one column."""
     form, name = parameters.likelihood, parameters.columns[0]
     if form.reads not in KINDS:
         raise _refusal(name, form)

@@ -101,18 +101,20 @@ class ExpressionWriter:
             level = [g[0] if len(g) == 1 else self.e.Anonymous(this=name, expressions=g) for g in groups]
         return level[0]
 
-    def stairs(self, x: Callable[[], Any], edges: Sequence[float], leaves: Sequence[Any], whole: bool = False) -> Expression:
-        """leaves[i] for x between edges i - 1 and i, found by halving: leaves[0] below the first edge."""
+    def binary_search(
+        self, x: Callable[[], Any], edges: Sequence[float], leaves: Sequence[Any], whole: bool = False
+    ) -> Expression:
+        """Nested CASE, a binary search: leaves[i] for x between edges i - 1 and i, leaves[0] below the first edge."""
         if len(leaves) == 1:
             return leaves[0]
         middle = len(leaves) // 2
         bound = self.whole(int(edges[middle - 1])) if whole else self.number(edges[middle - 1])
-        low = self.stairs(x, edges[: middle - 1], leaves[:middle], whole)
-        high = self.stairs(x, edges[middle:], leaves[middle:], whole)
+        low = self.binary_search(x, edges[: middle - 1], leaves[:middle], whole)
+        high = self.binary_search(x, edges[middle:], leaves[middle:], whole)
         return self.case([(self.compare("LT", x(), bound), low)], high)
 
     def lookup(self, code: str, numbers: Sequence[float], whole: bool = False) -> Expression:
-        """The number at the line that a helper column holds, from 1: of an array, or by halving."""
+        """The number at the index (from 1) in a helper column: an array element, or by binary search."""
         runs = [(value, len(list(same))) for value, same in groupby(numbers)]
         if self.dialect.arrays and len(runs) > 4:
             write = (lambda v: str(int(v))) if whole and self.dialect.name != "postgres" else written
@@ -120,4 +122,4 @@ class ExpressionWriter:
             return self.e.cast(place, "int") if whole else place
         ends = reduce(lambda done, run: [*done, done[-1] + run[1]], runs, [0])[1:]
         leaves = [self.whole(int(value)) if whole else self.number(value) for value, _ in runs]
-        return self.stairs(lambda: self.column(code), [end + 1 for end in ends[:-1]], leaves, whole=True)
+        return self.binary_search(lambda: self.column(code), [end + 1 for end in ends[:-1]], leaves, whole=True)

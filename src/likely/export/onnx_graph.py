@@ -81,7 +81,7 @@ class _Graph:
         helper, types = self.helper, self.onnx.TensorProto
         self._read()
         score = self._scores()
-        outputs = self._answers(score)
+        outputs = self._outputs(score)
         label = helper.make_tensor_value_info("label", self._label_type(), ["rows"])
         shares = helper.make_tensor_value_info("probabilities", types.DOUBLE, ["rows", len(self.scored.classes)])
         assert outputs == ("label", "probabilities")
@@ -112,9 +112,9 @@ class _Graph:
         return self.node("Squeeze", x, self.constant(np.array([1])))
 
     def code(self, code: Code) -> str:
-        """Line of a table for each row, from 0."""
+        """Row index (from 0) for the cell of a column in each row."""
         if code not in self.codes:
-            make = {"category": self._category, "bins": self._bins, "yes": self._yes}[code.kind]
+            make = {"category": self._category, "bins": self._bins, "yes": self._yes_no_code}[code.kind]
             self.codes[code] = make(code)
         return self.codes[code]
 
@@ -128,7 +128,7 @@ class _Graph:
         found = self.node("ReduceSum", counted, self.constant(np.array([1])), keepdims=0)
         return self._missing_or(code, found)
 
-    def _yes(self, code: Code) -> str:
+    def _yes_no_code(self, code: Code) -> str:
         yes = self._flat(self.node("Greater", self.cells[code.column], self.constant(0.0)))
         return self._missing_or(code, self.node("Cast", yes, to=self.onnx.TensorProto.INT64))
 
@@ -164,7 +164,7 @@ class _Graph:
         return total
 
     def table(self, term: TableTerm) -> str:
-        """Line of a table."""
+        """Term of a lookup table."""
         line = self.code(term.codes[0])
         for code in term.codes[1:]:
             line = self.node("Mul", line, self.constant(np.int64(code.size)))
@@ -172,7 +172,7 @@ class _Graph:
         return self.node("Gather", self.constant(term.table), line)
 
     def cell(self, term: CellTerm) -> str:
-        """Cell of an interaction; nothing where it is unknown."""
+        """Term of an interaction table; 0 where the cell is unknown."""
         offsets = [self.node("Gather", self.constant(m), self.code(c)) for c, m in zip(term.codes, term.maps, strict=True)]
         line = offsets[0]
         for more in offsets[1:]:
@@ -189,7 +189,7 @@ class _Graph:
         return self.node("Where", missing, self.constant(0.0), term)
 
     def square(self, term: SquareTerm) -> str:
-        """Gaussian log density of one number; nothing where it is missing."""
+        """Gaussian log density of one number; 0 where it is missing."""
         x = self.cells[term.column]
         away = self.node("Sub", x, self.constant(term.mean[None]))
         square = self.node("Mul", self.constant(-term.curve[None]), self.node("Mul", away, away))
@@ -201,7 +201,7 @@ class _Graph:
         return self._or_nothing(found, self.node("IsNaN", x))
 
     def linear(self, term: LinearTerms) -> str:
-        """Terms that grow with counts."""
+        """Terms that are linear in counts."""
         x = [self.cells[name] for name in term.columns]
         if term.trials is not None:
             trials = self.cells[term.trials] if isinstance(term.trials, str) else self.constant(float(term.trials))
@@ -273,8 +273,8 @@ class _Graph:
                  range(len(self.scored.classes))]  # fmt: skip
         return self.node("Concat", *(self.node("ReduceLogSumExp", part, axes=[1], keepdims=1) for part in parts), axis=1)
 
-    def _answers(self, score: str) -> tuple[str, str]:
-        """Label and probabilities; a row that every class rules out has those of the prior, an infinite number has NaN."""
+    def _outputs(self, score: str) -> tuple[str, str]:
+        """Label and probabilities: those of the prior for an impossible row, NaN for one with an infinite number."""
         best = self.node("ReduceMax", score, axes=[1], keepdims=1)
         impossible = self.node("Less", best, self.constant(RULED_OUT))
         score = self.node("Where", impossible, self.constant(self.scored.log_prior[None]), score)

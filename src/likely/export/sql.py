@@ -125,7 +125,7 @@ def _exp(x: float) -> float:
 
 
 class _Statement:
-    """Puts the stages together."""
+    """Assembles the statement from its stages."""
 
     def __init__(
         self, scored: ExportedModel, syntax: Dialect, table: str, columns: Sequence[str] | None, prefix: str
@@ -189,7 +189,7 @@ class _Statement:
         selects: list[Any] = []
         for i, stage in enumerate([*stages, {}]):
             last = i == len(stages)
-            made = self.e.Select(expressions=self._answers(stages) if last else self._carried(i) + _named(self.e, stage))
+            made = self.e.Select(expressions=self._outputs(stages) if last else self._passed_on(i) + _named(self.e, stage))
             if i == 0 and not self.lateral:
                 made.set(FROM, self.e.From(this=self._aliased() if self.row else self.table.copy()))
             elif i:
@@ -197,9 +197,9 @@ class _Statement:
             if i == 1 and self.words:
                 made.set("joins", self.words.joins(f"{OWN}1"))
             if not last:
-                self._fence(made)
+                self._add_optimization_fence(made)
             selects.append(made)
-        return selects[-1] if self.lateral else self._with(selects)
+        return selects[-1] if self.lateral else self._common_table_expressions(selects)
 
     def _before(self, selects: list[Any], i: int) -> Expression:
         name = self.write.name(f"{OWN}{i}")
@@ -207,7 +207,7 @@ class _Statement:
             return self.e.Subquery(this=selects[-1], alias=self.e.TableAlias(this=name))
         return self.e.Table(this=name)
 
-    def _with(self, selects: list[Any]) -> Expression:
+    def _common_table_expressions(self, selects: list[Any]) -> Expression:
         """The stages as common table expressions of the last one."""
         materialized = True if self.syntax.fence == "materialized" else None
         named = {f"{OWN}{i + 1}": select for i, select in enumerate(selects[:-1])}
@@ -221,14 +221,15 @@ class _Statement:
         selects[-1].set(WITH, self.e.With(expressions=found))
         return selects[-1]
 
-    def _fence(self, made: Any) -> None:
+    def _add_optimization_fence(self, made: Any) -> None:
+        """Add a clause without effect on the rows that keeps the database from merging this stage into the next one."""
         if self.syntax.fence == "offset":
             made.set("offset", self.e.Offset(expression=self.write.whole(0)))
         elif self.syntax.fence == "limit":
             made.set("limit", self.e.Limit(expression=self.write.whole(2**64 - 1)))
 
-    def _carried(self, i: int) -> list[Any]:
-        """What a stage takes over from the one before: everything, or in the first the columns that are asked for."""
+    def _passed_on(self, i: int) -> list[Any]:
+        """Columns a stage passes on from the one before: all; in the first stage the requested ones."""
         if i == 1 and self.words:
             return [self.e.Column(this=self.e.Star(), table=self.write.name(f"{OWN}1"))]
         if i:
@@ -241,7 +242,7 @@ class _Statement:
             return [self.e.alias_(self._rowid(), f"{OWN}row", quoted=True)]
         return [self.e.Star()] if self.columns is None else [self.write.column(name) for name in self.columns]
 
-    def _answers(self, stages: list[Stage]) -> list[Any]:
+    def _outputs(self, stages: list[Stage]) -> list[Any]:
         """The columns of the table, the label, and the probabilities; all null where a number is infinite."""
         names = self._answer_names()
         k = len(self.scored.classes)
@@ -271,12 +272,12 @@ class _Statement:
         """The most probable label, the first of equals; where every class is ruled out, that of the prior."""
         write, best = self.write, self.write.column(f"{OWN}m")
         prior = int(self.scored.log_prior.argmax())
-        branches = [(write.compare("LT", best.copy(), write.number(RULED_OUT)), self._written(prior))]
+        branches = [(write.compare("LT", best.copy(), write.number(RULED_OUT)), self._label_literal(prior))]
         scores = [write.compare("EQ", write.column(f"{OWN}s{c}"), best.copy()) for c in range(k - 1)]
-        branches += [(score, self._written(c)) for c, score in enumerate(scores)]
-        return write.case(branches, self._written(k - 1))
+        branches += [(score, self._label_literal(c)) for c, score in enumerate(scores)]
+        return write.case(branches, self._label_literal(k - 1))
 
-    def _written(self, c: int) -> Expression:
+    def _label_literal(self, c: int) -> Expression:
         """A label in its own type; as text where the labels have several types."""
         classes = self.scored.classes
         label = classes[c]

@@ -116,7 +116,7 @@ class InputWriter:
         return e.Mod(this=moved, expression=write.whole(period))
 
     def code(self, code: Code) -> Expression:
-        """Line of a table for the cell of a column, from 1."""
+        """Row index (from 1) for the cell of a column."""
         write = self.write
         missing = write.whole(code.size)
         if code.kind == "category":
@@ -126,20 +126,20 @@ class InputWriter:
             yes = write.compare("GT", self.x(code.column), write.number(0.0))
             return write.case([*there, (yes, write.whole(2))], write.whole(1))
         leaves = [write.whole(i + 1) for i in range(len(code.edges) + 1)]
-        return write.case(there, write.stairs(lambda: self.x(code.column), code.edges, leaves))
+        return write.case(there, write.binary_search(lambda: self.x(code.column), code.edges, leaves))
 
     def _category_code(self, column: Column, size: int) -> Expression:
         write, helper = self.write, self.categories[column.name]
         missing = (write.is_null(write.column(helper)), write.whole(size))
         how = _compared(column)
         if how == TEXTS and len(column.values) > FEW and self.syntax.arrays and all(map(_is_text, column.values)):
-            return write.case([missing], self._place(helper, column))
+            return write.case([missing], self._text_position(helper, column))
         branches = [missing]
         for i, value in enumerate(column.values):
             branches.append((self._equals(helper, value, how, column), write.whole(i + 1)))
         return write.case(branches, write.whole(size - 1))
 
-    def _place(self, helper: str, column: Column) -> Expression:
+    def _text_position(self, helper: str, column: Column) -> Expression:
         """Position of a text among very many values, found by the database's own function."""
         e, write = self.e, self.write
         values = e.Array(expressions=[write.text(value) for value in column.values])

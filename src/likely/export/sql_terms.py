@@ -44,7 +44,7 @@ class TermWriter:
         self.number = {id(term): i for i, term in enumerate(scored.terms)}
 
     def codes(self) -> dict[str, Any]:
-        """Lines of the tables; bounded numbers of Gaussians; whether a number is infinite."""
+        """Row indexes of the tables; bounded numbers of Gaussians; whether a number is infinite."""
         found: dict[str, Any] = {helper: self.inputs.code(code) for code, helper in self.helper.items()}
         for term in self.scored.terms:
             if type(term) in NUMBERS:
@@ -64,7 +64,7 @@ class TermWriter:
         return write.case([above, below], self.inputs.x(name))
 
     def cells(self) -> dict[str, Any]:
-        """Lines of tables of several columns, from 1; the numbers of bins."""
+        """Row indexes (from 1) of tables of several columns; the representative numbers of bins."""
         found: dict[str, Any] = {}
         for term in self.scored.terms:
             if type(term) in LINES:
@@ -149,28 +149,28 @@ class TermWriter:
         return self.write.total(parts)
 
     def table(self, term: TableTerm, c: int) -> list[Any]:
-        """Line of a table."""
+        """Term of a lookup table."""
         line = f"likely__t{self.number[id(term)]}" if len(term.codes) > 1 else self.helper[term.codes[0]]
         return [] if not term.table[:, c].any() else [self.write.lookup(line, term.table[:, c].tolist())]
 
     def cell(self, term: CellTerm, c: int) -> list[Any]:
-        """Cell of an interaction; nothing where it is unknown."""
+        """Term of an interaction table; 0 where the cell is unknown."""
         name = f"likely__t{self.number[id(term)]}"
         known = self.write.compare("GT", self.write.column(name), self.write.whole(0))
         return [self.write.case([(known, self.write.lookup(name, term.table[:, c].tolist()))], self.write.number(0.0))]
 
     def square(self, term: SquareTerm, c: int) -> list[Any]:
-        """Gaussian log density of one number; nothing where it is missing."""
+        """Gaussian log density of one number; 0 where it is missing."""
         write, x = self.write, self.inputs.x(term.column)
         mean, curve, peak = (write.number(float(each[c])) for each in (term.mean, term.curve, term.peak))
         away = write.minus(x, mean)
         near = self.e.Add(this=peak, expression=write.times(write.times(curve, away), away.copy()))
         nothing = (write.is_null(x.copy()), write.number(0.0))
         inside = write.compare("LTE", self.e.Abs(this=x.copy()), write.number(term.reach))
-        far = write.minus(peak.copy(), self._beyond(float(term.curve[c]), away.copy()))
+        far = write.minus(peak.copy(), self._bounded_square(float(term.curve[c]), away.copy()))
         return [write.case([nothing, (inside, near)], far)]
 
-    def _beyond(self, curve: float, away: Expression) -> Expression:
+    def _bounded_square(self, curve: float, away: Expression) -> Expression:
         """The square of a number that is very far away, or what stands for it, from its logarithm."""
         write = self.write
         size = write.total([
@@ -181,7 +181,7 @@ class TermWriter:
         return write.case([(large, write.times(write.number(FARTHEST), grown))], self.e.Exp(this=size.copy()))
 
     def linear(self, term: LinearTerms, c: int) -> list[Any]:
-        """Terms that grow with counts."""
+        """Terms that are linear in counts."""
         if term.trials is None:
             return [self._count(partial(self.inputs.x, name), term, j, c) for j, name in enumerate(term.columns)]
         write, hits = self.write, term.columns[0]

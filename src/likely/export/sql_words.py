@@ -64,7 +64,7 @@ def _weights(likelihood: Any) -> tuple[Array, Array]:
 
 
 def _document(likelihood: Any) -> dict[str, Any]:
-    """What a document adds beside its words: exponent of its length, saturation, weight and constants of a calibrated term."""
+    """Parameters of a document besides its words: exponent of length, saturation, weight and constants of a calibrated term."""
     if likelihood.curve is None:
         return {"exponent": 0.0, "weight": 1.0, "constant": bounded(likelihood.constant)}
     curve = likelihood.curve

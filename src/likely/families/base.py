@@ -1,4 +1,4 @@
-"""What families share: encoded rows, their view of a prior, parameters, tables of parameters, back-off of variances."""
+"""Common parts of families: encoded rows, the interface of priors, parameters and their tables, back-off of variances."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Encoded:
 
 
 class BlockPrior(Protocol):
-    """A prior as a family reads it: pseudocounts, and the prior of mean and variance."""
+    """Interface of a prior for one block: pseudocounts, and the prior of mean and variance."""
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
         """Pseudocount of each value."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from likely.families.copy_weights import left_together, mean_of_classes
 from likely.families.statistics import Array
-from likely.kernels.hashing import stirred
+from likely.kernels.hashing import mix_fast
 from likely.tokenizer import Bags, Vocabulary, word_order
 from likely.tokenizer.documents import Documents, Strings, TextChunk
 
@@ -195,7 +195,7 @@ def document_keys(text: TextChunk) -> Ints:
     else:
         view = np.ascontiguousarray(text[0]).data
         sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
-    return (stirred(np.array(sums, dtype=np.uint64)) >> np.uint64(2)).astype(np.int64)
+    return (mix_fast(np.array(sums, dtype=np.uint64)) >> np.uint64(2)).astype(np.int64)
 
 
 def _taken(indptr: NDArray[Any], *arrays: NDArray[Any], rows: NDArray[Any]) -> tuple[Any, ...]:

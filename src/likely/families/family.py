@@ -1,4 +1,4 @@
-"""Protocol of a family: everything the package asks of one kind of column, each with a default or one clear error.
+"""Protocol of a family: all operations on one kind of column, each with a default or one clear error.
 
 A family is one class in one file. It has the kind of column it takes, its sufficient statistic, the parameters derived from
 statistic and prior, and what follows from them. Two methods are required, `count` and `derive`; each of the others has a

@@ -323,7 +323,7 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
         x, columns = table[: len(labels) - a], [column[a : a + CHUNK] for column in rows.columns]
         for j in range(0, width, 4) if width >= 4 else ():
             first = min(j, width - 4)
-            counting.weave(x, first, *columns[first : first + 4])
+            counting.interleave(x, first, *columns[first : first + 4])
         for j in range(width if width < 4 else 0):
             x[:, j] = columns[j]
         yield x, labels[a : a + CHUNK], weights[a : a + CHUNK]

@@ -25,7 +25,7 @@ LARGEST = 1e150  # larger numbers overflow when squared
 # Relative rounding error of a spread or a mean beyond which a subtraction is refused: six digits must be left.
 LOSSY = 1e-6
 LOST_DIGITS = (
-    "forgetting would lose digits of {}: what remains is tiny beside what is taken away; "
+    "forgetting would lose digits of {}: the remainder is tiny compared with what is removed; "
     "keep the models of the parts and add those that stay (exact), or learn anew"
 )
 # Means that differ by less than this fraction may be equal: adding and subtracting tallies rounds them. A single remaining row

@@ -191,7 +191,7 @@ class CalibratedTextTerm(TextForm):
         return replace(self, weight=weight)
 
     def _saturated(self, sums: Array) -> Array:
-        """Scaled sums of documents × classes, as their size asks for."""
+        """Sums of documents × classes, scaled by saturation."""
         return sums if self.curve.saturation is None else sums * self.curve.saturation.scale(sums)[:, None]
 
     def details(self, bags: Bags) -> list[tuple[str, float, Array]]:

@@ -50,7 +50,7 @@ class Words:
         self.sample = sample  # complete documents, for leave-one-out in the second stage
         self._table: Array | None = table
         self._newer: tuple[Words, Ids, Array] | None = None
-        self._lent = False  # someone reads the table without a copy: a sum must not write into it
+        self._lent = False  # another value reads the table without a copy: a sum must not write into it
         mine = table[: len(vocabulary)]
         self.total = mine[:, : len(documents)].sum(0) if total is None else total
         # Counts are not negative: a sum of zero means no word. BLAS would be no faster, and its threads linger on the cores.
@@ -110,7 +110,7 @@ class Words:
             return self._table
 
     def _moved(self, vocabulary: Vocabulary, ids: Ids, rows: Array, documents: Array, sample: DocumentSample | None) -> Words:
-        """The value with other counts of some words; it takes the table over, unless someone reads it."""
+        """The value with other counts of some words; it takes the table over, unless another value reads it."""
         own = self._own()
         table = roomy(own, len(vocabulary))
         if self._lent and table is own:

@@ -9,7 +9,7 @@ from likely.kernels.kernel import piece
 
 @piece
 def scratch(tree):  # type: ignore[no-untyped-def]
-    """Room for one row: the cells it allows, clique by clique, as few nested loops; the beliefs of all cells; the messages.
+    """Scratch arrays for one row: its possible cells by clique, as few nested loops; beliefs of all cells; messages.
 
     Neighbouring unobserved variables are one loop. Of each clique: number of values and steps in the clique and in its
     separator of each loop (`own`), and the same seen from its parent (`ups`).
@@ -45,7 +45,7 @@ def move(count, loops, start, n, at, mat):  # type: ignore[no-untyped-def]
 
 @piece
 def look(row, c, tree, room):  # type: ignore[no-untyped-def]
-    """Where the cells of clique c begin that the row allows, and the loops through them."""
+    """Offset of the first cell of clique c that the row allows, and the loops over these cells."""
     card, first, var, stride, sep, above, upfirst, up, cell, mcell, inner = tree
     starts, own, ups, count, belief, message = room
     base = cell[c]
@@ -87,7 +87,7 @@ def look(row, c, tree, room):  # type: ignore[no-untyped-def]
 
 @piece
 def look_up(row, c, tree, room):  # type: ignore[no-untyped-def]
-    """The loops through the cells of a clique's parent, with their steps in the separator between the two."""
+    """The loops over the cells of a clique's parent, with their steps in the separator between the two."""
     card, first, var, stride, sep, above, upfirst, up, cell, mcell, inner = tree
     starts, own, ups, count, belief, message = room
     p = above[c]
@@ -118,7 +118,7 @@ def look_up(row, c, tree, room):  # type: ignore[no-untyped-def]
 
 @piece
 def enter(row, soft, tree, phi, room):  # type: ignore[no-untyped-def]
-    """The potentials of the cells that a row allows, times the likelihoods of its soft evidence, if it has any."""
+    """Set beliefs to the potentials of the cells that a row allows, times the likelihoods of its soft evidence, if any."""
     above, first = tree[5], tree[1]
     starts, own, ups, count, belief, message = room
     for c in range(above.shape[0]):

@@ -77,7 +77,7 @@ def compiled(
 
 
 def _postpone_scipy() -> None:
-    """Let Numba look for a BLAS when linear algebra is compiled, not when anything is: no kernel needs one.
+    """Make Numba search for a BLAS only when linear algebra is compiled: no kernel uses one.
 
     Numba imports `scipy.linalg` to see whether it is there, which takes as long as all else that a compiled loop needs.
     """
@@ -88,7 +88,7 @@ def _postpone_scipy() -> None:
     check = getattr(linalg, "ensure_blas", None)
     if check is None:  # another version of Numba, which looks in another place
         return
-    linalg.ensure_blas = _found
+    linalg.ensure_blas = _skip_blas_check
     try:
         from numba.np import arraymath
 
@@ -97,12 +97,12 @@ def _postpone_scipy() -> None:
         linalg.ensure_blas = check
 
 
-def _found() -> None:
-    """Stand for a check that is made again where it matters."""
+def _skip_blas_check() -> None:
+    """Placeholder for a check that is made again where it matters."""
 
 
 def is_cached(made: Any) -> bool:
-    """Whether compiled code of this function, for some types, lies in the compile cache."""
+    """Whether the compile cache has code of this function, for any types."""
     cache = getattr(made, "_cache", None)
     return isinstance(cache, _Cache) and cache.has_any()
 
@@ -119,7 +119,7 @@ def _report_once(kind: str, error: Exception, report: Report) -> None:
 
 
 def estimated_seconds(function: Callable[..., Any]) -> float:
-    """About how long compiling takes: it grows with the bytecode of the function and of those that it calls."""
+    """Estimated seconds for compiling, from the size of the bytecode of the function and of those that it calls."""
     known = getattr(function, "__globals__", {})
     called = (known.get(name) for name in function.__code__.co_names)
     codes = [function.__code__, *(each.__code__ for each in called if isinstance(each, FunctionType))]
@@ -139,7 +139,7 @@ class _CompileListener(event.Listener):  # type: ignore[misc]
             self._report(f"compiling {self._function.__name__}, {how_long} ({'once on this machine' if kept else 'not kept'})")
 
     def on_end(self, event: Any) -> None:
-        """Compilation has ended: no message."""
+        """Do nothing at the end of a compilation."""
 
 
 class _HomeLocator(UserWideCacheLocator):  # type: ignore[misc]
@@ -170,7 +170,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         self._cache_file = _Files(folder, base, stamp, owners=_owners(source), variant=variant)
 
     def has_any(self) -> bool:
-        """Whether there is a file of this function; what it holds is checked where it is loaded."""
+        """Whether there is a file of this function; its content is checked when it is loaded."""
         try:
             return any(Path(self.cache_path).glob(f"{self._impl.filename_base}-*.nbc"))
         except OSError:

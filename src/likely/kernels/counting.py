@@ -108,8 +108,8 @@ def count_column(codes, low, size, y, w, out):  # type: ignore[no-untyped-def]
 
 
 @Kernel
-def weave(out, j, first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """Copy four columns into a matrix from column j on; one by one, every cache line would be loaded four times."""
+def interleave(out, j, first, second, third, fourth):  # type: ignore[no-untyped-def]
+    """Interleave four columns in a matrix from column j on: one by one, every cache line would be loaded four times."""
     for i in range(out.shape[0]):
         out[i, j] = first[i]
         out[i, j + 1] = second[i]

@@ -17,7 +17,7 @@ LEAST = 1e-200  # a smaller probability of a group is computed anew in logs, whe
 
 @piece
 def factors(key, tables, local, plan):  # type: ignore[no-untyped-def]
-    """The first place of each family in its table, what a step of each missing node moves it by, and the step it belongs to."""
+    """For each family: offset of its first cell, stride of each missing node in its table, and the step that uses it."""
     first, member, stride, offset = tables[:4]
     step_of = plan[0]
     k = step_of.shape[0]
@@ -39,7 +39,7 @@ def factors(key, tables, local, plan):  # type: ignore[no-untyped-def]
 
 @piece
 def separators(key, card, plan):  # type: ignore[no-untyped-def]
-    """For the message of each step: its length, what each node moves it by, and the step that takes it (none: -1)."""
+    """For the message of each step: its length, stride of each node, and the step that uses it (none: -1)."""
     step_of, spans, wide = plan
     k = step_of.shape[0]
     length, moves, taker = np.ones(k, np.int64), np.zeros((k, k), np.int64), np.full(k, -1, np.int64)
@@ -55,7 +55,7 @@ def separators(key, card, plan):  # type: ignore[no-untyped-def]
 
 @ComposedKernel
 def list_steps(keys, start, tables):  # type: ignore[no-untyped-def]
-    """What the elimination of each group multiplies: places, steps, and where the steps of each group begin.
+    """Factors of the elimination of each group: cell indexes, steps, and the offset of each group's steps.
 
     A step has a line of places for each state of the nodes it spans: first those of cells of tables, then those of messages
     of earlier steps. Its numbers: where its lines begin, states, values of the node it eliminates, cells and messages in a
@@ -106,7 +106,7 @@ def list_steps(keys, start, tables):  # type: ignore[no-untyped-def]
 
 @piece
 def fill(lines, at, move, span, key, card):  # type: ignore[no-untyped-def]
-    """The places of a step, a line for each state of the nodes it spans; the last node changes fastest."""
+    """The cell indexes of a step, a row for each state of its nodes; the last node changes fastest."""
     width, w = at.shape[0], span.shape[0]
     state = np.zeros(w, np.int64)
     for line in range(0, lines.shape[0], max(width, 1)):

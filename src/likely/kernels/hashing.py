@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 Words = NDArray[np.uint64]
 
 
-def stirred(x: Words) -> Words:
-    """The two multiplications of splitmix64's finaliser: the high bits are well mixed."""
+def mix_fast(x: Words) -> Words:
+    """Mix bits by the two multiplications of splitmix64's finaliser: the high bits are well mixed."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
 
 
-def mixed(x: Words) -> Words:
-    """The finaliser of splitmix64: all bits are well mixed."""
-    x = stirred(x)
+def mix(x: Words) -> Words:
+    """Mix bits by the complete finaliser of splitmix64: all bits are well mixed."""
+    x = mix_fast(x)
     return x ^ (x >> np.uint64(31))
 
 

@@ -1,4 +1,4 @@
-"""Cells of a JSON document read where they stand: numbers as float64, texts as codes of their distinct values.
+"""Cells of a JSON document read in place: numbers as float64, texts as codes of their distinct values.
 
 Only the simple case is read here, which is nearly every large table: each column holds numbers or texts, besides null. All
 else (true, nested values, two types in one column, very many distinct texts, whole numbers beyond 2⁵³, a syntax error) ends
@@ -22,7 +22,7 @@ POWERS = np.array([float(10**power) for power in range(EXACT_POWER + 1)])
 
 @piece
 def skip_space(data, at, end):  # type: ignore[no-untyped-def]
-    """The next place that is not white space."""
+    """Index of the next character that is not white space."""
     while at < end and (data[at] == 32 or data[at] == 10 or data[at] == 13 or data[at] == 9):
         at += 1
     return at
@@ -30,7 +30,7 @@ def skip_space(data, at, end):  # type: ignore[no-untyped-def]
 
 @piece
 def read_digits(data, at, end, mantissa):  # type: ignore[no-untyped-def]
-    """The place after some digits, and the mantissa that they continue; beyond `MOST_DIGITS` it stays there."""
+    """Index after some digits, and the mantissa extended by them; it stops growing after `MOST_DIGITS`."""
     while at < end:
         digit = int(data[at]) - 48
         if digit < 0 or digit > 9:
@@ -42,7 +42,7 @@ def read_digits(data, at, end, mantissa):  # type: ignore[no-untyped-def]
 
 @piece
 def read_number(data, at, end):  # type: ignore[no-untyped-def]
-    """Place after a number, its value, whether that is exact, and whether it is written as a whole number.
+    """Index after a number, its value, whether that is exact, and whether it is written as a whole number.
 
     A mantissa of at most 2⁵³ and a power of ten of at most 10²² are exact, so that one operation rounds once.
     """
@@ -77,7 +77,7 @@ def read_number(data, at, end):  # type: ignore[no-untyped-def]
 
 @piece
 def text_end(data, at, end):  # type: ignore[no-untyped-def]
-    """Place of the quote that ends a text, and a hash of its bytes; -1 if there is none.
+    """Index of the quote that ends a text, and a hash of its bytes; -1 if there is none.
 
     The hash is a sum of products with weights that do not depend on the text, so that no product waits for another.
     """
@@ -96,7 +96,7 @@ def text_end(data, at, end):  # type: ignore[no-untyped-def]
 
 @piece
 def repeated(data, at, end, texts, j, code):  # type: ignore[no-untyped-def]
-    """Whether the text at this place is the one with this code; then its end, else -1."""
+    """End of the text at this index if it is the one with this code, else -1."""
     start = texts[j, code, 0]
     last = at + texts[j, code, 1] - start
     if last >= end or data[last] != 34:
@@ -111,7 +111,7 @@ def repeated(data, at, end, texts, j, code):  # type: ignore[no-untyped-def]
 
 @piece
 def text_code(data, first, last, mixed, slots, texts, j, known):  # type: ignore[no-untyped-def]
-    """Number of a text among the distinct ones; `known` for a new one, -1 if the table has no place for it."""
+    """Number of a text among the distinct ones; `known` for a new one, -1 if the table is full."""
     slot = mixed & (SLOTS - 1)
     for _ in range(PROBES):
         code = int(slots[j, slot])
@@ -135,7 +135,7 @@ def text_code(data, first, last, mixed, slots, texts, j, known):  # type: ignore
 
 @piece
 def after_key(data, at, end, keys, first, last):  # type: ignore[no-untyped-def]
-    """The place of the cell after a key and its colon; -1 if another key is there."""
+    """Index of the cell after a key and its colon; -1 if the key is another one."""
     at = skip_space(data, at, end)
     if at + last - first >= end:
         return -1

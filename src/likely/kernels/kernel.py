@@ -41,7 +41,7 @@ COMPILE_LOCK = held_at_fork(threading.RLock(), 3)
 
 
 def announce(message: str) -> None:
-    """Print a message about compiling to stderr: the caller is waiting for it."""
+    """Print a message about compiling to stderr, as the caller has to wait for it."""
     print(f"likely: {message}", file=sys.stderr, flush=True)
 
 
@@ -68,12 +68,12 @@ class Kernel:
             with np.errstate(all="ignore"):
                 return self.plain(first, *rest)
         self._used = True
-        return self._fast()(first, *rest)
+        return self._compiled_function()(first, *rest)
 
     def prepare(self) -> None:
-        """Compile now, because more work follows than the first call shows."""
+        """Compile now: more work follows than the size of the first call suggests."""
         self._used = True
-        self._fast()
+        self._compiled_function()
 
     @property
     def at_hand(self) -> bool:
@@ -82,15 +82,15 @@ class Kernel:
             return self._used
         from likely.kernels.compiling import is_cached
 
-        self._used = is_cached(self._fast())
+        self._used = is_cached(self._compiled_function())
         return self._used
 
     def fast(self, *arrays: Any) -> Any:
         """Run the compiled function whatever the size of the arrays: for many small calls of the same types."""
         self._used = True
-        return (self._compiled or self._fast())(*arrays)
+        return (self._compiled or self._compiled_function())(*arrays)
 
-    def _fast(self) -> Callable[..., Any]:
+    def _compiled_function(self) -> Callable[..., Any]:
         if self._compiled is None:
             with COMPILE_LOCK:
                 if self._compiled is None:
@@ -148,7 +148,7 @@ def _register_pieces() -> None:
 
 
 class ComposedKernel(Kernel):
-    """A kernel that calls pieces; they stand in its own file, or in one beside it whose name begins with `_`."""
+    """A kernel that calls pieces from its own file, or from one in the same folder whose name begins with `_`."""
 
     def _compile(self) -> Callable[..., Any]:
         _register_pieces()

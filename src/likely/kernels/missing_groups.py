@@ -48,7 +48,7 @@ def explore(row, v, tables, room, nodes, families):  # type: ignore[no-untyped-d
 
 @piece
 def place_of(row, f, tables):  # type: ignore[no-untyped-def]
-    """Where a family's table holds the values of a row; the first value stands for a missing one."""
+    """Index of a row's cell in the table of a family; a missing value counts as the first one."""
     first, member, stride, offset = tables[0], tables[1], tables[2], tables[3]
     place = offset[f]
     for m in range(first[f], first[f + 1]):
@@ -59,7 +59,7 @@ def place_of(row, f, tables):  # type: ignore[no-untyped-def]
 
 @piece
 def find(key, size, keys, start, bucket):  # type: ignore[no-untyped-def]
-    """The bucket that holds a group with the same key, or the empty one where it belongs."""
+    """The bucket of the group with the same key, or the empty bucket for it."""
     number = 0
     for i in range(size):
         number = (number * 1000003 + key[i]) & LOW
@@ -79,7 +79,7 @@ def find(key, size, keys, start, bucket):  # type: ignore[no-untyped-def]
 
 @piece
 def keyed(row, tables, room, begin, end, key):  # type: ignore[no-untyped-def]
-    """The key of a group: its missing nodes, and the places of its families; returns its length, and its number of states."""
+    """The key of a group: its missing nodes, and the cell indexes of its families; returns length and number of states."""
     card, found_nodes, found_families = tables[6], room[2], room[3]
     size, cells = 0, 1
     for i in range(begin[0], end[0]):

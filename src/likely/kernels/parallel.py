@@ -63,7 +63,7 @@ def held_at_fork(lock: Lock, rank: int) -> Lock:
     return lock
 
 
-def _hold() -> None:
+def _acquire_locks() -> None:
     for _, lock in _guarded:
         plain = getattr(lock, "_lock", lock)  # Numba's lock has none that gives up
         if plain.acquire(timeout=PATIENCE):
@@ -97,7 +97,7 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_in_child)
+    os.register_at_fork(before=_acquire_locks, after_in_parent=_let_go, after_in_child=_in_child)
 
 
 class cached_property(Generic[Made]):  # noqa: N801 - named like the one of functools, which it stands for
@@ -127,7 +127,7 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
         return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
 
     def share(self, one: object, other: object) -> None:
-        """Let another object have the value of one, where it is known to be the same."""
+        """Copy the value of a cached property to another object, for which it is known to be the same."""
         other.__dict__[self._name] = self.__get__(one, type(one))
 
 

@@ -1,4 +1,4 @@
-"""Progress of long work: steps are announced where they are done, and shown where a listener is."""
+"""Progress of long work: functions announce their steps, and a listener, if there is one, shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """What is being done: its name, how many steps are done and, where it is known, of how many."""
+    """A step of long work: its name, the number of steps done and, if known, their total."""
 
     what: str
     done: int = 0
@@ -22,7 +22,7 @@ _listener: ContextVar[Listener | None] = ContextVar("likely_progress", default=N
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Announced steps of this thread are given to the listener, until the block ends."""
+    """Context manager in which the announced steps of this thread are passed to the listener."""
     token = _listener.set(listener)
     try:
         yield

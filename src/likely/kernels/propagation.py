@@ -1,4 +1,4 @@
-"""Propagation of evidence in a junction tree over integer codes, row by row, through the cells that the row allows.
+"""Belief propagation in a junction tree over integer codes, row by row, over the cells that the row allows.
 
 A tree is a tuple of flat arrays. Clique c has the variables var[first[c]:first[c + 1]], those of its separator first (up to
 inner[c]), with their strides in the clique (`stride`) and in its separator (`sep`, 0 where the separator lacks the
@@ -6,6 +6,7 @@ variable); `up` has the strides in that separator of the variables of the clique
 listed leaves first, the root last; above[c] is the parent. The cells of c start at cell[c] of the potentials `phi`, those of
 its separator at mcell[c].
 
+Beliefs, as in belief propagation, are the potentials times all incoming messages: unnormalised posteriors of the cells.
 Numbers are probabilities; each message is scaled to sum to one, and the logs of the scales add up to the log evidence.
 A row whose log evidence is -inf has probability zero, or one too small for the scales: elimination in logs decides which.
 """

@@ -90,7 +90,7 @@ def find_bins_by_grid(numbers, edges, cells, scale, missing, out):  # type: igno
 
 @Kernel
 def add_places(codes, adds, place):  # type: ignore[no-untyped-def]
-    """Add to the place of each row what its code adds: entry v + 1 for code v; the first for any other code."""
+    """Add to the cell index of each row the offset of its code: entry v + 1 for code v; the first for any other code."""
     size = np.uint32(len(adds))
     for i in range(codes.shape[0]):
         v = np.uint32(codes[i] + 1)
@@ -99,7 +99,7 @@ def add_places(codes, adds, place):  # type: ignore[no-untyped-def]
 
 @Kernel
 def add_cells(place, table, out):  # type: ignore[no-untyped-def]
-    """Add to each class the line at the place of each row; a place below zero contributes nothing."""
+    """Add to each class the table row at the cell index of each row; a negative index contributes nothing."""
     for i in range(place.shape[0]):
         if place[i] >= 0:
             for k in range(out.shape[1]):

@@ -325,10 +325,10 @@ def _logs(counts: Array) -> Coordinates:
 
 def log_counts(counts: Array) -> Array:
     """Logarithms of counts, bounded below."""
-    return np.asarray(np.log(np.maximum(counts, _floor(counts))))
+    return np.asarray(np.log(np.maximum(counts, _lower_bound(counts))))
 
 
-def _floor(counts: Array) -> float:
+def _lower_bound(counts: Array) -> float:
     return max(FLOOR * float(counts.sum()), 1e-300)
 
 
@@ -382,7 +382,7 @@ class Reader:
     def widths(self, known: Array) -> Array:
         """Positive numbers, none too far from `known`; nearly vanished ones stay as they are."""
         jump = np.clip(self.take(known.shape) - log_counts(known), DOWN, UP)
-        return np.where(known > _floor(known), known * np.exp(jump), known)
+        return np.where(known > _lower_bound(known), known * np.exp(jump), known)
 
     def scatter(self, known: Scatter) -> Scatter:
         """Weights, means and covariances; those without rows stay as they are."""

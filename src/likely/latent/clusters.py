@@ -70,10 +70,10 @@ class Clusters(HasModel, FittedByEM, Shown):
         return Clusters(fit.model, fit.summary, dict(tried or {}), fit.steps)
 
     def _recounted(self, model: Model) -> Clusters:
-        """Another model of the same components, of which no run of EM has reported anything."""
+        """A clustering of the same components with another model; the summary of EM is dropped."""
         return Clusters(model)
 
-    # What EM reported.
+    # Results of EM.
 
     @property
     def entropy(self) -> float:

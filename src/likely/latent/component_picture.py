@@ -31,7 +31,7 @@ def picture(clusters: Clusters | Model, data: Any, columns: Sequence[str] = ()) 
     names = drawn_columns(model, columns)
     panels: list[list[str]] = []
     if names:
-        panels.append(_one(model, data, names[0]) if len(names) == 1 else _two(model, data, names))
+        panels.append(_one_column(model, data, names[0]) if len(names) == 1 else _two_columns(model, data, names))
     if len(trace) > 1:
         panels.append(_trace(trace, objective_name(model), PANEL * len(panels)))
     if not panels:
@@ -103,7 +103,7 @@ def _rows(model: Model, data: Any, names: Sequence[str]) -> tuple[Array, NDArray
     return x[::step], c[::step]
 
 
-def _one(model: Model, data: Any, name: str) -> list[str]:
+def _one_column(model: Model, data: Any, name: str) -> list[str]:
     """Histogram of the rows, weighted Gaussian density of each component, and their sum."""
     x, _ = _rows(model, data, [name])
     mean, covariance = gaussians(model, [name])
@@ -126,7 +126,7 @@ def _one(model: Model, data: Any, name: str) -> list[str]:
     return [*parts, svg_path(panel, line, np.minimum(curves.sum(0), highest), "#8a96a3", 1.2), *_legend(model)]
 
 
-def _two(model: Model, data: Any, names: Sequence[str]) -> list[str]:
+def _two_columns(model: Model, data: Any, names: Sequence[str]) -> list[str]:
     """Scatter plot of the rows coloured by component, with ellipses at one and two standard deviations."""
     x, classes = _rows(model, data, names)
     mean, covariance = gaussians(model, names)

@@ -138,7 +138,7 @@ def objective_name(model: Model, pseudocount: float = 0.0) -> str:
 
 
 class RowsElsewhere(ABC):
-    """Rows that stay where they are: an E-step over them is work on their parts, whose expected counts are added."""
+    """Distributed rows: an E-step runs as a task on each of their parts, and the expected counts are added."""
 
     @abstractmethod
     def e_step(self, model: Model, unlabelled: float = 1.0, *, entropy: bool = False) -> ExpectedCounts:
@@ -255,7 +255,7 @@ class StepRecorder:
 
 
 def plan_hidden(plan: Plan) -> Plan:
-    """The plan with every block as EM counts it: texts without their calibration, which needs labels."""
+    """The plan with the family that EM counts for every block: texts without their calibration, which needs labels."""
     return replace(plan, blocks=tuple(replace(b, family=counted_by_em(b, plan, asked=True)) for b in plan.blocks))
 
 

@@ -1,4 +1,4 @@
-"""EM over rows that stay where they are: every pass is a task on parts of the rows, whose results add.
+"""EM over distributed rows: every pass is a task on parts of the rows, whose results add.
 
 The bytes of a model file go out to the tasks; those of a tally come back, with log-likelihood and entropy beside it. A task
 is given to an engine as any other count, so that engines know nothing of EM.
@@ -39,13 +39,13 @@ from likely.schema import Schema
 from likely.sources import Batch, Source, missing_of
 from likely.tally import Tally
 
-READING = ("missing", "missing_labels", "weights", "target_edges")  # what a model knows of how its rows are read
-LENGTH = 8  # bytes that tell the length of the first of two models
+READING = ("missing", "missing_labels", "weights", "target_edges")  # settings of a model for reading its rows
+LENGTH = 8  # bytes of the field with the length of the first of two models
 
 
 @dataclass(frozen=True)
 class EMPart(Part):
-    """What a pass of EM found in a part of the rows.
+    """The result of one pass of EM over a part of the rows.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def _reading(model: Model) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowsInParts(em.RowsElsewhere):
-    """Rows of which an engine hands out parts.
+    """Distributed rows: an engine runs tasks on their parts.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class RowsInParts(em.RowsElsewhere):
 
     @staticmethod
     def of(engine: Engine, source: Source, plan: Plan, fields: Mapping[str, Any], *, labelled: bool = True) -> RowsInParts:
-        """The rows of which an engine hands out parts; `fields` are those of the model to be."""
+        """Distributed rows; `fields` are those of the model that will be fitted."""
 
         def run(task: CountTask) -> Part:
             return engine.tally(CountedSource(source, plan), lambda: task, None)
@@ -174,7 +174,7 @@ class RowsInParts(em.RowsElsewhere):
         found = self._found(start_part, self._sent(plain), state)
         return blank.tally + replace(found.tally, schema=blank.schema)
 
-    # What EM over missing cells asks.
+    # The interface of rows for EM over missing cells.
 
     def domains(self, names: Sequence[str]) -> Mapping[str, Iterable[Any]]:
         """The values of some categorical columns, also of rows that miss other cells."""
@@ -185,7 +185,7 @@ class RowsInParts(em.RowsElsewhere):
         return {name: tally.schema.by_name[name].values for name in names}
 
     def observed(self, schema: Schema, block: Block) -> Observed:
-        """Which cells of a block are there, class by class."""
+        """Which cells of a block are observed, class by class."""
         columns = tuple(schema.by_name[name] for name in block.columns)
         own = replace(schema, columns=columns)
         statistic = block.nothing(columns, len(schema.classes))
@@ -202,7 +202,7 @@ class RowsInParts(em.RowsElsewhere):
 def fit_in_parts(
     rows: RowsInParts, counted: Tally, prior: Priors, unlabelled: float, *, max_iter: int, tol: float
 ) -> SemiSupervisedFit:
-    """The semi-supervised fit for a given λ, with rows that stay where they are; `counted` has the labelled ones."""
+    """The semi-supervised fit for a given λ over distributed rows; `counted` has the labelled ones."""
     classes = counted.schema.classes
     plain = plain_model(counted, classes, prior)
     if unlabelled == 0.0:
@@ -215,7 +215,7 @@ def fit_in_parts(
 
 
 def _rows_for_em(model: Model, rows: Any, *, labelled: bool = True) -> em.StreamedRows:
-    """The rows of a part as EM reads them: labels as positions in the classes of the model, if any, and weights."""
+    """The rows of a part for EM: labels as positions in the classes of the model, if any, and weights."""
     plan, source = plan_of(model), rows_of_part(model, rows, labelled=labelled)
     kinds, weights = em.kinds_read(plan, labelled=labelled), em.column_weights(plan.weights)
     return em.StreamedRows(lambda: source.batches(kinds), model.schema, weights, labelled=labelled)
@@ -269,7 +269,7 @@ def start_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def observed_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
-    """Which cells of the block of a model are there, in a part of the rows."""
+    """Which cells of the block of a model are observed, in a part of the rows."""
     model, _ = from_bytes(state)
     for rows in record_batches(model, batches):
         seen = observed_cells(_rows_for_em(model, rows), model.schema, model.blocks[0])

@@ -1,4 +1,4 @@
-"""What EM reports at the end of a run, and the information criteria that follow from it."""
+"""The summary of a run of EM, and its information criteria."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures and hidden Markov models as model files: the model of the classes, and what EM adds to it."""
+"""Mixtures and hidden Markov models as model files: the model of the classes, and the results of EM."""
 
 from __future__ import annotations
 

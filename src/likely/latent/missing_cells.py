@@ -26,27 +26,27 @@ MAX_ITER = 200
 
 
 def has_gaps(tally: Tally) -> list[Block]:
-    """The joint blocks of which some rows were not counted, because a cell is missing."""
+    """The joint blocks that left out some rows because of a missing cell."""
     pairs = zip(tally.blocks, tally.statistics, strict=True)
     total = float(tally.classes.sum()) * (1 - 1e-12)
     return [b for b, s in pairs if b.family.needs_whole_rows and float(s.weight().sum()) < total]
 
 
 class RowsWithGaps(Protocol):
-    """What EM over missing cells asks of the rows, wherever they are."""
+    """Interface of rows for EM over missing cells, in this process or distributed."""
 
     def domains(self, names: Sequence[str]) -> Mapping[str, Iterable[Any]]:
         """The values of some categorical columns, also of rows that miss other cells."""
 
     def observed(self, schema: Schema, block: Block) -> Observed:
-        """Which cells of a block are there, class by class."""
+        """Which cells of a block are observed, class by class."""
 
     def of_classes(self, schema: Schema, wanted: NDArray[np.bool_]) -> Rows:
         """The rows of some classes; those of others have no label."""
 
 
 class Observed(NamedTuple):
-    """Number of labelled rows of positive weight in which a cell of a block is there, and of those with some cells only."""
+    """Number of labelled rows of positive weight in which a cell of a block is observed, and of rows with only some cells."""
 
     seen: NDArray[np.int64]  # classes × columns
     partial: NDArray[np.int64]  # classes
@@ -156,7 +156,7 @@ class RowsOfClasses:
 
 
 def observed_cells(parts: Iterable[LabelledRows], schema: Schema, block: Block) -> Observed:
-    """Which cells of a block are there, over some rows."""
+    """Which cells of a block are observed, over some rows."""
     classes = len(schema.classes)
     found = Observed(np.zeros((classes, len(block.columns)), np.int64), np.zeros(classes, np.int64))
     for batch, labels, weights in parts:

@@ -1,4 +1,4 @@
-"""The plan of a mixture: columns and families without a target, and what is fixed."""
+"""The plan of a mixture: columns and families without a target, and fixed parameters."""
 
 from __future__ import annotations
 

@@ -248,15 +248,15 @@ def cluster(
     em.warn_if_stopped(made.converged or tol <= 0, len(made.trace), em.MORE_ROUNDS)
     named = None if weight_name == WEIGHT_COLUMN else weight_name
     model = replace(made.model, weights=named, engine=f"{where.name}: {where.reason}")
-    return replace(made, model=with_missing_tokens(model, source, counted=where.hands_out_parts))
+    return replace(made, model=with_missing_tokens(model, source, counted=where.supports_parts))
 
 
 def _engine(asked: str | Engine, data: Any, weights: Any) -> tuple[Engine, Any]:
     """The engine, and the rows as this process reads them."""
     where, rows = choose(asked, data)
-    if not (where.name == MEMORY or where.hands_out_parts):
+    if not (where.name == MEMORY or where.supports_parts):
         raise UsageError(f"engine={asked!r} counts plain models of labelled rows: clusters are found by 'memory' or 'spark'")
-    if where.hands_out_parts and not (weights is None or isinstance(weights, str)):
+    if where.supports_parts and not (weights is None or isinstance(weights, str)):
         raise UsageError("weights= of a Spark table must be the name of one of its columns")
     return where, rows
 
@@ -342,7 +342,7 @@ def opened(source: Source, plan: Plan, where: Engine | None = None, **settings: 
     def batches() -> Any:
         return source.batches(em.kinds_read(plan, labelled=False))
 
-    if where is not None and where.hands_out_parts:
+    if where is not None and where.supports_parts:
         fields = missing_of(source).stored() | {"weights": plan.weights}
         elsewhere = RowsInParts.of(where, source, plan, fields, labelled=False)
         pooled, spread = elsewhere.pooled(plan)

@@ -135,7 +135,7 @@ class PartlyLabelled:
             kept = HeldOut(self.parts, fold, len(self.classes), folds)
             plain = self.plain(kept)
             first = log_posteriors(plain, kept)
-            shares = self._shares(first, plain.scorer.log_prior)
+            shares = self._class_proportions(first, plain.scorer.log_prior)
             scorer = HeldOutScorer(kept, shares if self.strategies.same_prior else None)
             scores = {PLAIN: scorer.score(first, plain)}
             drawing = LabelDraw(MOST_DRAWN / max(hidden, 1))
@@ -167,7 +167,7 @@ class PartlyLabelled:
                     logs = log_posteriors(model, parts)
                 yield strategy, model, logs
 
-    def _shares(self, log_posteriors: list[Array], log_prior: Array) -> Array:
+    def _class_proportions(self, log_posteriors: list[Array], log_prior: Array) -> Array:
         """Class proportions of the unlabelled rows; those that the caller has given, if so."""
         if isinstance(self.prior.classes, Mapping):
             return np.asarray(np.maximum(np.exp(log_prior), 1e-300))

@@ -1,4 +1,4 @@
-"""Which use is made of unlabelled rows: chosen by the log probability of labels that are held out.
+"""Choice of how unlabelled rows are used, by the log probability of held-out labels.
 
 Labelled rows are often drawn evenly from the classes while the others are not, so the class proportions of the unlabelled rows
 are estimated from the plain model (EM over the class prior alone, Saerens et al. 2002), and held-out rows weigh accordingly

@@ -47,26 +47,26 @@ class _PartsEngine:
         return f"{len(self.parts or ()):,} parts, counted elsewhere and added"
 
     @property
-    def hands_out_parts(self) -> bool:
-        """Whether the parts can be gone through again."""
+    def supports_parts(self) -> bool:
+        """Whether further tasks can be run over the parts."""
         return self.each is not None
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows of the sample, which are some of all rows: nothing may be learned from them, nor counted twice."""
         here.missing.taken.clear()
         return UnreadRows(here, "the rows of the parts are not in this process", REMEDY)
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
-        """The sum of the parts, or what another task finds in all of them."""
+        """The sum of the parts, or the result of another task over all of them."""
         work = task()
         if self.parts is None:
             raise _Planned(work)
-        found = total(self.parts) if work.run is count_part else self._again(work)
+        found = total(self.parts) if work.run is count_part else self._run_on_parts(work)
         rows.rows, rows.without_label = found.rows, found.without_label
         return found
 
-    def _again(self, work: CountTask) -> Part:
-        """What a task finds in all parts, wherever they are."""
+    def _run_on_parts(self, work: CountTask) -> Part:
+        """The summed result of a task over all parts, local or remote."""
         assert self.each is not None
         assert work.part is not None
         found = [content for content in self.each(partial(result_of, work.run, work.state)) if content is not None]
@@ -81,7 +81,7 @@ class _PartsEngine:
 
 @dataclass(frozen=True)
 class CountingPlan:
-    """How parts of a table are counted, wherever they are. Made by `plan`.
+    """Counting plan for the parts of a table, in any process. Made by `plan`.
 
     Attributes
     ----------

@@ -157,7 +157,7 @@ def learn(
     fields = table.known | {"average": bool(average), "dependence": dependence, **missing_of(table.source).stored()}
     strict, gaps = unlabelled == "error", missing_of(table.source)
     parts = functools.cache(lambda: PartPlan.of(plan, gaps, fields, refuse_unlabelled=strict))  # memory counts no parts
-    source = where.rows(with_parts(table.source, plan.parts), lambda stream: parts().aimed(stream))
+    source = where.rows(with_parts(table.source, plan.parts), lambda stream: parts().read_as_planned(stream))
     counted = CountedSource(source, plan, strict)
     found = where.tally(counted, lambda: parts().task(), progress).tally
     tally = without_idle_parts(without_identifiers(found, plan.droppable))
@@ -189,7 +189,7 @@ def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: An
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """What to do with rows without a label, and when EM stops."""
+    """How rows without a label are used, and when EM stops."""
 
     mode: str | float
     max_iter: int = MAX_ITER
@@ -301,7 +301,7 @@ class _RowsForEM:
 
     def elsewhere(self, fields: dict[str, Any]) -> RowsInParts | None:
         """The rows in the parts that the engine hands out; None if they are read in this process."""
-        if not self._engine.hands_out_parts:
+        if not self._engine.supports_parts:
             return None
         return RowsInParts.of(self._engine, self._counted.source, self.plan, fields)
 

@@ -1,4 +1,4 @@
-"""From a model file to what was saved in it: a model, a clustering, a hidden Markov model or a Bayesian network.
+"""Load a model file: a model, a clustering, a hidden Markov model or a Bayesian network.
 
 Never: writing.
 """
@@ -37,7 +37,7 @@ def load(path: str | Path) -> Any:
 
 
 def load_with_digest(path: str | Path) -> tuple[Any, str]:
-    """What was saved in a file, and the digest of the file."""
+    """The object that was saved in a file, and the digest of the file."""
     header, arrays, digest = model_file.read(path)
     if header.get("kind") == NETWORK:
         from likely.networks import network_file

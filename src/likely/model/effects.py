@@ -173,7 +173,7 @@ def _table_effect(model: Model, i: int, form: Any) -> Effect:
         ends = _ends(np.asarray(edges), *map(float, form.extent))
         low, high = ends[:-1], ends[1:]
         labels, values = _ranges(ends), ((low + high) / 2).tolist()
-    kept, others = _kept(counts, levels, column.kind)
+    kept, others = _listed_levels(counts, levels, column.kind)
     weight = model.calibration.weights.get(name, 1.0) if model.calibration else 1.0
     whole = counts.sum(0) + HALF
     errors = abs(weight) * np.sqrt(np.maximum(1.0 / (counts + HALF) - 1.0 / whole, 0.0))
@@ -204,7 +204,7 @@ def _missing(model: Model, i: int) -> Array:
     return np.asarray(np.maximum(model.tally.classes - held.reshape(len(model.classes), -1).sum(1), 0.0))
 
 
-def _kept(counts: Array, levels: int, kind: str) -> tuple[list[int], int]:
+def _listed_levels(counts: Array, levels: int, kind: str) -> tuple[list[int], int]:
     """The levels to list: all of a number, the most frequent of a category."""
     if kind != CATEGORY or levels <= MOST_VALUES:
         return list(range(levels)), 0

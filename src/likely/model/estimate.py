@@ -147,7 +147,7 @@ class Estimate(Shown):
             self._require(name)
             if not self.family_made.is_possible(name, value):
                 raise UsageError(f"{name}={value!r} is not possible for this parameter of the family {self.family}")
-        return self._log_likelihood(self._moved(wanted))
+        return self._log_likelihood(self._with_parameters(wanted))
 
     def curve(self, parameter: Any = None, points: int = 101) -> list[tuple[float, float]]:
         """Log-likelihood along one parameter, the others at their maximum (probabilities keep their proportions).
@@ -168,13 +168,13 @@ class Estimate(Shown):
         self._require(name)
         if not math.isfinite(self.log_likelihood):
             raise UsageError(f"the likelihood of {name!r} has no maximum: the values do not vary")
-        return [(x, self._log_likelihood(self._moved({name: x}))) for x in _grid(self, name, points)]
+        return [(x, self._log_likelihood(self._with_parameters({name: x}))) for x in _grid(self, name, points)]
 
     def _require(self, name: Any) -> None:
         if name not in self.ml:
             raise UsageError(f"there is no parameter {name!r}: choose one of {list(self.ml)}")
 
-    def _moved(self, wanted: Mapping[Any, float]) -> ParameterValues:
+    def _with_parameters(self, wanted: Mapping[Any, float]) -> ParameterValues:
         """The maximum-likelihood estimates with some of them replaced; other probabilities keep their proportions."""
         moved: ParameterValues = self.ml | dict(wanted)
         if not self.family_made.sums_to_one:

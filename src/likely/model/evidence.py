@@ -19,7 +19,7 @@ from likely.model.model import Model
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 
-# Jeffreys' words for a Bayes factor of at least so much, in logs.
+# Jeffreys' scale: name of a Bayes factor of at least so much, in logs.
 FACTORS = ((math.log(100), "decisive"), (math.log(10), "strong"), (math.log(3), "substantial"), (0.0, "barely any"))
 
 
@@ -113,7 +113,7 @@ class ModelComparison(Shown):
 
     @property
     def verdict(self) -> str:
-        """How strong the evidence for the best model over the second is, in Jeffreys' words."""
+        """Strength of the evidence for the best model over the second, on Jeffreys' scale."""
         first, second = self.to_dict()["models"][:2]
         word = next(word for least, word in FACTORS if -second["log_bayes_factor"] >= least)
         return f"evidence for {first['model']!r} over {second['model']!r}: {word}"

@@ -234,7 +234,7 @@ def _headed(label: Any, weighed: bool) -> str:
 
 
 def word_weight(word: Word) -> tuple[int, float]:
-    """The class with the most evidence from a word, and its excess over the average class."""
+    """The class that a word supports most, and its evidence for it beyond the average class."""
     best = max(range(len(word.evidence)), key=lambda c: word.evidence[c])
     finite = [e for e in word.evidence if e > -math.inf]
     return best, word.evidence[best] - (math.fsum(finite) / len(finite) if finite else 0.0)
@@ -273,7 +273,7 @@ def _beginning(text: str) -> str:
 
 
 def cut_note(entry: Entry) -> str:
-    """What of a text is not shown; empty if all of it is."""
+    """Note on the part of a text that is not shown; empty if all of it is."""
     whole = len(str(entry.values[0]))
     shown = len(_beginning(str(entry.values[0])))
     if shown == whole:
@@ -282,7 +282,7 @@ def cut_note(entry: Entry) -> str:
 
 
 def _remarks(entry: Entry) -> str:
-    """The flags, and where columns are averaged over, how much this one matters."""
+    """The flags and, where columns are averaged over, the probability that this one depends on the class."""
     matters = [] if entry.matters is None else [f"matters {entry.matters:.4f}"]
     return ", ".join([*entry.flags, *matters])
 
@@ -329,12 +329,12 @@ def number(value: float) -> str:
     return "-inf" if value == -math.inf else f"{round(value, 4) + 0.0:.4f}"  # no minus before nothing
 
 
-def _plainly(value: Any) -> str:
-    """A value as a person writes it: no quotes, brackets or exponents; nothing for a missing cell."""
+def _plain_text(value: Any) -> str:
+    """A value as plain text: no quotes, brackets or exponents; empty for a missing cell."""
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return ", ".join("–" if part is None else _plainly(part) for part in value)
+        return ", ".join("–" if part is None else _plain_text(part) for part in value)
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"
     return clean(str(value)[:41])
@@ -342,7 +342,7 @@ def _plainly(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value as text of at most 40 characters."""
-    text = _plainly(value)
+    text = _plain_text(value)
     return text if len(text) <= 40 else text[:39] + "…"
 
 
@@ -352,7 +352,7 @@ def clean_text(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without control characters: nothing in the data may drive a terminal."""
+    """Text without control characters, which could send commands to a terminal."""
     return "".join(ch if ch.isprintable() else "�" for ch in text)
 
 

@@ -48,7 +48,7 @@ def by_digest(content: str) -> str:
 
 
 def page_head(title: str, allowed: str) -> str:
-    """The beginning of a page that fetches nothing: a browser refuses whatever is not `allowed`."""
+    """The head of a self-contained page, whose Content-Security-Policy permits only what is `allowed`."""
     policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; {allowed}"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -71,7 +71,7 @@ def _highlighted_html(entry: Entry, classes: Sequence[Any], shades: dict[str, st
             parts.append(html.escape(clean_text(piece)))
             continue
         best, weight = word_weight(word)
-        look = _look(_shade(best, len(classes), max(weight, 0.0) / strongest), shades)
+        look = _shade_attribute(_shade(best, len(classes), max(weight, 0.0) / strongest), shades)
         title = html.escape(f"{shown(classes[best])} {number(weight)}", quote=True)
         parts.append(f'<span {look} title="{title}">{html.escape(clean_text(piece))}</span>')
     wrap = ' style="white-space:pre-wrap"' if shades is None else ""
@@ -85,15 +85,15 @@ def _shade(best: int, classes: int, strength: float) -> str:
     return f"hsla({int(360 * best / max(classes, 1))}, 70%, 50%, {0.6 * strength:.2f})"
 
 
-def _look(shade: str, shades: dict[str, str] | None) -> str:
+def _shade_attribute(shade: str, shades: dict[str, str] | None) -> str:
     """A shade as a style, or as a class that is named in `shades`."""
     return f'style="background:{shade}"' if shades is None else f'class="{shades.setdefault(shade, f"w{len(shades)}")}"'
 
 
 def _key_html(classes: Sequence[Any], shades: dict[str, str] | None) -> str:
-    """Which colour stands for which class."""
+    """Legend: the colour of each class."""
     spans = [
-        f"<span {_look(_shade(c, len(classes), 1.0), shades)}>{html.escape(shown(label))}</span>"
+        f"<span {_shade_attribute(_shade(c, len(classes), 1.0), shades)}>{html.escape(shown(label))}</span>"
         for c, label in enumerate(classes[:MOST_IN_KEY])
     ]
     more = f" … and {len(classes) - MOST_IN_KEY:,} more" if len(classes) > MOST_IN_KEY else ""

@@ -170,7 +170,7 @@ class Model(ModelVerbs):
         return tuple(found)
 
     def fitted(self, i: int) -> FittedBlock:
-        """Block i as its family sees it: columns, sufficient statistic, prior and parameters before any calibration."""
+        """Block i as its family's methods take it: columns, sufficient statistic, prior and parameters before calibration."""
         block = self.blocks[i]
         columns = tuple(self.schema.by_name[name] for name in block.columns)
         prior, parameters = self.prior.of(block).for_classes(self.classes), self.plain_parameters[i]
@@ -336,7 +336,7 @@ class Model(ModelVerbs):
         """Whether rows were counted or forgotten since weights and interactions were fitted: see `recalibrate`."""
         return is_stale(self)
 
-    def recounted(self, tally: Tally) -> Model:
+    def with_tally(self, tally: Tally) -> Model:
         """The model of another tally.
 
         The calibration is kept, unless there are other classes than it was fitted for, or nothing left to fit it on.
@@ -353,8 +353,8 @@ class Model(ModelVerbs):
         """The tally of other rows, counted as this model counts; `weights` as in `learn`."""
         return count_rows(self, rows, reading or self.read_as(how), weights)
 
-    def aimed(self, source: Source, name: str) -> Source:
-        """The source read with `name` as the target, which is cut into bins where bins are this model's classes."""
+    def with_target(self, source: Source, name: str) -> Source:
+        """The source with `name` as its target, cut into bins where this model's classes are bins."""
         source = for_target(source, name)
         return BinnedTarget(source, name, self.target_edges) if self.target_edges else source
 

@@ -1,4 +1,4 @@
-"""A model as a notebook shows it: its classes and columns, and the nomogram of a class."""
+"""Notebook display of a model: its classes and columns, and the nomogram of a class."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def nomogram_of(model: Model, label: Any, top: int) -> Nomogram:
     start = scorer.log_prior if scorer.bias is None else scorer.log_prior + scorer.bias
     subtitle = f"weight of evidence of each value, in nats; prior {100 * model.class_prior[c]:.1f} %"
     prior = float(start[c] - start[1 - c]) if two else 0.0
-    scales = [_scale(effect, c) for effect in found]
+    scales = [_nomogram_scale(effect, c) for effect in found]
     return Nomogram(f"{model.schema.target.name} = {names[c]}", subtitle, scales, prior, probabilities=two)
 
 
-def _scale(effect: Effect, c: int) -> Scale:
+def _nomogram_scale(effect: Effect, c: int) -> Scale:
     """One line: all values, of a number some of them."""
     weights = contrasts(effect.terms, effect.log_prior)[:, c].tolist()
     places = list(range(len(weights)))

@@ -166,7 +166,7 @@ def formats_and_parts(schema: Schema, missing: tuple[str, ...]) -> tuple[dict[st
 
 
 def fit_stages(tally: Tally) -> dict[str, tuple[TextCalibration, LeftOutDocuments]]:
-    """What is fitted on the documents that a tally keeps, for each column of text that wants it; and their scores."""
+    """The calibration fitted on the sampled documents of a tally, for each text column that uses one; and their scores."""
     pairs = [(b, s) for b, s in zip(tally.blocks, tally.statistics, strict=True) if isinstance(s, Words) and s.sample]
     fitted = {block.name: fit_text_calibration(block.family, statistic) for block, statistic in pairs}
     return {name: found for name, found in fitted.items() if found}

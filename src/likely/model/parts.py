@@ -1,4 +1,4 @@
-"""Counting and scoring of a part of the rows in another process: the model file's bytes go out, those of a tally come back."""
+"""Counting and scoring of a part of the rows in another process: it receives a model and returns a tally, both as bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_bytes(model: Model, own: Mapping[str, Any] | None = None) -> bytes:
 
 
 def from_bytes(content: bytes) -> tuple[Model, dict[str, Any]]:
-    """The model, and the entries beside it; what is damaged is refused."""
+    """The model, and the entries beside it; damaged bytes are an error."""
     header, arrays, _ = model_file.from_bytes(content, SENT)
     own = header.pop(OWN, {})
     tally, prior, settings, stages, calibration = from_file(header, arrays)
@@ -71,9 +71,9 @@ class PartPlan:
         tally = with_taken(tally_source((), plan), gaps)
         return PartPlan(Model(tally, priors(1.0), **fields), plan.droppable, refuse_unlabelled)
 
-    def aimed(self, rows: Any) -> Source:
-        """A stream of rows, read with the formats and missing-value tokens of the plan."""
-        return self.model.aimed(replace(rows, reading=self.model.reading), self.model.schema.target.name)
+    def read_as_planned(self, rows: Any) -> Source:
+        """A stream of rows, read with the formats, missing-value tokens and target of the plan."""
+        return self.model.with_target(replace(rows, reading=self.model.reading), self.model.schema.target.name)
 
     def to_bytes(self) -> bytes:
         """The plan as the bytes of a model file."""
@@ -117,7 +117,7 @@ def columns_read(model: Model) -> tuple[str, ...]:
 
 
 def plan_of(model: Model) -> Plan:
-    """What is counted, as a model tells it."""
+    """Counting plan of a model."""
     target = model.schema.target
     return Plan(target.name, model.blocks, model.schema.columns, as_name(model.weights), model.schema.ignored,
                 target_form=target.form, parts=model.reading.parts, sample=model.tally.sample is not None)  # fmt: skip
@@ -125,7 +125,7 @@ def plan_of(model: Model) -> Plan:
 
 def rows_of_part(model: Model, rows: Any, *, labelled: bool = True) -> _Completed:
     """A part of the rows, read with the formats and missing-value tokens of a model; `labelled`: they must have its target."""
-    return _Completed(model.aimed(open_source(rows, model.reading), model.schema.target.name), model, labelled)
+    return _Completed(model.with_target(open_source(rows, model.reading), model.schema.target.name), model, labelled)
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class WholePart:
-    """A part of the rows that is at hand as any source, instead of record batches."""
+    """A part of the rows as any source, instead of record batches."""
 
     rows: Any
 
 
 def result_of(run: PartFunction, state: bytes, rows: Any) -> bytes | None:
-    """What a task finds in a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
+    """Result of a task on a part of the rows, any source that `learn` takes: bytes, or None if there are no rows."""
     for found in run(state, WholePart(rows)):  # type: ignore[arg-type]
         content: bytes = found["part"][0].as_py()
         return content
@@ -183,7 +183,7 @@ def record_batches(model: Model, batches: Iterator[Any] | WholePart) -> Iterator
 
 
 class _Replayed:
-    """Record batches whose first one can be looked at before all are read."""
+    """Record batches whose first one can be inspected before all are read."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._rest = (batch for batch in batches if batch.num_rows)
@@ -235,7 +235,7 @@ def _without_dropped(tally: Tally, kept: set[str]) -> Tally:
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is added to every row: the label and, if wanted, the probability of each class.
+    """Scoring task: adds to every row the label and, on request, the probability of each class.
 
     Attributes
     ----------

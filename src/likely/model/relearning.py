@@ -76,7 +76,7 @@ def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
 
 
 def _names_of(block: Block) -> tuple[Any, ...]:
-    """What a block may be called: by its columns, by its name, and by the aliases of its family."""
+    """Names of a block in settings: its columns, its name, and the aliases of its family."""
     return (block.columns, block.name, *block.family.aliases(block.columns))
 
 

@@ -49,7 +49,7 @@ def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = Non
     """The tally of other rows, counted as the model counts; `weights` as in `learn`."""
     weights = model.weights if weights is None else as_name(weights)
     source, weight_name = with_weights(open_source(rows, reading), weights)
-    source = model.aimed(source, model.schema.target.name)
+    source = model.with_target(source, model.schema.target.name)
     keep = model.tally.sample is not None
     target, columns = model.schema.target, with_detected_kinds(model.schema.columns, source)
     plan = Plan(target.name, model.blocks, columns, weight_name, target_form=target.form, sample=keep)
@@ -82,7 +82,7 @@ def with_tally(model: Model, tally: Tally) -> Model:
         if new:
             odd = ordered({*model.classes} ^ {*tally.schema.classes})
             raise UsageError(
-                f"class {odd[0]!r} came or went, and the calibration has to be fitted again: {NO_ROWS}"
+                f"class {odd[0]!r} was added or removed, and the calibration has to be fitted again: {NO_ROWS}"
             )
     elif (fitted and new) or other.calibrates != (model.calibration is not None):
         return other.recalibrate()

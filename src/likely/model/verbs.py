@@ -116,7 +116,7 @@ class ModelVerbs:
         return nomogram(cast("Model", self), label, top)
 
     def to_dict(self) -> dict[str, Any]:
-        """What the model is, as plain data: target, classes with counts and prior, columns with family and evidence."""
+        """The model as plain data: target, classes with counts and prior, columns with family and evidence."""
         from likely.model.model_picture import described
 
         return described(cast("Model", self))
@@ -193,7 +193,7 @@ class ModelVerbs:
             The new model; this one is unchanged.
         """
         model = cast("Model", self)
-        return model.recounted(model.tally + model.count(rows, **options))
+        return model.with_tally(model.tally + model.count(rows, **options))
 
     def forget(self, rows: Any, **options: Any) -> Model:
         """New model that has not learned from these rows.
@@ -216,7 +216,7 @@ class ModelVerbs:
 
         model = cast("Model", self)
         left = (model.tally - model.count(rows, **options)).pruned(model.declared)
-        return model.recounted(with_named_values(left, model.prior))
+        return model.with_tally(with_named_values(left, model.prior))
 
     def prepare(self, *, refresh_every: int | None = None) -> Predictor:
         """The model prepared for single rows: `predict_one`, `predict_proba_one` and `learn_one` take a dict.
@@ -240,7 +240,7 @@ class ModelVerbs:
         self, table: str = "data", dialect: str = "duckdb", *, columns: Sequence[str] | None = None, prefix: str = "",
         parameters: str = "likely_words", pretty: bool = False,
     ) -> str:  # fmt: skip
-        """The model as one SQL statement that scores a table where its rows live.
+        """The model as one SQL statement that scores a table inside its database.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a query returns for a numeric node: a mixture of normals."""
+"""Result of a query of a numeric node: a mixture of normals."""
 
 from __future__ import annotations
 

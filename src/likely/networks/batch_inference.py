@@ -49,7 +49,7 @@ class BatchInference:
         self._trees = {scopes: tree for scopes, tree in other._trees.items() if scopes}
 
     def parts(self) -> Iterator[ObservedPart]:
-        """The rows by which numbers are missing, a bounded number at a time."""
+        """The rows grouped by which numbers are missing, a bounded number at a time."""
         if not self.numeric:
             yield ObservedPart(np.arange(self.rows.n), self.codes, {}, [], [])
             return
@@ -88,12 +88,12 @@ class BatchInference:
         tables = {i: self.engine.parameters.tables[name] for i, name in enumerate(self.engine.names)}
         return tree.potentials(tables, root)
 
-    def _soft(self, part: ObservedPart, tree: JunctionTree, root: int | None) -> tuple[Array | None, Array]:
+    def _number_likelihoods(self, part: ObservedPart, tree: JunctionTree, root: int | None) -> tuple[Array | None, Array]:
         """Likelihoods of the cells given the observed numbers, and the log of what each row was divided by."""
         shift = np.zeros(len(part.which))
         soft: Array | None = None
         for group, density in zip(part.groups, part.densities, strict=True):
-            logs = self._possible(part, group, density)
+            logs = self._restricted(part, group, density)
             peak = logs.max(1)
             shift += peak
             if group.scope:
@@ -103,7 +103,7 @@ class BatchInference:
                 soft[:, cells] *= np.exp(logs - peak[:, None])[:, number]
         return soft, shift
 
-    def _possible(self, part: ObservedPart, group: Group, density: Density) -> Array:
+    def _restricted(self, part: ObservedPart, group: Group, density: Density) -> Array:
         """Log densities, -inf in configurations that the categories of a row exclude: they must not set the scale."""
         shape = self.engine.numeric.shape(group)
         at = np.unravel_index(np.arange(density.log_density.shape[1]), shape) if shape else ()
@@ -132,13 +132,13 @@ class BatchInference:
                 found[part.which] = sum(d.log_density[:, 0] for d in part.densities)
                 continue
             tree = self._tree(part.groups)
-            soft, shift = self._soft(part, tree, None)
+            soft, shift = self._number_likelihoods(part, tree, None)
             evidence, _ = tree.collect(part.codes, self._potentials(tree, None), soft=soft)
             found[part.which] = evidence + shift
         return found
 
     def posterior(self, target: str) -> tuple[Array, Array]:
-        """Log evidence, and the posterior of a categorical node in every row (rows × values; what it holds is ignored)."""
+        """Log evidence, and the posterior of a categorical node in every row (rows × values; its own cells are ignored)."""
         v = self.engine.place[target]
         evidence, out = np.zeros(self.rows.n), np.zeros((self.rows.n, self.engine.sizes[v]))
         for part in self.parts():
@@ -146,7 +146,7 @@ class BatchInference:
             root = tree.holders[v]
             codes = part.codes.copy()
             codes[:, v] = -1
-            soft, shift = self._soft(part, tree, root)
+            soft, shift = self._number_likelihoods(part, tree, root)
             logs, found = tree.collect(codes, self._potentials(tree, root), v, soft)
             evidence[part.which], out[part.which] = logs + shift, found
         return evidence, out
@@ -174,7 +174,7 @@ class BatchInference:
             filled = part.codes.copy()
             if self.engine.names:
                 tree = self._tree(part.groups)
-                soft, _ = self._soft(part, tree, None)
+                soft, _ = self._number_likelihoods(part, tree, None)
                 uniform = None if draws is None else draws.random((len(filled), len(tree.cliques)))
                 tree.assign(filled, self._potentials(tree, None), uniform, soft)
             codes[np.ix_(lines, part.which)] = filled.T
@@ -212,7 +212,7 @@ class BatchInference:
             w = weights[part.which]
             if engine.names:
                 tree = self._tree(part.groups)
-                soft, shift = self._soft(part, tree, None)
+                soft, shift = self._number_likelihoods(part, tree, None)
                 logs, cells = tree.expect(part.codes, w, self._potentials(tree, None), soft)
                 evidence[part.which] = logs + shift
                 for i, name in enumerate(engine.names):
@@ -230,7 +230,7 @@ class BatchInference:
     def _moments(self, part: ObservedPart, group: Group, density: Density, weights: Array) -> dict[str, LinearMoments]:
         """Expected moments of the nodes of a group."""
         engine = self.engine
-        shares = self._shares(part, group) * weights[:, None]
+        shares = self._scope_posteriors(part, group) * weights[:, None]
         rows, cells = shares.shape
         found = {}
         for node in group.nodes:
@@ -252,7 +252,7 @@ class BatchInference:
             found[node] = LinearMoments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
         return found
 
-    def _shares(self, part: ObservedPart, group: Group) -> Array:
+    def _scope_posteriors(self, part: ObservedPart, group: Group) -> Array:
         """The posterior of the configurations of a group's scope in every row."""
         if not group.scope:
             return np.ones((len(part.which), 1))
@@ -260,11 +260,11 @@ class BatchInference:
         if len(group.scope) == 1:
             v = self.engine.place[group.scope[0]]
             root = tree.holders[v]
-            soft, _ = self._soft(part, tree, root)
+            soft, _ = self._number_likelihoods(part, tree, root)
             return tree.collect(part.codes, self._potentials(tree, root), v, soft)[1]
         s = self._scope(tree, group)
         root = tree.home[s]
-        soft, _ = self._soft(part, tree, root)
+        soft, _ = self._number_likelihoods(part, tree, root)
         return tree.configuration_posteriors(part.codes, self._potentials(tree, root), s, soft)
 
 

@@ -27,7 +27,7 @@ from likely.schema import Column
 Array = NDArray[np.float64]
 LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
 MANY_CELLS = 5e7  # that an iteration goes through: from here on, several seconds each
-FIRST_ROUNDS = 10  # of each start, before the best of them goes on
+FIRST_ROUNDS = 10  # of each start, before the best one is continued
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class EMSettings:
 
 @dataclass(frozen=True)
 class NetworkEMResult:
-    """What EM found: expected counts, the log-likelihood round by round, and whether it converged."""
+    """Result of EM: expected counts, the log-likelihood round by round, and whether it converged."""
 
     tally: NetworkTally
     trace: tuple[float, ...]
@@ -81,7 +81,7 @@ def fit_em(
     problem = _Problem(rows, graph, smoothing)
     if not rows.numeric:
         _warn_of_many_cells(problem)
-    counted, shares = _complete(problem, hidden), _shares(rows)
+    counted, shares = _complete(problem, hidden), _relative_frequencies(rows)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or 5) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
@@ -90,11 +90,11 @@ def fit_em(
         run = make(problem, _start(counted, graph, shares, rng), monitor)
         monitor.start += 1
         if starts > 1:
-            run.go(min(FIRST_ROUNDS, settings.max_iter), -1.0)
+            run.run(min(FIRST_ROUNDS, settings.max_iter), -1.0)
         runs.append(run)
     monitor.start = 0
     best = max(runs, key=lambda each: each.trace[-1] if each.trace else 0.0)
-    best.go(settings.max_iter - len(best.trace), settings.tol)
+    best.run(settings.max_iter - len(best.trace), settings.tol)
     if not best.converged:
         warnings.warn(
             f"EM was stopped after {len(best.trace)} iterations before it converged: raise max_iter, or tol",
@@ -105,7 +105,7 @@ def fit_em(
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is to be fitted: the rows, the arcs and the smoothing of every node."""
+    """The estimation problem: the rows, the arcs and the smoothing of every node."""
 
     rows: Rows
     graph: Graph
@@ -129,7 +129,7 @@ class _Problem:
 
 
 def _warn_of_many_cells(problem: _Problem) -> None:
-    """Tell before the first iteration that each will take long; tables that would not fit into memory are refused."""
+    """Warn if each iteration will take long; raise an error if tables would not fit into memory."""
     rest, names = problem.groups.rest, problem.layout.names
     if not rest.n:
         return
@@ -151,14 +151,14 @@ def _warn_of_many_cells(problem: _Problem) -> None:
 
 
 class _Monitor:
-    """Tells how EM goes on: to the caller, and to whoever listens for progress."""
+    """Report EM progress to the caller's function and to progress listeners."""
 
     def __init__(self, progress: Callable[[int, float], object] | None, starts: int) -> None:
         self.progress, self.starts = progress, starts
-        self.start = self.iterations = 0  # start 0: the best of them goes on
+        self.start = self.iterations = 0  # start 0: the best start is continued
 
     def __call__(self, objective: float) -> None:
-        """One more iteration has ended."""
+        """Report the end of an iteration."""
         self.iterations += 1
         which = f"start {self.start} of {self.starts}, " if self.start and self.starts > 1 else ""
         announce(f"{which}EM iteration {self.iterations:,}, log-likelihood with prior {objective:,.2f}")
@@ -184,14 +184,14 @@ class _EMRun:
         """The expected counts of the last round."""
         return self._counted
 
-    def go(self, rounds: int, tol: float) -> None:
-        """Some rounds of EM; fewer if the maximum is near."""
+    def run(self, rounds: int, tol: float) -> None:
+        """Run some rounds of EM; fewer if it converges."""
         for _ in range(rounds):
             self.trace.append(self._round())
             if not np.isfinite(self.trace[-1]):
                 raise DataError("a row has probability zero under the network", remedy="fit with smoothing above 0")
             self.monitor(self.trace[-1])
-            if tol >= 0 and self._left() <= tol:
+            if tol >= 0 and self._distance_left() <= tol:
                 self.converged = True
                 return
 
@@ -223,8 +223,8 @@ class _EMRun:
                 total += float((alpha[some] * np.log(np.maximum(table[some], LEAST))).sum())
         return total
 
-    def _left(self) -> float:
-        """How far the maximum is away, by the rate at which the gains shrink (Aitken)."""
+    def _distance_left(self) -> float:
+        """Estimated distance to the maximum, from the rate at which the gains shrink (Aitken)."""
         if len(self.trace) < 3:
             return np.inf
         last, before = self.trace[-1] - self.trace[-2], self.trace[-2] - self.trace[-3]
@@ -273,7 +273,7 @@ def _complete(problem: _Problem, hidden: Sequence[str]) -> NetworkTally:
 def _start(
     counted: NetworkTally, graph: Graph, shares: Mapping[str, Array], rng: np.random.Generator
 ) -> NetworkParameters:
-    """Parameters to begin with: counts of the families that are complete, drawn towards each node's own shares.
+    """Parameters to begin with: counts of the complete families, shrunk towards each node's own relative frequencies.
 
     `counted` knows no arcs from or to hidden nodes. Families with a hidden node begin at random around it; otherwise the
     values of the hidden node would stay alike for ever.
@@ -305,8 +305,8 @@ def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: 
     return table.reshape(*shape, *table.shape[table.ndim - own :])
 
 
-def _shares(rows: Rows) -> dict[str, Array]:
-    """How often each value of every categorical node occurs; a little is added, so that none is impossible at first."""
+def _relative_frequencies(rows: Rows) -> dict[str, Array]:
+    """Relative frequency of each value of every categorical node; a pseudocount keeps all of them possible at first."""
     found, weights = {}, rows.weights if len(rows.weights) else None
     for column, line in zip(rows.columns, rows.codes, strict=True):
         counts = np.bincount(line.astype(np.int64) + 1, weights, len(column.values) + 1)[1:] + 1.0

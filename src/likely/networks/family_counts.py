@@ -77,7 +77,7 @@ class LinearMoments:
 
 @dataclass(frozen=True)
 class NetworkTally:
-    """What a network has counted; probabilities are derived from it.
+    """The counts of a network; probabilities are derived from them.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class NetworkTally:
         return replace(self, tables=tables, moments=moments, rows=self.rows - two.rows)
 
     def within(self, columns: Mapping[str, Column]) -> NetworkTally:
-        """The same counts over columns that may know more values."""
+        """The same counts over columns that may have more values."""
         if all(columns[name].values == column.values for name, column in self.columns.items()):
             return replace(self, columns=columns)
         sizes = {name: len(c.values) for name, c in columns.items() if c.kind == CATEGORY}
@@ -163,7 +163,7 @@ def numeric_parents(graph: Graph, columns: Mapping[str, Column], node: str) -> t
 
 
 def check_graph(graph: Graph, columns: Mapping[str, Column]) -> None:
-    """Refuse what cannot be counted: a categorical node with a numeric parent, a table larger than memory."""
+    """Refuse graphs that cannot be counted: a categorical node with a numeric parent, a table larger than memory."""
     sizes = {name: len(c.values) for name, c in columns.items() if c.kind == CATEGORY}
     for node in graph.nodes:
         parents = graph.parents[node]
@@ -248,7 +248,7 @@ def count_rows(rows: Rows, graph: Graph) -> NetworkTally:
 
 
 def strides(shape: Sequence[int]) -> NDArray[np.int64]:
-    """How far apart neighbours lie along each axis of a table in C order."""
+    """Strides: distance between neighbours along each axis of a table in C order."""
     return np.array([math.prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
 
 

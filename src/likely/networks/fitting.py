@@ -1,4 +1,4 @@
-"""From rows to what a network holds: counting, EM, merging, updating, forgetting, interventions."""
+"""Fitting of networks: counting, EM, merging, updating, forgetting, interventions."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ MOST_HIDDEN_VALUES = 100_000
 
 
 def hidden_columns(hidden: Mapping[str, Any]) -> dict[str, Column]:
-    """Hidden nodes with their values; one that can take a single value hides nothing."""
+    """Hidden nodes with their values, of which each needs at least two."""
     found: dict[str, Column] = {}
     for name, given in hidden.items():
         number = given if isinstance(given, (int, np.integer)) and not isinstance(given, bool) else None
         if number is not None and not 2 <= number <= MOST_HIDDEN_VALUES:
-            why = "with fewer than 2 it can explain nothing" if number < 2 else "no data can tell so many apart"
+            why = "with fewer than 2 it has no effect" if number < 2 else "no data can distinguish so many"
             raise UsageError(f"hidden node {name!r} has {number:,} value{'s' * (number != 1)}: {why}; give it 2 or a few more")
         values = given if number is None else range(number)
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise UsageError(f"hidden={{{name!r}: {given!r}}} is not understood: give the number of its values, or a list")
         if len(values) < 2:
-            listed = f"{len(values)} values: with fewer than 2 it can explain nothing; name 2 or more"
+            listed = f"{len(values)} values: with fewer than 2 it has no effect; name 2 or more"
             raise UsageError(f"hidden node {name!r} has {listed}")
         found |= declared_columns({name: values})
     return found
@@ -117,7 +117,7 @@ def refuse_constants(rows: Rows) -> None:
 
 
 def counted(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Any, settings: EMSettings) -> dict[str, Any]:
-    """What a network holds after fitting: its tally, and how EM went if it was needed."""
+    """The result of fitting: the tally and, if EM was needed, its summary."""
     columns = {c.name: c for c in rows.columns}
     check_graph(graph, columns)
     resolved = resolve_smoothing(smoothing, columns)

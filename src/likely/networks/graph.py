@@ -135,11 +135,11 @@ class Graph:
         """Whether every trail between two (sets of) nodes is blocked by the observed ones."""
         left, right, seen = self.check(one), self.check(other), self.check(given)
         if {*left, *right} & set(seen) or set(left) & set(right):
-            raise UsageError("d-separation is a question about three sets that share no node")
+            raise UsageError("d-separation needs three sets that have no node in common")
         return not self.reachable(left, seen) & set(right)
 
     def without_arcs_into(self, nodes: Iterable[str]) -> Graph:
-        """The graph after an intervention: the nodes no longer listen to their parents."""
+        """The graph after an intervention: the nodes no longer depend on their parents."""
         cut = set(nodes)
         return Graph(self.nodes, {node: () if node in cut else self.parents[node] for node in self.nodes})
 
@@ -227,7 +227,7 @@ def _chain(text: str) -> Iterator[tuple[str | None, str | None]]:
         return
     names = [name.strip() for name in _ARROW.split(text)]
     if not all(names) or _OTHER_ARROW.search(text):
-        raise UsageError(f"{text.strip()!r} is no arc: write 'A -> B', commas between parts; odd names as pairs")
+        raise UsageError(f"{text.strip()!r} is no arc: write 'A -> B', commas between parts; names with such signs as pairs")
     if len(names) == 1:
         yield names[0], None
     yield from itertools.pairwise(names)

@@ -111,7 +111,7 @@ class NumericPart:
         place = {node: i for i, node in enumerate(group.nodes)}
         mean, covariance = np.zeros((rows, cells, size)), np.zeros((cells, size, size))
         for i, node in enumerate(group.nodes):
-            intercept, slopes, variance = self._over(group, node)
+            intercept, slopes, variance = self._expanded(group, node)
             mean[:, :, i] = intercept
             covariance[:, i, i] = variance
             for k, parent in enumerate(numeric_parents(self.graph, self.columns, node)):
@@ -127,7 +127,7 @@ class NumericPart:
                     covariance[:, i, i] += slopes[:, k] * covariance[:, i, place[parent]]
         return self._conditioned(group, values, mean, covariance)
 
-    def _over(self, group: Group, node: str) -> tuple[Array, Array, Array]:
+    def _expanded(self, group: Group, node: str) -> tuple[Array, Array, Array]:
         """Intercept, slopes and variance of a node for each configuration of its group's scope."""
         gaussian = self.gaussians[node]
         number = self.own(group, node)

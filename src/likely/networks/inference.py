@@ -27,7 +27,7 @@ MOST_TREE_CELLS = 1 << 20  # of all cliques: beyond, each query eliminates what 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of some nodes: values, numbers, and likelihoods of values (soft evidence)."""
+    """Evidence on some nodes: values, numbers, and likelihoods of values (soft evidence)."""
 
     values: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Evidence:
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, graph: Graph, columns: Mapping[str, Column]) -> Evidence:
-        """Evidence as people give it: a value, a number, a dict of likelihoods, or a list of values that are possible."""
+        """Evidence from user input: a value, a number, a dict of likelihoods, or a list of values that are possible."""
         values: dict[str, int] = {}
         numbers: dict[str, float] = {}
         likelihoods: dict[str, Array] = {}
@@ -64,7 +64,7 @@ class Evidence:
 
 
 def code_of(column: Column, value: Any) -> int:
-    """The place of a value of a categorical node; one that it does not have is refused."""
+    """The code of a value of a categorical node; an unknown value is an error."""
     code = column.codes([value])[0]
     if code >= len(column.values):
         raise DataError("which the node does not have", column=column.name, value=value,
@@ -166,7 +166,7 @@ class Inference:
         return self.tree.products({i: t / t.sum(-1, keepdims=True) if i in rounded else t for i, t in tables.items()})
 
     def _row_sums(self, name: str, root: int | None) -> tuple[slice, Array]:
-        """The cells of the clique in which a table lives, and for each the sum of the table's row."""
+        """The cells of the clique that contains a table, and for each the sum of the table's row."""
         cells, configuration = self.tree.configurations(self.place[name], root)
         sums = self.parameters.tables[name].sum(-1).reshape(-1)
         return cells, sums[configuration // self.sizes[self.place[name]]]
@@ -177,7 +177,7 @@ class Inference:
         return bool(self.names) and self.tree.total_cells <= MOST_TREE_CELLS
 
     def factors(self, targets: Sequence[str], evidence: Evidence) -> list[Factor]:
-        """All that matters to the targets, reduced to what agrees with the evidence.
+        """The factors relevant to the targets, reduced by the evidence.
 
         Nodes that are neither asked for nor observed, and have no such descendants, sum to one and are left out.
         """
@@ -243,7 +243,7 @@ class Inference:
         factors = self.factors(wanted, evidence)
         hidden = {v for factor in factors for v in factor.scope} - set(keep)
         if hidden:
-            scopes = self._without(factors, hidden)
+            scopes = self._sum_out(factors, hidden)
             factors = scopes
         best = MaxOut()
         top = eliminate(factors, [], self.sizes, self.names, best)
@@ -252,7 +252,7 @@ class Inference:
         chosen = best.trace()
         return {name: chosen[self.place[name]] for name in wanted}, float(top.logs)
 
-    def _without(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
+    def _sum_out(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
         """The factors with some variables summed out, as separate factors."""
         from likely.networks.elimination import best_order, product
 

@@ -178,7 +178,7 @@ class JunctionTree:
         return _Rooted(tuple(order), tuple(scopes), arrays)
 
     def potentials(self, tables: Mapping[int, Array], root: int | None = None) -> Array:
-        """The cells of all cliques: products of the tables of the scopes that live there (keys: places in `scopes`)."""
+        """The cells of all cliques: products of the tables of the scopes assigned to each (keys: indexes in `scopes`)."""
         return self.arranged(self.products(tables), root)
 
     def products(self, tables: Mapping[int, Array]) -> list[Array]:
@@ -198,7 +198,7 @@ class JunctionTree:
         ])  # fmt: skip
 
     def configurations(self, s: int, root: int | None = None) -> tuple[slice, NDArray[np.int64]]:
-        """The cells of the clique in which a scope lives, and for each the configuration of the scope."""
+        """The cells of the clique that contains a scope, and for each the configuration of the scope."""
         rooted = self.rooted(root)
         i = rooted.order.index(self.home[s])
         shape = [self.sizes[v] for v in self.scopes[s]]

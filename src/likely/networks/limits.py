@@ -1,4 +1,4 @@
-"""The largest table that is ever made, and the errors that name what would exceed it."""
+"""Limits of table sizes, and the errors for what would exceed them."""
 
 from __future__ import annotations
 

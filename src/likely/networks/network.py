@@ -303,7 +303,7 @@ class Network(NetworkQueries):
         """The network as text in the Bayesian Interchange Format."""
         numeric = next((name for name in self.nodes if self.columns[name].kind == NUMBER), None)
         if numeric is not None:
-            raise DataError("holds numbers, which BIF has no words for", column=numeric, remedy="save() keeps them")
+            raise DataError("holds numbers, which BIF cannot represent", column=numeric, remedy="save() keeps them")
         return bif_text(self.graph, self.columns, self.parameters.tables)
 
     def to_bif(self, path: str | os.PathLike[str]) -> None:

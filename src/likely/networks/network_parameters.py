@@ -81,7 +81,7 @@ def table_of(counts: Array, smoothing: Any) -> Array:
 
 
 def gaussian_of(moments: LinearMoments, smoothing: Any) -> LinearGaussian:
-    """Regression of the node on its numeric parents in each configuration, drawn towards that over all rows.
+    """Regression of the node on its numeric parents in each configuration, shrunk towards that over all rows.
 
     A pseudocount of κ adds κ pseudo-rows with the mean and covariance of all rows; "auto" is one row.
     """
@@ -126,7 +126,7 @@ class NetworkParameters:
 
 
 def derive(tally: NetworkTally, smoothing: Mapping[str, Any]) -> NetworkParameters:
-    """All parameters of a network from what it has counted."""
+    """All parameters of a network from its counts."""
     return NetworkParameters(
         {name: table_of(counts, smoothing[name]) for name, counts in tally.tables.items()},
         {name: gaussian_of(moments, smoothing[name]) for name, moments in tally.moments.items()},

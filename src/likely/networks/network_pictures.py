@@ -1,4 +1,4 @@
-"""What is drawn of a network: nodes with their kinds, and their distributions as tooltips."""
+"""Pictures of a network: nodes with their kinds, and their distributions as tooltips."""
 
 from __future__ import annotations
 

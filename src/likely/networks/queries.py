@@ -1,4 +1,4 @@
-"""What a fitted Bayesian network answers: queries, explanations of rows, samples."""
+"""Queries of a fitted Bayesian network: posteriors, most probable explanations, samples."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class NetworkQueries:
         return self.graph.d_separated(one, other, given)
 
     def markov_blanket(self, node: str) -> set[str]:
-        """The nodes that make all others irrelevant to a node.
+        """The Markov blanket of a node: given it, the node is independent of all others.
 
         Parameters
         ----------

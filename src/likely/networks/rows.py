@@ -1,4 +1,4 @@
-"""Rows of a table as a network counts them: integer codes of categorical nodes, numbers of numeric ones."""
+"""Rows of a table encoded for a network: integer codes of categorical nodes, numbers of numeric ones."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be read of a table.
+    """The columns to read from a table, and their kinds.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def read_rows(data: Any, wanted: Wanted, reading: ReadOptions | None = None) -> 
         if name not in there and name not in wanted.hidden:
             remedy = f"it has {sorted(there)[:20]}; a node without a column is hidden={{{name!r}: NUMBER_OF_VALUES}}"
             raise no_column(source.label, name, sorted(there), f"{remedy}")
-    made = in_parallel(lambda name: _line(name, batches, wanted, known.get(name)), names)
+    made = in_parallel(lambda name: _column_and_cells(name, batches, wanted, known.get(name)), names)
     return _assembled(made, weights)
 
 
@@ -192,7 +192,7 @@ def _numbers(name: str, batches: Sequence[Batch]) -> Array:
     return numbers
 
 
-def _line(name: str, batches: Sequence[Batch], wanted: Wanted, known: Column | None) -> tuple[Column, Any]:
+def _column_and_cells(name: str, batches: Sequence[Batch], wanted: Wanted, known: Column | None) -> tuple[Column, Any]:
     """A node's column and its cells: codes, or numbers."""
     present = [batch for batch in batches if name in batch.names]
     rows = sum(batch.rows for batch in batches)

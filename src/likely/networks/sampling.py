@@ -43,10 +43,10 @@ def _empty(engine: Inference, n: int) -> Rows:
 
 def ancestral(engine: Inference, n: int, rng: np.random.Generator, evidence: Evidence | None = None) -> Rows:
     """Rows drawn node by node, parents first; with evidence, its nodes are set instead of drawn."""
-    return _drawn(engine, n, rng, evidence or Evidence())[0]
+    return _sampled(engine, n, rng, evidence or Evidence())[0]
 
 
-def _drawn(
+def _sampled(
     engine: Inference, n: int, rng: np.random.Generator, evidence: Evidence, known: Mapping[str, Any] | None = None
 ) -> tuple[Rows, Array]:
     """Rows drawn along the arcs, and their log weights; `known` are codes that were drawn already."""
@@ -104,7 +104,7 @@ def conditional(engine: Inference, evidence: Evidence, n: int, rng: np.random.Ge
     if float(top.logs) == -np.inf:
         raise impossible(engine, evidence)
     known: dict[str, Any] = {engine.names[v]: codes for v, codes in draws.draw(n, rng).items()}
-    rows, _ = _drawn(engine, n, rng, Evidence(), known | dict(evidence.values))
+    rows, _ = _sampled(engine, n, rng, Evidence(), known | dict(evidence.values))
     for name, numbers in _numbers(engine, evidence, rows, rng).items():
         rows.numbers[rows.numeric[name]] = numbers
     return rows
@@ -134,7 +134,7 @@ def weighted_query(network: NetworkQueries, targets: list[str], evidence: Eviden
     if samples < 1:
         raise UsageError(f"samples={samples} is no number of samples")
     engine = network.inference
-    rows, logs = _drawn(engine, samples, np.random.default_rng(seed), evidence)
+    rows, logs = _sampled(engine, samples, np.random.default_rng(seed), evidence)
     peak = logs.max()
     if peak == -np.inf:
         if engine.small and engine.log_evidence(evidence) == -np.inf:

@@ -1,4 +1,4 @@
-"""Decomposable scores of structures: each family (a node with its parents) is scored once and remembered."""
+"""Decomposable scores of structures: each family (a node with its parents) is scored once and cached."""
 
 from __future__ import annotations
 

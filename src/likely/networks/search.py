@@ -20,7 +20,7 @@ TURNS = 3  # covered arcs turned round before each step, so that early arcs do n
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What a search may do.
+    """Limits of a search.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _turn_gain(scores: FamilyScores, parents: Sequence[set[int]], a: int, b: int
 
 
 class _State:
-    """A structure on its way: arcs, paths, and what each change of one arc would gain."""
+    """Current structure of a search: arcs, paths, and the gain of each change of one arc."""
 
     def __init__(self, scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings) -> None:
         self.scores, self.settings = scores, settings
@@ -104,7 +104,7 @@ class _State:
         self._uncertain = set(range(self.n))  # nodes for which that is to be found anew
 
     def set(self, parents: Sequence[set[int]]) -> None:
-        """Go to another structure."""
+        """Replace the current structure."""
         self._changed |= {child for child, some in enumerate(parents) if some != self.parents[child]}
         self.parents = [set(some) for some in parents]
         self.arcs = _as_array(parents)
@@ -134,7 +134,7 @@ class _State:
         return float(self.base.sum())
 
     def _refresh(self) -> None:
-        """Score anew what can be done to the parents of the nodes that have changed since."""
+        """Rescore the possible changes of the parents of nodes that have changed."""
         wanted = {child: (child, *sorted(self.parents[child])) for child in self._changed}
         self._changed.clear()
         families, others = [], []
@@ -185,7 +185,7 @@ class _State:
 def _climb(
     scores: FamilyScores, start: Sequence[set[int]], settings: SearchSettings, rng: np.random.Generator
 ) -> tuple[list[set[int]], float]:
-    """Climb, and go on from equivalent structures until none of those drawn leads higher; the structure and its score.
+    """Hill climbing, continued from random equivalent structures until none leads higher; the structure and its score.
 
     Where numbers have discrete parents or cells are missing, a covered arc that is turned round may lower the score.
     """
@@ -201,7 +201,7 @@ def _climb(
         since = 0 if value > highest + 1e-9 else since + 1
         highest = max(highest, value)
         state.change(parent, child, turning)
-    best, top = _to_the_top(state)
+    best, top = _ascend(state)
     failed = 0
     while failed < settings.trials:
         state.set(best)
@@ -212,15 +212,15 @@ def _climb(
                 best = [set(some) for some in state.parents]  # as good, and the next draw starts from here
             failed += 1
             continue
-        found, value = _to_the_top(state)
+        found, value = _ascend(state)
         failed = 0 if value > top + 1e-9 else failed + 1
         if value > top - 1e-9:
             best, top = found, max(value, top)
     return best, top
 
 
-def _to_the_top(state: _State) -> tuple[list[set[int]], float]:
-    """The best structure on the way up and on some steps across; changed pairs are left alone for a while."""
+def _ascend(state: _State) -> tuple[list[set[int]], float]:
+    """Ascent with a tabu list: the best structure reached. Steps may lower the score; changed pairs are tabu for some steps."""
     settings = state.settings
     best, top = [set(some) for some in state.parents], state.value
     since = step = 0

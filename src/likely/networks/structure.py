@@ -112,7 +112,7 @@ def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
 
 
 def _parents(rows: Rows, settings: StructureSettings) -> Sequence[set[int]]:
-    """The parents of each node; missing cells are drawn, and a warning tells of it."""
+    """The parents of each node; missing cells are drawn, with a warning."""
 
     def search(full: Rows) -> Sequence[set[int]]:
         return _climbed(full, settings) if settings.method == "hill-climb" else _without_search(full, settings)

@@ -1,4 +1,4 @@
-"""Structures found without a search: Chow–Liu trees, tree-augmented naive Bayes (TAN) and K-dependence classifiers."""
+"""Structures from pairwise scores: Chow–Liu trees, tree-augmented naive Bayes (TAN) and K-dependence classifiers."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def palette(count: int) -> str:
 
 @dataclass(frozen=True)
 class Axes:
-    """Where data are in the picture: ranges of both axes, and the pixels of the plot area."""
+    """Mapping from data to pixels: ranges of both axes, and the plot area."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -116,13 +116,13 @@ def simplified(points: Sequence[tuple[float, float] | None], tolerance: float = 
 def _thinned(points: Sequence[tuple[float, float]], tolerance: float) -> list[tuple[float, float]]:
     kept, first = list(points[:1]), 0
     for i in range(2, len(points)):
-        if any(_off(points[first], points[i], points[j]) > tolerance for j in range(first + 1, i)):
+        if any(_distance(points[first], points[i], points[j]) > tolerance for j in range(first + 1, i)):
             first = i - 1
             kept.append(points[first])
     return [*kept, *points[max(len(points) - 1, 1) :]]
 
 
-def _off(start: tuple[float, float], end: tuple[float, float], point: tuple[float, float]) -> float:
+def _distance(start: tuple[float, float], end: tuple[float, float], point: tuple[float, float]) -> float:
     """Distance of a point from the line between two others, measured upwards; sideways where the line goes back."""
     across = end[0] - start[0]
     if across <= 0:
@@ -163,6 +163,6 @@ def document(
 
 
 def text_width(content: str, size: float = 12.5) -> float:
-    """Pixels that a text takes, about: no font is looked at, so letters are as wide as a wide font has them."""
+    """Approximate width of a text in pixels, as in a wide font: fonts are not measured."""
     return size * sum(0.38 if c in NARROW else 0.95 if c in BROAD else 0.84 if c in SIGNS else 0.72 if c.isupper() else 0.62
                       for c in content)  # fmt: skip

@@ -66,7 +66,7 @@ def bars_svg(chart: BarChart) -> Svg:
     left = 16 + max((text_width(short(label, chart.longest)) for label, _ in chart.rows), default=30.0)
     heights = [LINE + THIN * (max(len(bars), 1) - 1) for _, bars in chart.rows]
     bottom = head + 6 + sum(heights)
-    axes = Axes(_range(chart), (0.0, 1.0), head + 6, bottom, left, WIDE - RIGHT - _room(chart))
+    axes = Axes(_range(chart), (0.0, 1.0), head + 6, bottom, left, WIDE - RIGHT - _value_width(chart))
     parts = [
         svg_text(12, 24, short(chart.title, LONGEST), "ink", 'font-size="16" font-weight="600"'),
         svg_text(12, 42, short(chart.subtitle, 72), "faint", 'font-size="12.5"'),
@@ -95,7 +95,7 @@ def bars_svg(chart: BarChart) -> Svg:
     return document(chart.title, _described(chart), bottom + 48, palette(count) + STYLE, parts, width=WIDE)
 
 
-def _room(chart: BarChart) -> float:
+def _value_width(chart: BarChart) -> float:
     """Pixels for the values to the right of the bars."""
     return 12 + max((text_width(bar.value) for _, bars in chart.rows for bar in bars), default=0.0)
 

@@ -107,15 +107,15 @@ def svg(line: Line) -> str:
         f'<rect class="lk-paper" width="{WIDTH}" height="{HEIGHT}"/>',
         svg_text(LEFT, 32, _short(line.title), "ink", 'font-size="18" font-weight="600"'),
         svg_text(LEFT, 54, line.subtitle, "faint", 'font-size="13"'),
-        *_across(line, frame),
-        *_below(line, frame),
+        *_y_axis(line, frame),
+        *_x_axis(line, frame),
         *_drawn(line, frame),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _across(line: Line, frame: _Frame) -> list[str]:
+def _y_axis(line: Line, frame: _Frame) -> list[str]:
     """The y axis, with a grid line for each tick."""
     parts = []
     for tick in frame.ticks:
@@ -127,7 +127,7 @@ def _across(line: Line, frame: _Frame) -> list[str]:
     return [*parts, svg_text(18, middle, line.y_label, "ink", turned)]
 
 
-def _below(line: Line, frame: _Frame) -> list[str]:
+def _x_axis(line: Line, frame: _Frame) -> list[str]:
     """The x axis: a tick for every round number, labels where they do not overlap."""
     ground, last = HEIGHT - BOTTOM, -math.inf
     parts = [f'<path class="lk-axis" d="M{LEFT} {ground}H{WIDTH - RIGHT}"/>']

@@ -15,7 +15,7 @@ SIZE, GAP, LEFT, TOP, BOTTOM = 220, 62, 58, 100, 60
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one curve; a faint one is what it is to be compared with."""
+    """Points of one curve; a faint one is drawn for comparison."""
 
     x: Sequence[float]
     y: Sequence[float]

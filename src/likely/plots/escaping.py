@@ -1,4 +1,4 @@
-"""Text as SVG holds it. `xml.sax.saxutils` does the same, and loads the modules of HTTP for it."""
+"""Escaping of text in SVG. `xml.sax.saxutils` does the same, and loads the modules of HTTP for it."""
 
 from __future__ import annotations
 

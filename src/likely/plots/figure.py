@@ -149,7 +149,7 @@ def _axes(figure: Figure, head: float) -> Axes | None:
 
 
 def _drawn(figure: Figure, axes: Axes) -> list[str]:
-    parts = _behind(figure.columns, axes) if figure.columns else []
+    parts = _background_bars(figure.columns, axes) if figure.columns else []
     parts += _frame(figure, axes)
     if figure.zero and axes.y[0] < 0 < axes.y[1]:
         parts.append(f'<path class="lk-zero" d="M{axes.left:.1f} {axes.py(0):.1f}H{axes.right:.1f}"/>')
@@ -161,10 +161,10 @@ def _drawn(figure: Figure, axes: Axes) -> list[str]:
             )
     for i, trace in enumerate(figure.traces):
         parts += _line(trace, i, axes)
-    return [*parts, *_aside(figure, axes)]
+    return [*parts, *_side_bars(figure, axes)]
 
 
-def _aside(figure: Figure, axes: Axes) -> list[str]:
+def _side_bars(figure: Figure, axes: Axes) -> list[str]:
     """Bars beside the plot area, from zero to their value."""
     if not figure.aside:
         return []
@@ -192,7 +192,7 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
         x = axes.px(tick)
         parts.append(f'<path class="lk-axis" d="M{x:.1f} {axes.bottom:.1f}v4"/>')
         if x - last > 7.5 * len(mark) + 6:
-            inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may stand at the edge of the picture
+            inside = min(x, WIDE - 3 - text_width(mark, 12) / 2)  # the last one may be at the edge of the picture
             parts.append(svg_text(inside, axes.bottom + 18, mark, "faint", 'font-size="12" text-anchor="middle"'))
             last = x
     middle, beside = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2
@@ -201,7 +201,7 @@ def _frame(figure: Figure, axes: Axes) -> list[str]:
     return [*parts, below, svg_text(14, beside, short(figure.y_label, 40), "ink", turned)]
 
 
-def _behind(columns: Columns, axes: Axes) -> list[str]:
+def _background_bars(columns: Columns, axes: Axes) -> list[str]:
     """The bars, a quarter as high as the plot area at most."""
     most = max([h for h in columns.heights if math.isfinite(h)], default=0.0) or 1.0
     parts = []

@@ -1,4 +1,4 @@
-"""Slices of 3-D maps side by side, as SVG or PNG: a colour for each number, nothing where there is none."""
+"""Slices of 3-D maps side by side, as SVG or PNG: a colour for each number, transparent where it is missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Mosaic:
     label: str = ""
     zooms: tuple[float, float] = (1.0, 1.0)
     flip: tuple[bool, bool] = (False, False)
-    note: str = ""  # at the bottom, on the right: which side is which
+    note: str = ""  # at the bottom, on the right: which side is left
 
 
 def svg(mosaic: Mosaic) -> str:
@@ -133,7 +133,7 @@ def _box(mosaic: Mosaic) -> _Box:
 
 
 def _panel_columns(mosaic: Mosaic, box: _Box) -> int:
-    """How many panels stand side by side."""
+    """The number of panels in a row."""
     if len(mosaic.panels) == 1:
         return 1
     most = 4 if len(box.slices) == 1 else 2

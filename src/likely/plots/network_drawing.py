@@ -27,7 +27,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node as it is drawn: its name, a tooltip, and a look ("node", "class", "hidden" or "number")."""
+    """A node as it is drawn: its name, a tooltip, and a style ("node", "class", "hidden" or "number")."""
 
     name: str
     tooltip: str = ""
@@ -47,7 +47,7 @@ class DrawnNode:
 
 
 class _Layout:
-    """Where nodes and bends stand: layers by the longest path from a root, ordered by the mean place of neighbours."""
+    """Positions of nodes and bends: layers by the longest path from a root, ordered by the mean position of neighbours."""
 
     def __init__(self, widths: Mapping[str, float], arcs: Sequence[tuple[str, str]]) -> None:
         self.widths = dict(widths)
@@ -78,19 +78,19 @@ class _Layout:
 
     def _arrange(self) -> None:
         for row in self.rows:
-            self._spread(row, {name: float(i) for i, name in enumerate(row)})
+            self._without_overlap(row, {name: float(i) for i, name in enumerate(row)})
         for sweep in range(SWEEPS):
             near = self.up if sweep % 2 == 0 else self.down
             rows = self.rows if sweep % 2 == 0 else self.rows[::-1]
             for row in rows:
                 wish = {n: sum(self.x[m] for m in near[n]) / len(near[n]) if near[n] else self.x[n] for n in row}
                 row.sort(key=lambda n: wish[n])
-                self._spread(row, wish)
+                self._without_overlap(row, wish)
         left = min((self.x[n] - self.widths[n] / 2 for n in self.x), default=0.0)
         self.x = {n: x - left + EDGE for n, x in self.x.items()}
 
-    def _spread(self, row: Sequence[str], wish: Mapping[str, float]) -> None:
-        """Give every node of a row its wish as far as none overlap: blocks of touching nodes share what they lack."""
+    def _without_overlap(self, row: Sequence[str], wish: Mapping[str, float]) -> None:
+        """Place the nodes of a row near their desired positions without overlap: touching nodes are moved as one block."""
         blocks: list[tuple[list[str], list[float], float]] = []  # names, their distance from the block's start, its start
         for name in row:
             names, offsets, start = [name], [0.0], wish[name]
@@ -121,7 +121,7 @@ def _layers(names: Sequence[str], arcs: Sequence[tuple[str, str]]) -> dict[str, 
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: 1 arc, 2 arcs."""
+    """A number with its noun: 1 arc, 2 arcs."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -61,7 +61,7 @@ def _opacity(level: int) -> float:
 
 
 def _key(label: str) -> list[str]:
-    """Which shade stands for which probability, and what the marks are."""
+    """Legend: the probability of each shade, and the meaning of the marks."""
     parts, x = [], float(LEFT)
     for level in range(len(LEVELS) - 1):
         name = f"{100 * LEVELS[level]:g}–{100 * min(LEVELS[level + 1], 1.0):g} %"

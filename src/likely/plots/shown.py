@@ -1,4 +1,4 @@
-"""Results that show themselves: HTML tables for notebooks, and conversion to pandas."""
+"""Display of results: HTML tables for notebooks, and conversion to pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_CELL = 80
 
 
 class ShownTable(NamedTuple):
-    """A table as a notebook shows it: a caption, and rows of plain values by name."""
+    """A table for a notebook: a caption, and rows of plain values by name."""
 
     caption: str
     rows: Sequence[Mapping[str, Any]]

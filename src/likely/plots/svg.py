@@ -78,7 +78,7 @@ class Svg(str):
 
 
 def check_ending(ending: str, others: tuple[str, ...] = ()) -> None:
-    """Refuse a file ending that cannot be written; called before the work. `others` are endings besides those of pictures."""
+    """Raise an error for a file ending that cannot be written, before any work. `others`: endings besides those of pictures."""
     known = (*ENDINGS, *others)
     if ending not in known:
         raise UsageError(f"a picture cannot be written as {ending or 'a file without ending'}: use {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Priors of a model: by class, by column, for the classes, and from what a user passes as `smoothing` and `class_prior`."""
+"""Priors of a model: by class, by column, for the classes, and conversion of the settings `smoothing` and `class_prior`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ByClass(CountPrior):
         object.__setattr__(self, "by_class", own)
 
     def for_classes(self, classes: Sequence[Any]) -> _OfClasses:
-        """The prior of each class in turn; refused where a class has none."""
+        """The prior of each class in order; an error if a class has none."""
         known = Column("", CATEGORY, tuple(classes))
         own = {known.canonical(label): given for label, given in self.by_class.items()}
         for label in classes:
@@ -62,15 +62,15 @@ class ByClass(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
+        """Values with an explicit prior in some class."""
         return tuple(dict.fromkeys(value for each in self.by_class.values() for value in each.named))
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
-        """There are none before the classes are known."""
+        """Raise UsageError: the classes are not known yet."""
         raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
 
     def unseen(self, value_count: int) -> float:
-        """There is none before the classes are known."""
+        """Raise UsageError: the classes are not known yet."""
         raise UsageError("a prior that differs by class needs classes: learn a model, or pass one prior")
 
     rows = 0.0
@@ -92,12 +92,12 @@ class _OfClasses(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that the priors of the classes name."""
+        """Values with an explicit prior in some class."""
         return tuple(dict.fromkeys(value for each in self.priors for value in each.named))
 
     @property
     def averaged(self) -> Any:
-        """Each prior read at its mean."""
+        """The priors whose pseudocounts give the posterior mean."""
         return _OfClasses(tuple(each.averaged for each in self.priors))
 
     rows = 0.0
@@ -132,7 +132,7 @@ class Priors:
         return next((self.columns[key] for key in _keys(block) if key in self.columns), self.default)
 
     def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
-        """The values that the priors name, by column; in a block they are named together, as a tuple."""
+        """Values with an explicit prior, by column; those of a block together, as a tuple."""
         found: dict[str, set[Any]] = {}
         for block in blocks:
             names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
@@ -144,7 +144,7 @@ class Priors:
         return found
 
     def check(self, blocks: Sequence[Block]) -> None:
-        """Refuse priors of columns that do not exist: a typing error would smooth nothing."""
+        """Refuse priors of columns that do not exist: a misspelt name would have no effect."""
         names = [block.name for block in blocks]
         for block in blocks:
             if isinstance(self.of(block), ByClass) and not block.family.priors_by_class:

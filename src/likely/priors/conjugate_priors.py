@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class FixedPrior:
-    """Defaults of all priors: fixed pseudocounts that name no values."""
+    """Defaults of all priors: fixed pseudocounts, the same for every value."""
 
     chosen: ClassVar[bool] = False  # whether the pseudocounts are chosen from the data
 
@@ -36,7 +36,7 @@ class FixedPrior:
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that the prior names: they exist even where no row has them."""
+        """Values with an explicit prior: they are in the domain even if no row has them."""
         return ()
 
     @property
@@ -45,7 +45,7 @@ class FixedPrior:
         return self
 
     def for_classes(self, classes: Sequence[Any]) -> Any:
-        """The prior as a family sees it, once the classes are known: the same in all of them."""
+        """The prior of each class, once the classes are known: here the same for all."""
         return self
 
 
@@ -142,7 +142,7 @@ class MEstimate(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that p names."""
+        """Values with an explicit probability."""
         return tuple(self.p) if isinstance(self.p, Mapping) else ()
 
 
@@ -188,7 +188,7 @@ class Dirichlet(CountPrior):
 
     @property
     def named(self) -> tuple[Any, ...]:
-        """The values that beta names."""
+        """Values with an explicit beta."""
         return tuple(self.beta) if isinstance(self.beta, Mapping) else ()
 
     @property
@@ -259,7 +259,7 @@ class NormalInverseGamma(FixedPrior):
 
 @dataclass(frozen=True)
 class LeaveOneOut(Pseudocount):
-    """Pseudocounts chosen by leave-one-out, column by column; one a value in families that leave nothing out."""
+    """Pseudocounts chosen by leave-one-out, column by column; one a value in families without leave-one-out."""
 
     chosen: ClassVar[bool] = True
 

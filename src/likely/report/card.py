@@ -1,4 +1,4 @@
-"""Model card and warnings: what the model was learned from, how, and what to be careful about."""
+"""Model card and warnings: training data, settings and limits of the model."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
 def warnings_of(
     model: Model, effects: Mapping[str, Effect], scored: JudgedRows | None, evaluation: Evaluation | None
 ) -> list[str]:
-    """What a reader should know before using the figures."""
+    """Warnings for the reader of the report."""
     found = []
     if evaluation is not None:
         if evaluation.learned_from:

@@ -23,7 +23,7 @@ LINE = 0.32  # inches of a line of bars
 
 
 class _Display:
-    """What all displays share: they are drawn on axes, and keep them."""
+    """Base class of displays: drawn on matplotlib axes, which they keep."""
 
     ax_: Any
     figure_: Any
@@ -47,7 +47,7 @@ class _Display:
     def _draw(self, ax: Any) -> None:
         raise NotImplementedError
 
-    def _on(self, ax: Any, lines: float, title: str) -> Any:
+    def _axes_for(self, ax: Any, lines: float, title: str) -> Any:
         """The axes to draw on: the given ones, else those of a new figure that is high enough for so many lines."""
         pyplot = import_optional("matplotlib.pyplot", f"likely.{type(self).__name__}", ", or take .plot() of the model (SVG)")
         if ax is None:
@@ -133,7 +133,7 @@ class EffectDisplay(_Display):
     def _draw(self, ax: Any) -> None:
         more = [] if self.missing is None else [("missing", self.missing, 0.0)]
         lines = 8 if self.values is not None else len(self.levels) + len(more)
-        ax = self._on(ax, lines, f"Evidence of {self.column} for {self.label}")
+        ax = self._axes_for(ax, lines, f"Evidence of {self.column} for {self.label}")
         if self.values is None:
             rows = [*zip(self.levels, self.weights.tolist(), self.errors.tolist(), strict=True), *more]
             _bars(ax, [name for name, _, _ in rows], [w for _, w, _ in rows], errors=[TWO_ERRORS * e for *_, e in rows])
@@ -211,7 +211,7 @@ class NomogramDisplay(_Display):
         return made.plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        ax = self._on(ax, 2 * len(self.columns), self.title)
+        ax = self._axes_for(ax, 2 * len(self.columns), self.title)
         ax.axvline(0.0, color=NEUTRAL, linewidth=1)
         for y, (levels, weights) in enumerate(zip(self.levels, self.weights, strict=True)):
             ax.plot([weights.min(), weights.max()], [y, y], color=NEUTRAL, linewidth=1.5)
@@ -285,7 +285,7 @@ class ExplanationDisplay(_Display):
 
     def _draw(self, ax: Any) -> None:
         title = f"Why {self.label}, against {self.against}: {100 * self.probability:.1f} %"
-        ax = self._on(ax, len(self.steps) + 2, title)
+        ax = self._axes_for(ax, len(self.steps) + 2, title)
         weights = [weight for _, weight in self.steps]
         reached = (self.prior + np.cumsum([0.0, *weights])).tolist()
         names = ["prior", *(name for name, _ in self.steps), "posterior"]
@@ -348,7 +348,7 @@ class ImportanceDisplay(_Display):
         return cls([name for _, name in found[:top]], [value for value, _ in found[:top]], by).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        ax = self._on(ax, len(self.columns), "Feature importance")
+        ax = self._axes_for(ax, len(self.columns), "Feature importance")
         _bars(ax, self.columns, self.importances.tolist())
         ax.set_xlabel(self.by.replace("_", " "))
 
@@ -388,5 +388,5 @@ def _short(label: str) -> str:
 
 
 def _plain(label: str) -> str:
-    """A label in which dollar signs start no formula of matplotlib."""
+    """A label with dollar signs escaped, which would start a formula in matplotlib."""
     return label.replace("$", r"\$")

@@ -170,8 +170,8 @@ def report(
     first = _positive(inner, positive)
     step("columns")
     found = effects(inner)
-    drawn = _first(columns, found)
-    scored, evaluation = _judged(inner, data, {"target": target, "costs": costs} | how, step, evaluated=inner is model)
+    drawn = _first_columns(columns, found)
+    scored, evaluation = _scored(inner, data, {"target": target, "costs": costs} | how, step, evaluated=inner is model)
     document = _document(inner, found, scored, evaluation, step) | drawn
     document |= {"title": title or f"Report of {inner.schema.target.name}", "positive": str(inner.classes[first])}
     if scored is not None and evaluation is not None:
@@ -190,12 +190,12 @@ def report(
 
 
 def _refuse(**given: Any) -> None:
-    """Settings of classifiers are not for networks."""
+    """Refuse settings of classifiers in the report of a network."""
     if odd := [name for name, value in given.items() if value]:
         raise UsageError(f"{', '.join(odd)}: a report of a Bayesian network has no such view; it takes data, title and rows")
 
 
-def _judged(
+def _scored(
     model: Model, data: Any, given: Mapping[str, Any], step: Step, *, evaluated: bool
 ) -> tuple[JudgedRows | None, Evaluation | None]:
     """The rows scored, and evaluated where they have labels; None without data."""
@@ -210,7 +210,7 @@ def _judged(
     return scored, evaluate(data, model=model, **given)
 
 
-def _first(columns: Sequence[str], found: Mapping[str, Effect]) -> dict[str, list[str]]:
+def _first_columns(columns: Sequence[str], found: Mapping[str, Effect]) -> dict[str, list[str]]:
     """The columns to be drawn first, as a part of the document; nothing where none were named."""
     if odd := [name for name in columns if name not in found]:
         raise no_column("the effects of the model", odd[0], list(found))
@@ -263,7 +263,7 @@ def _document(
 def _column(
     model: Model, found: Mapping[str, Effect], entry: Mapping[str, Any], scored: JudgedRows | None
 ) -> dict[str, Any]:
-    """One column or block: what it is, how important, and its effect where it has one."""
+    """One column or block: description, importance and, if it has one, its effect."""
     name = entry["column"]
     block = next(block for block in model.blocks if block.name == name)
     column = model.schema.by_name[block.columns[0]]

@@ -84,7 +84,7 @@ def select(name: str, label: str, options: Sequence[tuple[Any, str]], chosen: An
 
 
 def left_out(sentence: str) -> str:
-    """What a view does not show, with the way to get it."""
+    """Note on what a view leaves out, and how to get it."""
     return f'<p class="faint">{text(sentence)}</p>'
 
 

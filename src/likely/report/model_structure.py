@@ -190,7 +190,7 @@ def surface(
     names = list(wanted) if len(wanted) == 2 else varied[:2]
     if len(names) < 2 or not 2 <= len(model.classes) <= MOST_SURFACE_CLASSES:
         return None
-    x, y = (np.linspace(*_reach(effects[name]), n) for name, n in zip(names, (ACROSS, DOWN), strict=True))
+    x, y = (np.linspace(*_number_range(effects[name]), n) for name, n in zip(names, (ACROSS, DOWN), strict=True))
     table = {names[0]: np.tile(x, DOWN), names[1]: np.repeat(y, ACROSS)}
     p = model.posterior(table, absent="missing").probabilities
     grid = np.round(p.T.reshape(len(model.classes), DOWN, ACROSS), 4)
@@ -206,8 +206,8 @@ def _varies(effect: Effect) -> bool:
     return bool(mass.max(initial=0.0) < 0.7 * mass.sum())
 
 
-def _reach(effect: Effect) -> tuple[float, float]:
-    """Where nearly all numbers lie."""
+def _number_range(effect: Effect) -> tuple[float, float]:
+    """The range of nearly all numbers of a column."""
     values = np.array(effect.values, np.float64)
     mass = effect.counts.sum(1) if effect.counts is not None else np.ones(len(values))
     share = np.cumsum(mass) / max(mass.sum(), 1e-300)

@@ -30,7 +30,7 @@ Step = Callable[[str], None]
 def network_document(
     network: Network, data: Any, how: Mapping[str, Any], step: Step, *, title: str | None, rows: bool
 ) -> dict[str, Any]:
-    """Everything about a network, as plain data."""
+    """The document of a network, as plain data."""
     if not network.fitted:
         raise UsageError("the network has no parameters yet: fit it, then report on it")
     step("arcs")

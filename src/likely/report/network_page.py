@@ -72,7 +72,7 @@ def network_drawing(document: Document) -> Svg:
     ]  # fmt: skip
     arcs = [(arc["from"], arc["to"]) for arc in document["arcs"] if {arc["from"], arc["to"]} <= kept]
     drawn = network_svg(nodes, arcs, "Bayesian network", f"{counted(len(nodes), 'node')}, {counted(len(arcs), 'arc')}")
-    return Svg(drawn.replace(' tabindex="0"', ""))  # a picture has no parts that take the focus
+    return Svg(drawn.replace(' tabindex="0"', ""))  # a picture has no focusable parts
 
 
 def _drawn_nodes(document: Document) -> set[str]:
@@ -140,7 +140,7 @@ def _rows(document: Document) -> str:
                                           y=(0.0, highest), columns=behind)))  # fmt: skip
     facts = [["all rows", number(found["log_likelihood"], 2)],
              ["the same nodes without arcs", number(found["independent_log_likelihood"], 2)],
-             ["rows that the network holds impossible", number(found["impossible_rows"], 0)]]  # fmt: skip
+             ["rows with probability zero", number(found["impossible_rows"], 0)]]  # fmt: skip
     body = grid(pictures) + table(["log-likelihood", "nats"], facts, "Log-likelihood of the data", (1,))
     if found["unusual_rows"]:
         rows = [[number(r["row"]), "impossible" if r["log_likelihood"] is None else number(r["log_likelihood"], 2)]

@@ -116,7 +116,7 @@ def nomogram_section(document: Document) -> str:
 
 
 def _limits(document: Document) -> str:
-    """What can be chosen, where that is not everything."""
+    """Note on the available choices, if classes or columns were left out."""
     classes, columns = len(offered_classes(document)), len(offered_columns(document))
     whole = sum(bool(column.get("effect")) for column in document["columns"])
     offered = []
@@ -149,7 +149,7 @@ def offered_columns(document: Document) -> list[tuple[Mapping[str, Any], list[di
 
 
 def embedded(document: Document) -> dict[str, Any]:
-    """What the script of the page reads: levels of the nomogram, marked rows, and counts for costs."""
+    """Data for the script of the page: levels of the nomogram, marked rows, and counts for costs."""
     classes = offered_classes(document)
 
     def of(weights: Sequence[float]) -> list[float]:

@@ -68,7 +68,7 @@ def _shades(colours: tuple[str, ...], ink: str) -> str:
 def page(document: Document) -> str:
     """The report as one HTML page."""
     if document["kind"] == NETWORK:
-        return _whole(document, "".join(network_sections(document)), network_lead(document))
+        return _assembled(document, "".join(network_sections(document)), network_lead(document))
     style, script = style_sheet(), _asset("report.js")
     before = [
         _summary_section(document), column_views.columns_section(document), row_views.em_section(document),
@@ -83,10 +83,10 @@ def page(document: Document) -> str:
     data = _embedded(document)
     others = sum(map(size, [style, script, data, *before, *after]))
     body = "".join([*before, column_views.effects_section(document, MOST_BYTES - others), *after])
-    return _whole(document, body, _lead(document), data, script)
+    return _assembled(document, body, _summary_line(document), data, script)
 
 
-def _whole(document: Document, body: str, lead: str, data: str = "", script: str = "") -> str:
+def _assembled(document: Document, body: str, lead: str, data: str = "", script: str = "") -> str:
     """The page around its sections: head with the policy, navigation, and the script with its data, if there is one."""
     style = style_sheet()
     links = re.findall(r'<h2 id="([a-z]+)-title">([^<]+)</h2>', body)
@@ -109,7 +109,7 @@ def _embedded(document: Document) -> str:
     return data.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _lead(document: Document) -> str:
+def _summary_line(document: Document) -> str:
     card = document["card"]
     data = f"; evaluated on {card['data_rows']:,} rows of {text(card['data'])}" if card["data"] else ""
     return (

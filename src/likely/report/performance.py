@@ -1,4 +1,4 @@
-"""How far a model can be trusted on the rows of a report: metrics, confusion, ranking, calibration and thresholds."""
+"""Quality of a model on the rows of a report: metrics, confusion, ranking, calibration and thresholds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def performance(scored: JudgedRows, evaluation: Evaluation, costs: Any, positive: int) -> dict[str, Any]:
-    """Everything about the quality of the predictions, as plain data."""
+    """The quality of the predictions, as plain data."""
     classes = scored.model.classes
     known = scored.known
     p, truth = scored.probabilities[known], scored.truth[known]
@@ -43,14 +43,14 @@ def _ranked_classes(truth: NDArray[np.int64], k: int) -> list[int]:
     return sorted(np.argsort(-counts, kind="stable")[:MOST_CLASSES].tolist())
 
 
-def _thin(size: int, most: int = POINTS) -> NDArray[np.int64]:
+def _evenly_spaced(size: int, most: int = POINTS) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.int64))
 
 
 def _curves(ranking: Ranking, label: str) -> dict[str, Any]:
     x, y = ranking.roc
     recall, precision = ranking.precision_recall
-    at = _thin(len(x))
+    at = _evenly_spaced(len(x))
     whole = max(ranking.positives + ranking.negatives, 1e-300)
     taken = (ranking.true_positives + ranking.false_positives) / whole
     lift = np.divide(recall, taken, out=np.ones_like(taken), where=taken > 0)
@@ -120,7 +120,7 @@ def _thresholds(ranking: Ranking, costs: Any, classes: tuple[Any, ...], positive
             "flagged": (hits + alarms) / whole if whole else None,
             "mean_cost": (alarms * false_positive + missed * false_negative) / whole if whole else None,
         })  # fmt: skip
-    at = _thin(len(ranking.thresholds), 3 * POINTS)[1:]
+    at = _evenly_spaced(len(ranking.thresholds), 3 * POINTS)[1:]
     curve = {"threshold": ranking.thresholds[at], "true_positives": ranking.true_positives[at],
              "false_positives": ranking.false_positives[at]}  # fmt: skip
     return {

@@ -274,7 +274,7 @@ def _ranges(model: Model, x: str, y: str, rows: Sequence[tuple[float, float, int
     if rows:
         return [spread(min(r[i] for r in rows), max(r[i] for r in rows), 0.08) for i in (0, 1)]
     if not {x, y} <= set(gaussian_columns(model)):
-        raise UsageError("the model does not know where its numbers lie: give data= to draw the surface over")
+        raise UsageError("the model does not store the range of its numbers: pass data= to draw the surface over")
     means, covariances = gaussians(model, [x, y])
     deviations = np.sqrt(np.stack([covariances[:, i, i] for i in (0, 1)], 1))
     return [

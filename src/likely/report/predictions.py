@@ -25,7 +25,7 @@ MOST_TEXT = 1_500  # characters of a highlighted document
 
 
 def chosen_rows(scored: JudgedRows) -> list[tuple[int, str]]:
-    """Rows worth looking at: the most and the least certain, and the worst errors, each with the reason for its choice."""
+    """Example rows: the most and the least certain, and the worst errors, each with the reason for its choice."""
     p, known = scored.probabilities, scored.known
     if not len(p):
         return []

@@ -34,7 +34,7 @@ def quality_section(document: Document) -> str:
 
 def _confusion(document: Document, found: Mapping[str, Any]) -> str:
     body = _matrix(found) if len(found["classes"]) <= MATRIX_CLASSES else _largest_errors(found)
-    behind = "".join(_behind(document, each) for each in document.get("confusion_rows", []))
+    behind = "".join(_rows_behind(document, each) for each in document.get("confusion_rows", []))
     return body + (f"<p>Rows behind the errors, the most confident first:</p>{behind}" if behind else "")
 
 
@@ -69,7 +69,7 @@ def _matrix(found: Mapping[str, Any]) -> str:
     return table(["true \\ predicted", *names], rows, f"True class in the rows, predicted class in the columns; {shaded}")
 
 
-def _behind(document: Document, cell: Mapping[str, Any]) -> str:
+def _rows_behind(document: Document, cell: Mapping[str, Any]) -> str:
     if not cell["rows"]:
         return ""
     known = list(cell["rows"][0]["values"])

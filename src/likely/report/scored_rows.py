@@ -1,4 +1,4 @@
-"""One pass over the rows of a report: probabilities, true classes, and what each column holds."""
+"""One pass over the rows of a report: probabilities, true classes, and checks of each column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_CELLS = 20_000_000  # rows × classes
 
 @dataclass
 class ColumnCheck:
-    """What was found in one column of the rows: missing cells, values that were never learned, numbers out of range."""
+    """Counts for one column: missing cells, values that were never learned, numbers out of range."""
 
     missing: int = 0
     unseen: int = 0
@@ -70,7 +70,7 @@ class JudgedRows:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Rows whose true class the model knows."""
+        """Rows whose true class is known to the model."""
         return (self.truth >= 0) & (self.truth < len(self.model.classes))
 
     def pick(self, numbers: Sequence[int]) -> dict[int, Batch]:
@@ -100,7 +100,7 @@ def score_rows(
     assert name is not None
     first = next(iter(source.batches()), None)
     labelled = first is not None and name in first.names
-    source = model.aimed(source, name) if labelled else source
+    source = model.with_target(source, name) if labelled else source
     plain = _uncalibrated(model)
     checks = {column.name: ColumnCheck() for column in model.schema.columns}
     kept: list[Array] = []

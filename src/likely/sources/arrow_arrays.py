@@ -106,7 +106,7 @@ def one_chunk(column: Any) -> Any:
     return combined if isinstance(combined, pa.Array) else combined.chunk(0)
 
 
-def sound(column: Any, name: str, start: int = 0) -> Any:
+def validated(column: Any, name: str, start: int = 0) -> Any:
     """Validate an Arrow column from outside in full and return it as one array.
 
     Arrow does not check offsets and dictionary indices by itself; a kernel that uses a wrong one accesses arbitrary memory.
@@ -114,7 +114,7 @@ def sound(column: Any, name: str, start: int = 0) -> Any:
     import pyarrow as pa
 
     try:
-        if not _sound_dictionary(column):
+        if not _is_valid_dictionary(column):
             column.validate(full=True)
     except (pa.ArrowException, UnicodeError) as error:
         _refuse_index(column, name, start)
@@ -123,8 +123,8 @@ def sound(column: Any, name: str, start: int = 0) -> Any:
     return one_chunk(column)
 
 
-def _sound_dictionary(column: Any) -> bool:
-    """Whether this is a dictionary array of valid values and indices, by a faster test than Arrow's of its indices."""
+def _is_valid_dictionary(column: Any) -> bool:
+    """Whether this is a dictionary array of valid values and indices; the indices are checked faster than by Arrow."""
     import pyarrow as pa
 
     if not isinstance(column, pa.DictionaryArray) or column.null_count or column.type.index_type != pa.int32():

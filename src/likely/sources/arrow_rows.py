@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.missing_tokens import MissingTokens
 
@@ -40,7 +40,7 @@ class ArrowRows:
         for batch in regrouped(self.stream, self.reading.batch_bytes()):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             names = [name for name in columns if kinds is None or name in kinds or name in self._origins]
-            checked = {name: sound(columns[name], name, start) for name in names}
+            checked = {name: validated(columns[name], name, start) for name in names}
             yield Frame(checked, batch.num_rows, start, gaps, formats=dict(self.reading.formats), parts=self.reading.parts)
             start += batch.num_rows
 

@@ -23,13 +23,13 @@ def unpacked_sizes(path: str) -> Iterator[int]:
     """Unpacked size of each compressed batch of an Arrow file or stream; ValueError if the metadata are damaged."""
     try:
         with open(path, "rb") as file:
-            for start in _places(file, os.path.getsize(path)):
+            for start in _message_offsets(file, os.path.getsize(path)):
                 yield _message(file, start)[0]
     except (struct.error, OverflowError, MemoryError) as error:
         raise ValueError(f"its metadata are damaged ({error})") from None
 
 
-def _places(file: BinaryIO, size: int) -> Iterator[int]:
+def _message_offsets(file: BinaryIO, size: int) -> Iterator[int]:
     """Offsets of the messages: from the footer of a file, or one after the other in a stream."""
     if file.read(len(MAGIC)) == MAGIC:
         file.seek(size - len(MAGIC) - 4)

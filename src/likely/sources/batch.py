@@ -267,7 +267,7 @@ def with_missing(batch: Batch, gaps: MissingTokens) -> Batch:
 
 def code_numbers(column: NDArray[Any]) -> Coded:
     """Codes of an array of numbers; NaN is missing."""
-    if column.dtype.kind == "f" and (whole := _whole(column)) is not None:
+    if column.dtype.kind == "f" and (whole := _integer_codes(column)) is not None:
         return whole
     values, codes = np.unique(column, return_inverse=True)
     codes = codes.reshape(-1).astype(np.int32)
@@ -287,7 +287,7 @@ def finite(coded: Coded, name: str, start: int) -> Coded:
     return coded
 
 
-def _whole(column: NDArray[Any]) -> Coded | None:
+def _integer_codes(column: NDArray[Any]) -> Coded | None:
     """Codes of floats that are integers in a small range; None for others."""
     with np.errstate(all="ignore"):
         low, high = np.fmin.reduce(column, initial=np.inf), np.fmax.reduce(column, initial=-np.inf)

@@ -61,7 +61,7 @@ def _ending(name: str) -> str:
 
 
 def _write(copy: Any, block: bytes, label: str) -> None:
-    """Write a block to the temporary file; an error concerns the disk, not the compressed file."""
+    """Write a block to the temporary file; an error is one of the disk, not of the compressed file."""
     try:
         copy.write(block)
         if not block:
@@ -127,9 +127,9 @@ def _zipped(path: str, label: str, reading: ReadOptions) -> tuple[str, Iterator[
         members = [member for member in members if member.filename == reading.table]
         if not members:
             meant = did_you_mean(reading.table, names)
-            raise DataError(f"{label} has no member {reading.table!r}{meant}: it has {_some(names)}")
+            raise DataError(f"{label} has no member {reading.table!r}{meant}: it has {_listed(names)}")
     if len(members) != 1:
-        what = f"contains {len(names)} files, {_some(names)}" if names else "contains no file"
+        what = f"contains {len(names)} files, {_listed(names)}" if names else "contains no file"
         raise DataError(f"{label} {what}", remedy="name one with table= (--table)" if names else None)
     if members[0].flag_bits & 1:
         raise DataError(f"{label} is encrypted", remedy="unpack it first")
@@ -148,6 +148,6 @@ def _is_aside(name: str) -> bool:
     return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
 
 
-def _some(names: list[str]) -> str:
+def _listed(names: list[str]) -> str:
     more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
     return ", ".join(map(repr, names[:20])) + more

@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import DAMAGED, sound
+from likely.sources.arrow_arrays import DAMAGED, validated
 from likely.sources.batch import Batch, Frame, Matrix, to_arrow, with_missing
 from likely.sources.cell_values import name_columns
 from likely.sources.missing_tokens import MissingTokens
@@ -133,7 +133,7 @@ def _converted(column: Any, name: str) -> Any:
     """An Arrow column, or a column convertible to Arrow, validated."""
     import pyarrow as pa
 
-    return sound(column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column), name)
+    return validated(column if isinstance(column, (pa.Array, pa.ChunkedArray)) else pa.array(column), name)
 
 
 def _from_rows(rows: Sequence[Any], missing: MissingTokens) -> InMemory:
@@ -194,7 +194,7 @@ def _series(series: Any, name: str) -> Any:
         raise _unknown_code(native, name) from None
     except (TypeError, ValueError):
         return to_arrow(series.to_list(), name)
-    return sound(column, name)
+    return validated(column, name)
 
 
 def _unknown_code(column: Any, name: str) -> DataError:

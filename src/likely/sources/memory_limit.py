@@ -37,7 +37,7 @@ def check_memory(limit: int | None) -> None:
     used = resident()
     if used > limit:
         raise ResourceError(
-            f"the memory limit of {_shown(limit)} is exceeded: {_shown(used)} are in use",
+            f"the memory limit of {_size_text(limit)} is exceeded: {_size_text(used)} are in use",
             remedy="raise memory_limit (--memory-limit), leave columns out with ignore (--ignore), or learn with "
             "plain=True (--plain)",
         )
@@ -58,5 +58,5 @@ def resident() -> int:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def _shown(size: int) -> str:
+def _size_text(size: int) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 10**9 else f"{size / 1e6:.0f} MB"

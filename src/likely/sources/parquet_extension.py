@@ -1,4 +1,4 @@
-"""A Parquet file with columns added to it: what it holds is copied as it is, and only the new columns are encoded.
+"""A Parquet file with columns added: its content is copied unchanged, and only the new columns are encoded.
 
 Parquet stores every column of a row group by itself, and where it stands in metadata at the end of the file. So the file is
 copied up to its metadata, a file of the new columns with the same row groups is written behind it, and the metadata of both
@@ -32,12 +32,12 @@ COLUMN_OFFSETS, PAGE_OFFSETS = (2, 4, 6), (9, 10, 11, 14)  # of a column, and of
 
 
 class NotExtendableError(Exception):
-    """The file is none that columns can be added to; they may be written with all others instead."""
+    """Columns cannot be added to a copy of the file; all columns must be written anew."""
 
 
 @dataclass(frozen=True)
 class ParquetLayout:
-    """Where things are in a Parquet file, which stays open: its metadata, their offset, and the rows of every row group."""
+    """Layout of an open Parquet file: its metadata, their offset, and the rows of every row group."""
 
     path: str
     file: BinaryIO
@@ -128,7 +128,7 @@ class ParquetCopy:
         self.layout.check_unchanged()
 
     def stop(self) -> None:
-        """Leave off copying."""
+        """Stop copying."""
         self.stopped.set()
         self.thread.join()
 
@@ -172,20 +172,20 @@ def merge_metadata(layout: ParquetLayout, path: str, fields: Any) -> None:
 
 
 def _shifted(metadata: Fields, by: int) -> Fields:
-    """The metadata of a file that stands so many bytes from the beginning of another one."""
+    """The metadata of a file that is embedded at an offset in another one."""
     groups = [
-        group | {COLUMNS: _like(group[COLUMNS], [_shifted_column(column, by) for column in group[COLUMNS][1][1]])}
+        group | {COLUMNS: _list_of(group[COLUMNS], [_shifted_column(column, by) for column in group[COLUMNS][1][1]])}
         for group in metadata[GROUPS][1][1]
     ]
-    return metadata | {GROUPS: _like(metadata[GROUPS], groups)}
+    return metadata | {GROUPS: _list_of(metadata[GROUPS], groups)}
 
 
 def _shifted_column(column: Fields, by: int) -> Fields:
-    inner = _moved(column[CONTENT][1], PAGE_OFFSETS, by)
-    return _moved(column, COLUMN_OFFSETS, by) | {CONTENT: (column[CONTENT][0], inner)}
+    inner = _with_offsets_moved(column[CONTENT][1], PAGE_OFFSETS, by)
+    return _with_offsets_moved(column, COLUMN_OFFSETS, by) | {CONTENT: (column[CONTENT][0], inner)}
 
 
-def _moved(fields: Fields, offsets: tuple[int, ...], by: int) -> Fields:
+def _with_offsets_moved(fields: Fields, offsets: tuple[int, ...], by: int) -> Fields:
     """The same fields with those that are offsets moved; 0 stands for none."""
     return fields | {k: (fields[k][0], fields[k][1] + by) for k in offsets if k in fields and fields[k][1]}
 
@@ -194,17 +194,17 @@ def _merged(first: Fields, more: Fields, fields: Any) -> Fields:
     root, *elements = first[SCHEMA][1][1]
     leaves = more[SCHEMA][1][1][1:]
     root = root | {CHILDREN: (root[CHILDREN][0], root[CHILDREN][1] + len(leaves))}
-    merged = first | {SCHEMA: _like(first[SCHEMA], [root, *elements, *leaves])}
+    merged = first | {SCHEMA: _list_of(first[SCHEMA], [root, *elements, *leaves])}
     groups = zip(first[GROUPS][1][1], more[GROUPS][1][1], strict=True)
-    merged[GROUPS] = _like(first[GROUPS], [_merged_group(*pair) for pair in groups])
+    merged[GROUPS] = _list_of(first[GROUPS], [_merged_group(*pair) for pair in groups])
     if ORDERS in first and ORDERS in more:
-        merged[ORDERS] = _like(first[ORDERS], first[ORDERS][1][1] + more[ORDERS][1][1])
+        merged[ORDERS] = _list_of(first[ORDERS], first[ORDERS][1][1] + more[ORDERS][1][1])
     if PAIRS in first:
-        merged[PAIRS] = _like(first[PAIRS], [_with_fields(pair, fields) for pair in first[PAIRS][1][1]])
+        merged[PAIRS] = _list_of(first[PAIRS], [_with_fields(pair, fields) for pair in first[PAIRS][1][1]])
     return merged
 
 
-def _like(field: tuple[int, Any], values: list[Any]) -> tuple[int, Any]:
+def _list_of(field: tuple[int, Any], values: list[Any]) -> tuple[int, Any]:
     """A field of a list with other values."""
     return field[0], (field[1][0], values)
 
@@ -213,7 +213,7 @@ def _merged_group(one: Fields, other: Fields) -> Fields:
     if one[ROWS] != other[ROWS]:
         raise ValueError("row groups differ")
     sums = {key: (one[key][0], one[key][1] + other[key][1]) for key in (BYTES, COMPRESSED) if key in one and key in other}
-    return one | sums | {COLUMNS: _like(one[COLUMNS], one[COLUMNS][1][1] + other[COLUMNS][1][1])}
+    return one | sums | {COLUMNS: _list_of(one[COLUMNS], one[COLUMNS][1][1] + other[COLUMNS][1][1])}
 
 
 def _with_fields(pair: Fields, fields: Any) -> Fields:

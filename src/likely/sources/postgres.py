@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from likely.errors import DataError, UsageError, did_you_mean, import_optional
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
 from likely.sources.databases import quoted, subquery
@@ -47,7 +47,7 @@ def connect(uri: str) -> Any:
 
 @contextlib.contextmanager
 def named_errors(label: str, done: str = "read") -> Iterator[None]:
-    """Context in which errors of the driver become errors that name the database."""
+    """Context manager that turns errors of the driver into errors that name the database."""
     import adbc_driver_manager
 
     try:
@@ -134,7 +134,7 @@ class PostgresTable:
             for batch in cursor.fetch_record_batch():
                 self.reading.check_memory()
                 columns = {
-                    name: sound(_stored(column), name, start) for name, column in zip(names, batch.columns, strict=False)
+                    name: validated(_stored(column), name, start) for name, column in zip(names, batch.columns, strict=False)
                 }
                 yield Frame(columns, batch.num_rows, start, self.missing)
                 start += batch.num_rows
@@ -150,5 +150,5 @@ def _pick(column: Any) -> str:
 
 
 def _stored(column: Any) -> Any:
-    """A column without the extension type of a database's own type, which no rule reads: it is left out by its storage."""
+    """The column without its extension type (a type of the database's own): by the kind of its storage it is left out."""
     return getattr(column, "storage", column)

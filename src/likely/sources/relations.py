@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
 from likely.sources.databases import BATCH_ROWS, pick
@@ -57,7 +57,7 @@ class Relation:
         return self
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
-        """The rows, in the order of the query; a pass that is under way ends, since a connection runs one at a time."""
+        """The rows, in the order of the query; a pass still in progress is ended, as a connection runs one query at a time."""
         import duckdb
 
         start = 0
@@ -71,7 +71,7 @@ class Relation:
             self.under_way["reader"] = reader = self.relation.project(picked).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
                 self.reading.check_memory()
-                columns = {name: sound(column, name, start) for name, column in zip(names, batch.columns, strict=False)}
+                columns = {name: validated(column, name, start) for name, column in zip(names, batch.columns, strict=False)}
                 yield Frame(columns, batch.num_rows, start, self.missing)
                 start += batch.num_rows
         except (duckdb.Error, OSError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from likely.errors import FULL, DataError, LikelyError, ResourceError
 from likely.kernels.parallel import cached_property
-from likely.sources.arrow_arrays import sound
+from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Frame
 from likely.sources.missing_tokens import MissingTokens
 
@@ -54,7 +54,7 @@ class SingleFile:
 
     @contextlib.contextmanager
     def as_text(self) -> Iterator[None]:
-        """Context for reading text: errors of the disk and of decoding become errors that name the file."""
+        """Context manager for reading text: errors of the disk and of decoding become errors that name the file."""
         try:
             yield
         except UnicodeError as error:
@@ -70,7 +70,7 @@ class SingleFile:
 
     @contextlib.contextmanager
     def as_arrow(self, kind: str) -> Iterator[None]:
-        """Context for reading with Arrow: any error becomes a DataError that names the file."""
+        """Context manager for reading with Arrow: any error becomes a DataError that names the file."""
         import pyarrow as pa
 
         try:
@@ -87,7 +87,7 @@ class SingleFile:
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             try:
-                checked = {name: sound(columns[name], name, start) for name in names}
+                checked = {name: validated(columns[name], name, start) for name in names}
             except DataError as error:
                 message = f"{self.label}: {error}"
                 raise DataError(message, column=error.column, row=error.row, remedy=error.remedy) from None

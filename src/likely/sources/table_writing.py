@@ -42,7 +42,7 @@ def write_table(parquet: str, path: str, table: str, *, replace: bool = False) -
 
 @contextlib.contextmanager
 def _absent_or_unchanged(path: str) -> Iterator[str]:
-    """Yields what the file will be if writing fails: one that was not there before is removed then."""
+    """Context manager that removes a new file if writing fails; yields the state of the file after a failure, in words."""
     if os.path.exists(path):
         yield "it is unchanged"
         return

@@ -212,7 +212,7 @@ def _files(path: str, issues: FileIssues) -> Iterator[LabelledFile]:
             yield LabelledFile(entry, _own_label(entry, beside))
             continue
         label, empty = _spelled(os.path.basename(entry)), True
-        for file in _below(entry):
+        for file in _all_files(entry):
             empty = False
             yield LabelledFile(file, label)
         if empty:
@@ -220,7 +220,7 @@ def _files(path: str, issues: FileIssues) -> Iterator[LabelledFile]:
 
 
 def _entries(folder: str) -> list[str]:
-    """What lies in a folder, hidden things apart, in the order of the names."""
+    """The entries of a folder without hidden ones, in the order of their names."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
@@ -228,13 +228,13 @@ def _entries(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in names if not name.startswith(".")]
 
 
-def _below(folder: str) -> Iterator[str]:
+def _all_files(folder: str) -> Iterator[str]:
     """All files in a folder, recursively; links to folders are not followed, since they may form cycles."""
     for entry in _entries(folder):
         if not os.path.isdir(entry):
             yield entry
         elif not os.path.islink(entry):
-            yield from _below(entry)
+            yield from _all_files(entry)
 
 
 def _own_label(path: str, folder: str | None) -> str | None:

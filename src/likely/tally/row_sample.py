@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import ForgetError
-from likely.kernels.hashing import Words, digest, mixed
+from likely.kernels.hashing import Words, digest, mix
 from likely.kernels.rising_keys import distinct
 from likely.schema import CATEGORY, FEW_VALUES, Column
 
@@ -223,7 +223,7 @@ def _moved(codes: NDArray[Any], places: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def hashes(values: Sequence[Any], name: str) -> Words:
-    """A hash of every value, the same on every machine, and for 1, 1.0, True and all their spellings."""
+    """A hash of every value, the same on every machine; equal for 1, 1.0, True and their spellings."""
     if isinstance(values, range):
         return number_hashes(np.array(values, dtype=np.float64), name)
     if isinstance(values, tuple) and len(values) <= FEW_VALUES and all(type(value) is str for value in values):
@@ -238,7 +238,7 @@ def _hashes_of_texts(values: tuple[str, ...], name: str) -> Words:
 
 def _hashes(values: Sequence[Any], name: str) -> Words:
     numbers = [_of_text(value) if type(value) is str else _number(value) for value in values]
-    return mixed(np.array(numbers, dtype=np.uint64) ^ seed(name))
+    return mix(np.array(numbers, dtype=np.uint64) ^ seed(name))
 
 
 @lru_cache(1 << 16)  # every batch of a table has the same texts
@@ -259,7 +259,7 @@ def _number(value: Any) -> int:
 
 def number_hashes(x: Array, name: str) -> Words:
     """A hash of every number of a column; all NaN are equal, and so are 0.0 and -0.0."""
-    return mixed(np.where(np.isnan(x), np.nan, x + 0.0).view(np.uint64) ^ seed(name))
+    return mix(np.where(np.isnan(x), np.nan, x + 0.0).view(np.uint64) ^ seed(name))
 
 
 def sums_of_number_hashes(columns: Sequence[Array], names: Sequence[str]) -> Words:
@@ -269,18 +269,18 @@ def sums_of_number_hashes(columns: Sequence[Array], names: Sequence[str]) -> Wor
     for a in range(0, len(columns), step):
         x, seeds = np.array(columns[a : a + step]) + 0.0, np.array([seed(name) for name in names[a : a + step]])
         x[np.isnan(x)] = np.nan
-        total += mixed(x.view(np.uint64) ^ seeds[:, None]).sum(0, dtype=np.uint64)
+        total += mix(x.view(np.uint64) ^ seeds[:, None]).sum(0, dtype=np.uint64)
     return total
 
 
 def missing_hash(name: str) -> Words:
-    """The hash of a missing cell, independent of the column's kind, which a part of a table may not show."""
+    """The hash of a missing cell, independent of the column's kind, which may be unknown in a part of a table."""
     return number_hashes(np.array([np.nan]), name)
 
 
 def to_keys(total: Words) -> Ints:
     """The keys of rows from the sums of their cells' hashes, which do not depend on the order of the columns."""
-    return (mixed(total) >> np.uint64(1)).astype(np.int64)
+    return (mix(total) >> np.uint64(1)).astype(np.int64)
 
 
 def seed(name: str) -> np.uint64:

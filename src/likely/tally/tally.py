@@ -88,9 +88,9 @@ class Tally:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
         if not a.documents_have_rows:
-            message = "was learned beside other columns by an older version, whose sample of rows cannot forget"
+            message = "was learned beside other columns by an older version, whose sample of rows does not support forgetting"
             text = next(block.name for block, s in zip(a.blocks, a.statistics, strict=True) if isinstance(s, Words))
-            raise ForgetError(message, column=text, remedy="learn the model anew, or make it forget after without_rows()")
+            raise ForgetError(message, column=text, remedy="learn the model anew, or forget after without_rows()")
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
         if sample is not None:
             again = [block for block in a.blocks if block not in statistics]
@@ -143,7 +143,7 @@ class Tally:
             statistic.pick([labels, *(places[name] for name in self._axes(block))])
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
-        sample = None if self.sample is None else self.sample.moved(*_picked(self.schema, labels, places))
+        sample = None if self.sample is None else self.sample.moved(*_new_codes(self.schema, labels, places))
         return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics, sample=sample)
 
     def with_schema(self, schema: Schema) -> Tally:
@@ -180,7 +180,7 @@ class Tally:
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         schema = replace(self.schema, target=replace(self.schema.target, values=tuple(labels)))
-        sample = None if self.sample is None else self.sample.moved(*_picked(self.schema, index, {}))
+        sample = None if self.sample is None else self.sample.moved(*_new_codes(self.schema, index, {}))
         return replace(self, schema=schema, classes=self.classes[index], statistics=statistics, sample=sample)
 
     def with_values(self, named: Mapping[str, Iterable[Any]]) -> Tally:
@@ -250,16 +250,16 @@ class Tally:
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
         other = other._in_order_of(self)
-        one, two = self.taught_by(other), other.taught_by(self)
+        one, two = self.with_kinds_of(other), other.with_kinds_of(self)
         schema = one.schema.union(two.schema)
         return one.with_schema(schema), two.with_schema(schema)
 
-    def taught_by(self, other: Tally) -> Tally:
-        """The same tally; a column without any cell takes its kind from the other side."""
+    def with_kinds_of(self, other: Tally) -> Tally:
+        """The same tally; a column all of whose cells are missing takes its kind from the other tally."""
         learned_kinds: dict[str, Column] = {}
         for mine in self.schema.columns:
             theirs = other.schema.by_name.get(mine.name, mine)
-            # Of two guesses always the same one is taken, so that the order of a sum does not matter.
+            # Of two inferred kinds always the same one is taken, so that the order of a sum does not matter.
             if mine.guessed and mine.kind != theirs.kind and (not theirs.guessed or theirs.kind > mine.kind):
                 learned_kinds[mine.name] = replace(theirs, values=())
         if not learned_kinds:
@@ -293,10 +293,10 @@ class Tally:
             same = f"learn both from the same columns{_and_parts(self.schema, odd)}"
             raise UsageError(f"one model has columns that the other has not, such as {odd[:1]}: {same}")
         pairs = zip(first.blocks, order, strict=True)
-        statistics = tuple(self._turned(i, block.columns) for block, i in pairs if i is not None)
+        statistics = tuple(self._with_column_order(i, block.columns) for block, i in pairs if i is not None)
         return replace(self, blocks=first.blocks, statistics=statistics)
 
-    def _turned(self, at: int, columns: tuple[str, ...]) -> Statistic:
+    def _with_column_order(self, at: int, columns: tuple[str, ...]) -> Statistic:
         """The statistic of a block, its columns in the given order."""
         mine, statistic = self.blocks[at].columns, self.statistics[at]
         if mine == columns or not isinstance(statistic, Counts | Scatter):
@@ -332,7 +332,7 @@ def _close(x: Statistic, y: Statistic) -> bool:
 
 
 def _holds_expected(block: Block, tally: Tally, statistic: Moments | Scatter) -> bool:
-    """Whether rows with missing cells were counted by their expectation (EM), which the kept rows cannot reproduce."""
+    """Whether rows with missing cells were counted by their expectation (EM): counting the kept rows again would lose that."""
     if isinstance(statistic, Moments) or tally.sample is None:
         return False
     complete_weight = float(_counted_again(block, tally.schema, tally.sample).weight().sum())
@@ -364,7 +364,7 @@ def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], c
             raise DataError("holds numbers that are too large to be added up", column=block.name, remedy=remedy)
 
 
-def _picked(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:
+def _new_codes(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:
     """New code of each class and value when only some are kept; -1 where it is not."""
     sizes = {column.name: len(column.values) for column in schema.columns}
     return _inverse(labels, len(schema.classes)), {name: _inverse(kept[name], sizes[name]) for name in kept}

@@ -281,7 +281,7 @@ def count_documents(
 
 @SimdKernel
 def hash_spans(text: Bytes, begin: Ints, size: Ints, secret: int, keys: Ints) -> None:
-    """The key of every span, as `scan_words` computes it; with the secret, nobody can prepare words that collide."""
+    """The key of every span, as `scan_words` computes it; the secret prevents crafted words that collide."""
     for u in range(begin.size):
         p = int(begin[u])
         n = int(size[u])

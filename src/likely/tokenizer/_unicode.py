@@ -74,7 +74,7 @@ def entries(unit: str, lowercase: bool, buffer: npt.NDArray[np.uint8]) -> Entrie
 def _block(first: int, stop: int, unit: str, lowercase: bool) -> Entries:
     """The entries of consecutive code points, computed by Python's string methods at once."""
     text = _decoded(np.arange(first, stop, dtype="<u4"))
-    growing = _growing(text) if lowercase else []
+    growing = _expanding_characters(text) if lowercase else []
     for letter in growing:  # removed, so that the others keep their positions
         text = text.replace(letter, "\0")
     lowered = text.replace("Σ", "σ").lower() if lowercase else text
@@ -82,7 +82,7 @@ def _block(first: int, stop: int, unit: str, lowercase: bool) -> Entries:
     if lowercase:
         table |= _context(text)
     for letter in growing:
-        table[ord(letter) - first] = _grown(letter, unit)
+        table[ord(letter) - first] = _expanding_entry(letter, unit)
     if lowercase and "Σ" in text:
         table[ord("Σ") - first] |= SIGMA
     return table
@@ -104,7 +104,7 @@ def _shaped(text: str, unit: str) -> Entries:
 
 
 def _packed(points: Entries) -> Entries:
-    """Code points as UTF-8, first byte trailing_zeros, with the number of bytes above them."""
+    """Code points as UTF-8, the first byte lowest, with the number of bytes above them."""
     tails = [0x80 | (points >> shift) & 0x3F for shift in (0, 6, 12)]
     one = points | 1 << LENGTH
     two = 0xC0 | points >> 6 | tails[0] << 8 | 2 << LENGTH
@@ -113,7 +113,7 @@ def _packed(points: Entries) -> Entries:
     return np.select([points < 0x80, points < 0x800, points < 0x10000], [one, two, three], four)
 
 
-def _growing(text: str) -> list[str]:
+def _expanding_characters(text: str) -> list[str]:
     """The characters whose lower case is more than one character (İ, in every Unicode so far)."""
     pieces = (text[at : at + 256] for at in range(0, len(text), 256))
     return [
@@ -121,7 +121,7 @@ def _growing(text: str) -> list[str]:
     ]
 
 
-def _grown(letter: str, unit: str) -> int:
+def _expanding_entry(letter: str, unit: str) -> int:
     """The entry of a character whose lower case is several."""
     table = _shaped(letter.lower(), unit)
     size = 0

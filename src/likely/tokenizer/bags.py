@@ -293,9 +293,9 @@ def _map_in_order(work: Callable[[Any], Any], slabs: list[Any], threads: int | N
         for slab in slabs:
             under_way.append(_Task(slab, pool.submit(work, slab)))
             if len(under_way) > workers:  # the consumer may be slower than the workers
-                yield _first(work, under_way)
+                yield _first_result(work, under_way)
         while under_way:
-            yield _first(work, under_way)
+            yield _first_result(work, under_way)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -333,7 +333,7 @@ class _Task:
     future: Future[Any]
 
 
-def _first(work: Callable[[Any], Any], under_way: deque[_Task]) -> Any:
+def _first_result(work: Callable[[Any], Any], under_way: deque[_Task]) -> Any:
     """Result of the first slab; while another thread computes it, slabs that no thread has begun are computed here."""
     while not under_way[0].future.done():
         task = next((task for task in under_way if task.future.cancel()), None)

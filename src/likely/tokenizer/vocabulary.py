@@ -118,11 +118,11 @@ class WordTable:
             slots = zeros(2 * slots.size, whole=True)
             _loops.rehash(slots, known, self.size, SECRET, _shift(slots))
         if self.size >= known.size:
-            capacity = _more(known.size)
+            capacity = _next_capacity(known.size)
             known, ends = longer(known, capacity), longer(ends, capacity + 1)
         used = int(ends[self.size])
         if used + size + PADDING > arena.size:
-            arena = longer(arena, max(_more(arena.size), used + size + PADDING))
+            arena = longer(arena, max(_next_capacity(arena.size), used + size + PADDING))
         self.arrays = (slots, known, ends, arena)
 
 
@@ -131,7 +131,7 @@ def room_for(spans: Spans) -> Ids:
     return np.empty(spans.keys.size, dtype=np.int32)
 
 
-def _more(capacity: int) -> int:
+def _next_capacity(capacity: int) -> int:
     """The next capacity: a small table grows eightfold, to be copied seldom, a large one twofold."""
     return capacity * (8 if capacity < FAST_GROWTH else 2)
 

@@ -1,4 +1,4 @@
-"""The application: access control, routing, and where the work is done."""
+"""The application: access control, routing, and dispatch of work to threads."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ class App:
         if self.workbench:
             self._routes |= self.workbench.routes(self)
 
-    # -------------------------------------------------------------- who may ask
+    # -------------------------------------------------------------- access control
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
-        """Answer a request, at once or later."""
+        """Answer a request, directly or by a coroutine."""
         self._check_host(request.headers.get("host"))
         if request.method not in ("GET", "HEAD"):
             self._check_origin(request.headers)
@@ -94,7 +94,7 @@ class App:
         return known[method](request)
 
     def _check_host(self, host: str | None) -> None:
-        """Refuse other sites' names: a page whose name was rebound to this machine has another Host."""
+        """Refuse unknown Host headers: a page whose name was rebound to this machine (DNS rebinding) has another Host."""
         if not host:
             raise HttpError(400, "the Host header is missing")
         if not self._known(_hostname(f"//{host}")):
@@ -123,7 +123,7 @@ class App:
         if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
             raise HttpError(401, "changing calls need the token: send 'Authorization: Bearer TOKEN'")
 
-    # -------------------------------------------------------------- which route
+    # -------------------------------------------------------------- routing
 
     def route_of(self, path: str) -> str:
         """The route of a path, for counters: names that clients invent must not make new ones."""
@@ -227,7 +227,7 @@ class App:
         return lambda request: self.in_thread(lambda: work(request))
 
     async def in_thread(self, work: Callable[[], Response]) -> Response:
-        """Do work in a thread; refused where too much is waiting."""
+        """Run work in a thread; an error if too many jobs are waiting."""
         if self._running >= WAITING:
             raise HttpError(503, "too many requests are being worked on: try again later")
         self._running += 1

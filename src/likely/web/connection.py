@@ -77,7 +77,7 @@ class Shared:
                 connection.close()
 
     async def sweeping(self) -> None:
-        """Sweep several times a second, for ever."""
+        """Call `sweep` several times a second, until cancelled."""
         while True:
             await asyncio.sleep(0.25)
             self.sweep()
@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(408, "the request did not arrive in time")
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's own signature
-        """Where the next bytes go: one place for all connections, because a selector reads and hands over in one step."""
+        """Buffer for the next bytes: one for all connections, because a selector reads and delivers in one step."""
         return self.shared.received
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -190,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
     def _head(self) -> bool:
         """Parse the head; False if it has not arrived completely."""
         if self.buffer[:2] == b"\r\n":  # blank lines between requests are allowed
-            self._take(2)
+            self._remove_received(2)
         end = self.buffer.find(b"\r\n\r\n")
         if end < 0 or end > self.limits.header_bytes:
             if len(self.buffer) > self.limits.header_bytes:
@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         self.begun = time.monotonic()
         head = parse_head(bytes(self.buffer[:end]))
         self.request = Request(head.method, head.path, head.query, head.headers)
-        self._take(end + 4)
+        self._remove_received(end + 4)
         self.deadline = self.begun + self.limits.body_seconds
         headers = head.headers
         largest = min(self.limits.body_bytes, self.shared.body_limit(self.request.method, self.request.path))
@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return True
 
-    def _take(self, n: int) -> bytes:
+    def _remove_received(self, n: int) -> bytes:
         """Remove bytes from the front of the buffer."""
         with memoryview(self.buffer) as view:  # a slice of the buffer itself would be copied twice
             part = bytes(view[:n])
@@ -230,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
             if len(self.buffer) < self.wanted:
                 return False
             if self.wanted:
-                self.request.body = self._take(self.wanted)
+                self.request.body = self._remove_received(self.wanted)
             return True
         while (chunk := self._chunk()) is not None:
             if not chunk:
@@ -262,23 +262,23 @@ class Connection(asyncio.BufferedProtocol):
             return None
         if self.buffer[end + 2 + size : end + 4 + size] != b"\r\n":
             raise HttpError(400, "a chunk does not end at its declared size")
-        return self._take(end + 4 + size)[end + 2 : -2]
+        return self._remove_received(end + 4 + size)[end + 2 : -2]
 
     def _dispatch(self) -> None:
         request = self.request
         assert request is not None
         try:
             found = self.shared.handle(request)
-        except Exception as fault:  # every fault has an answer
+        except Exception as fault:  # every exception becomes a response
             found = of_exception(fault)
         if isinstance(found, Response):
             self._finish(found)
             return
         self.busy = True
         self.deadline = float("inf")
-        asyncio.ensure_future(found).add_done_callback(self._answered)
+        asyncio.ensure_future(found).add_done_callback(self._on_answer)
 
-    def _answered(self, task: asyncio.Future[Response]) -> None:
+    def _on_answer(self, task: asyncio.Future[Response]) -> None:
         """The work for a request is done."""
         fault = None if task.cancelled() else task.exception()
         response = error(503, "the server is stopping") if task.cancelled() else of_exception(fault) if fault else task.result()
@@ -357,7 +357,7 @@ def parse_head(head: bytes) -> Head:
         if not value.isprintable() and (any(c < " " and c != "\t" for c in value) or "\x7f" in value):
             raise HttpError(400, "a header holds a control character")
         if name in headers and name in ("host", "content-length", "transfer-encoding", "authorization", "origin"):
-            raise HttpError(400, f"the header {name} is there twice")
+            raise HttpError(400, f"the header {name} occurs twice")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     if not target.startswith("/"):
         raise HttpError(400, "the target must be a path")

@@ -255,7 +255,7 @@ def _length(columns: Mapping[str, Any]) -> int:
 
 
 def check_keys(body: bytes, rows: Sequence[Row], outer: int) -> None:
-    """Refuse a key that is twice in an object: there are as many colons as keys, but for those inside of texts."""
+    """Refuse a key that occurs twice in an object: there are as many colons as keys, but for those inside of texts."""
     keys = outer + sum(map(len, rows))
     if body.count(b":") != keys:
         texts = (text for row in rows for pair in row.items() for text in pair if type(text) is str)

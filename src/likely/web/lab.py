@@ -1,4 +1,4 @@
-"""The lab: small problems that the page draws and the library solves anew at each change."""
+"""The lab: small problems of the page, solved by the library after each change."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def shown(text: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can hold: labels of other types as text, NaN and infinity as null."""
+    """A value that JSON can represent: labels of other types as text, NaN and infinity as null."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -148,6 +148,6 @@ def refuse_duplicates(body: bytes) -> None:
         keys = [key for key, _ in found]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise HttpError(400, f"the key {twice!r} is there twice in one object: send it once", key=twice)
+            raise HttpError(400, f"the key {twice!r} occurs twice in one object: send it once", key=twice)
 
     json.loads(body, object_pairs_hook=pairs, parse_int=len, parse_float=len)

@@ -38,7 +38,7 @@ ROWS, UPDATE = (msgspec.json.Decoder(kind) for kind in (RowsBody, Update))
 
 
 def predict_row(state: ModelState, row: Row) -> Response:
-    """The prediction for one row: microseconds, so that it is made where it arrives."""
+    """The prediction for one row; it takes microseconds, so that no thread is needed."""
     best, shares = state.predictor.decide_one(row)
     prediction = {"label": state.labels[best], "probabilities": dict(zip(state.keys, shares.tolist(), strict=True))}
     document: dict[str, Any] = {"model_version": state.version, "predictions": [prediction]}

@@ -27,7 +27,7 @@ class _Waiting:
     answer: asyncio.Future[dict[str, Any]]
 
     def settle(self, result: dict[str, Any] | BaseException) -> None:
-        """Give the client its answer."""
+        """Send the result to the waiting client."""
 
         def give() -> None:
             if self.answer.done():
@@ -104,7 +104,7 @@ class OnlineLearner:
             stopping = None in group
             try:
                 self._learn([each for each in group if each is not None])
-            except BaseException as fault:  # the thread must live: clients are told
+            except BaseException as fault:  # the thread must survive: the error is sent to the clients
                 for each in group:
                     if each is not None:
                         each.settle(fault)

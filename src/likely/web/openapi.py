@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 description of the service, with the columns and classes of the very models that it serves."""
+"""OpenAPI 3.1 description of the service, with the columns and classes of the served models."""
 
 from __future__ import annotations
 

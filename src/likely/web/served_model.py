@@ -1,4 +1,4 @@
-"""A model as it is served: one immutable state, replaced as a whole, and each state has a version."""
+"""A served model: one immutable state with a version, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True)
 class ModelState:
-    """A model, prepared for single rows, and its version: all that an answer is made from."""
+    """A model, prepared for single rows, and its version: the input of every answer."""
 
     model: Model
     predictor: Predictor
@@ -47,7 +47,7 @@ class ModelState:
 
 
 def key_of(label: Any) -> str:
-    """A label as a key of JSON: as JSON writes it, without quotes."""
+    """A label as a key of a JSON object: its JSON text without quotes."""
     return label if isinstance(label, str) else msgspec.json.encode(label).decode()
 
 
@@ -104,7 +104,7 @@ def loaded(path: Path) -> ModelState:
 
 
 def stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """What changes when a file is replaced; None while there is none."""
+    """Identity and times of a file, which change when it is replaced; None while there is no file."""
     try:
         found = os.stat(path) if path is not None else None
     except OSError:

@@ -131,7 +131,7 @@ def serve(paths: Sequence[str], options: ServeOptions, ready: Callable[[str, str
 
 
 def _shared(app: App, options: ServeOptions, log: Log) -> Shared:
-    """What the connections share: the application, counted and logged."""
+    """Common state of the connections: the application with counters and log."""
 
     def finished(request: Request, response: Response, seconds: float) -> None:
         app.metrics.finished(request.method, app.route_of(request.path), response.status, seconds)

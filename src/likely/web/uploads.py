@@ -74,7 +74,7 @@ class Children:
 
 
 async def _messages(stream: asyncio.StreamReader, on_progress: OnProgress | None) -> str:
-    """What a process writes to standard error, without its progress, which is passed on."""
+    """The messages of a process on standard error; its progress is passed on instead."""
     kept, rest = [], b""
     while piece := await stream.read(1 << 16):
         *lines, rest = (rest + piece).split(b"\n")

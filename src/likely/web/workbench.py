@@ -1,4 +1,4 @@
-"""The workbench: choose a table, see how its columns are read and correct it, learn, judge, compare, take the model along."""
+"""The workbench: choose a table, correct how its columns are read, learn, evaluate, compare, download the model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ EXAMPLE, LEARN, COMPARE = (msgspec.json.Decoder(kind) for kind in (Example, Lear
 
 @dataclass
 class Job:
-    """Work in a process, and what became of it."""
+    """A task in a child process: state, progress, and result or error."""
 
     verb: str
     started: float = field(default_factory=time.monotonic)
@@ -72,12 +72,12 @@ class Job:
     task: asyncio.Task[None] | None = None
 
     def begin(self, stage: str) -> None:
-        """A new stage, of which nothing is done yet."""
+        """Start a new stage, without progress so far."""
         self.stage, self.progress = stage, None
 
-    def hear(self, told: dict[str, Any]) -> None:
-        """Progress of the present stage: what is being done, how much of it, and how many seconds are left."""
-        self.progress = told
+    def on_progress(self, progress: dict[str, Any]) -> None:
+        """Store the progress of the current stage: activity, amount done, and estimated seconds left."""
+        self.progress = progress
 
     def document(self) -> dict[str, Any]:
         """State, stage, progress, seconds and result."""
@@ -125,7 +125,7 @@ class Workbench:
         return None
 
     async def _add_table(self, request: Request) -> Response:
-        """Take a table, and describe how its columns are read."""
+        """Store a table, and describe how its columns are read."""
         if request.headers.get("content-type", "").startswith(JSON) and "name" not in request.query:
             name = decoded(request, EXAMPLE.decode).example
             if name not in examples():
@@ -164,7 +164,7 @@ class Workbench:
                 job.result = await work(job)
             except HttpError as fault:
                 job.fault = without_paths(fault, *self.tables.values())
-            except Exception as fault:  # the page is told
+            except Exception as fault:  # the error is shown on the page
                 job.fault = HttpError(422, str(fault))
             finally:
                 job.ended = time.monotonic()
@@ -183,15 +183,15 @@ class Workbench:
             if family not in FAMILIES:
                 raise HttpError(422, f"there is no family {family!r}", column=name, known=list(FAMILIES))
             if family == "ignore":
-                words.append(f"--ignore={_written(name)}")
+                words.append(f"--ignore={_option_name(name)}")
             elif family != "auto":
-                words.append(f"--family={_written(name)}={family}")
+                words.append(f"--family={_option_name(name)}={family}")
         if asked.plain:
             words.append("--plain")
 
         async def work(job: Job) -> dict[str, Any]:
             path = self.folder / f"model-{secrets.token_hex(8)}.likely"
-            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS, job.hear))
+            found = json.loads(await CHILD.run([*words, "-o", str(path)], LEARN_SECONDS, job.on_progress))
             name = f"learned-{len(self.learned) + 1}"
             state = await asyncio.get_running_loop().run_in_executor(None, loaded, path)
             app.models[name] = ServedModel(name, None, state)
@@ -208,7 +208,7 @@ class Workbench:
         """Write the report of a model beside it; False where that is not possible."""
         words = ["report", str(model), "--data", str(data), "-o", str(model.with_suffix(".html"))]
         try:
-            await CHILD.run(words, LEARN_SECONDS, job.hear)
+            await CHILD.run(words, LEARN_SECONDS, job.on_progress)
         except HttpError:
             return False
         return True
@@ -218,7 +218,7 @@ class Workbench:
         words = ["compare", str(self._table(asked.table)), f"--target={asked.target}", "--json"]
 
         async def work(job: Job) -> dict[str, Any]:
-            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS, job.hear))
+            found: dict[str, Any] = json.loads(await CHILD.run(words, LEARN_SECONDS, job.on_progress))
             return found
 
         return self._start("compare", work)
@@ -230,7 +230,7 @@ def examples() -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.csv")}
 
 
-def _written(name: str) -> str:
+def _option_name(name: str) -> str:
     """A column name as the options of a command take it."""
     return '"' + name.replace('"', '""') + '"' if re.search(r'[,"]', name) else name
 

@@ -25,7 +25,7 @@ def import_spark() -> Any:
 
 @contextlib.contextmanager
 def as_likely_errors() -> Iterator[None]:
-    """Context for running Spark: its errors become errors that name the remedy."""
+    """Context manager that turns errors of Spark into errors that name the remedy."""
     from pyspark.errors import PySparkException
 
     kinds: tuple[type[Exception], ...] = (PySparkException,)

@@ -1,8 +1,8 @@
-"""Spark tables that are nothing but Parquet files: their row groups as parts, which tasks read by themselves.
+"""Spark tables stored as plain Parquet files: their row groups are parts that tasks read directly.
 
 Rows then never cross the border between the Java machine and Python, which costs more than counting them. A table is read so
 only where its optimized plan is a scan of local files and a choice of columns, and every file has the columns of the table in
-the types in which Spark would hand them over. In any doubt Spark hands over the rows.
+the types in which Spark would send them. In any doubt Spark sends the rows.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ CHANGING = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet
 
 
 class UnreadablePartError(DataError):
-    """A part of the files cannot be read where the task runs: Spark has to hand over the rows."""
+    """A part of the files cannot be read where the task runs: Spark has to send the rows."""
 
 
 class _OtherwiseError(Exception):
-    """Why the rows are not read from files."""
+    """Raised with the reason why the rows are not read from files."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _typed(column: Any, kind: Any) -> Any:
 
 
 def parquet_parts(frame: Any) -> tuple[ParquetParts | None, str]:
-    """The files of a Spark table that is nothing but Parquet files, or None and the reason why it is not read so."""
+    """The files of a Spark table stored as plain Parquet files, or None and the reason why they are not read directly."""
     try:
         return _parts_of(frame), ""
     except _OtherwiseError as error:
@@ -208,7 +208,7 @@ def _local(path: str) -> str:
 
 
 def _arrow_types(frame: Any) -> dict[str, Any]:
-    """The types in which Spark would hand over the columns."""
+    """The Arrow types in which Spark would send the columns."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -245,12 +245,12 @@ def _check_columns(path: str, schema: Any, columns: dict[str, tuple[str, Any]]) 
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
             raise _OtherwiseError(f"{path!r} has no column {name!r}, or several")
-        if not _alike(schema.field(places[0]).type, kind):
+        if not _same_values(schema.field(places[0]).type, kind):
             raise _OtherwiseError(f"column {name!r} of {path!r} is {schema.field(places[0]).type}, which Spark reads as {kind}")
 
 
-def _alike(stored: Any, given: Any) -> bool:
-    """Whether a column of one type has the values that Spark hands over in another one."""
+def _same_values(stored: Any, given: Any) -> bool:
+    """Whether a column of one type has the same values as the type in which Spark sends it."""
     import pyarrow as pa
 
     t = pa.types

@@ -20,7 +20,7 @@ GROUPS = 8  # tallies that come to this process; those of all partitions are add
 
 @dataclass
 class SparkEngine:
-    """Rows of a Spark DataFrame, counted and scored where they are.
+    """Engine for a Spark DataFrame, whose rows are counted and scored in the tasks of the cluster.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class SparkEngine:
     files : ParquetParts or None
         Its row groups, if tasks read them by themselves.
     handed_over : str
-        Why Spark hands over the rows instead.
+        Why Spark sends the rows instead.
     """
 
     frame: Any
@@ -39,14 +39,14 @@ class SparkEngine:
     files: ParquetParts | None = None
     handed_over: str = ""
     name: str = SPARK
-    hands_out_parts: ClassVar[bool] = True
+    supports_parts: ClassVar[bool] = True
 
     @property
     def reason(self) -> str:
         """Why it was chosen, and how the rows come to the tasks."""
         if self.files is not None:
             return f"{self.chosen}; tasks read its Parquet files by themselves"
-        return f"{self.chosen}; Spark hands over the rows: {self.handed_over}" if self.handed_over else self.chosen
+        return f"{self.chosen}; Spark sends the rows: {self.handed_over}" if self.handed_over else self.chosen
 
     @staticmethod
     def of(frame: Any, asked: str) -> tuple[Any, Any]:
@@ -73,9 +73,9 @@ class SparkEngine:
         import_spark()
         return SparkEngine(readable(frame), "a Spark table")
 
-    def rows(self, here: Source, aimed: Callable[[Any], Source]) -> Source:  # noqa: ARG002
+    def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """All rows as a source, streamed to this process."""
-        return aimed(SparkRows(self.frame, ReadOptions(), files=self.files))
+        return read_as_planned(SparkRows(self.frame, ReadOptions(), files=self.files))
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:
         """Count all rows in the tasks of Spark; `rows` gets their number."""

@@ -19,7 +19,7 @@ from likely.sources.text_columns import TypedFile
 
 SAMPLE_ROWS = 50_000  # first rows, from which the columns are planned
 LABEL = "the Spark table"
-# Types that Spark does not hand over as Arrow: a column of them is left out.
+# Types that Spark cannot convert to Arrow: a column of them is left out.
 NO_ARROW = ("CalendarIntervalType", "YearMonthIntervalType", "VariantType", "UserDefinedType", "GeometryType", "GeographyType")
 
 
@@ -32,7 +32,7 @@ def readable(frame: Any) -> Any:
     if not odd:
         return frame
     for name, kind in odd.items():
-        message = f"column {name!r} is left out: Spark does not hand over {kind} as Arrow; cast it to text or a number"
+        message = f"column {name!r} is left out: Spark cannot convert {kind} to Arrow; cast it to text or a number"
         warnings.warn(message, LikelyWarning, stacklevel=5)
     return without(frame, odd)
 

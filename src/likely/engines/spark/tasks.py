@@ -1,4 +1,4 @@
-"""What runs inside the tasks of Spark: functions from the record batches of a partition to record batches."""
+"""Functions that run inside the tasks of Spark, from the record batches of a partition to record batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _mapped(run: Any, state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _counted(run: Any, state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
-    """The same; an error of the data is a result: Spark would repeat the task, and bury the message in a traceback."""
+    """Counted parts. An error of the data is returned as a result: Spark would repeat the task and hide the message."""
     try:
         yield from _mapped(run, state, batches)
     except LikelyError as error:

@@ -1,4 +1,4 @@
-"""A model as a header and arrays, and back: what the model file holds, and the one validator of it."""
+"""A model as a header and arrays, and back: the content of the model file, and its validator."""
 
 from likely.model.serialization.reading import from_file
 from likely.model.serialization.writing import model_to_file, to_file

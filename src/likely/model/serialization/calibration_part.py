@@ -19,7 +19,7 @@ Written = Mapping[str, Any]
 
 
 def sample_out(sample: Reservoir) -> tuple[dict[str, Any], Arrays]:
-    """The rows that are kept: a header with the names of the columns, and their arrays."""
+    """The row sample: a header with the names of the columns, and their arrays."""
     arrays: Arrays = {"keys": sample.keys, "labels": sample.labels, "weights": sample.weights}
     for i, x in enumerate(sample.columns.values()):
         gaps = np.flatnonzero(np.isnan(x)) if x.dtype.kind == "f" else np.zeros(0, np.int64)
@@ -29,7 +29,7 @@ def sample_out(sample: Reservoir) -> tuple[dict[str, Any], Arrays]:
 
 
 def sample_in(written: Written, arrays: Arrays) -> Reservoir:
-    """The rows that were kept."""
+    """The row sample."""
     columns = {n: _with_gaps(arrays[str(i)], arrays[f"gaps{i}"]) for i, n in enumerate(written["columns"])}
     return Reservoir(arrays["keys"], arrays["labels"], arrays["weights"], columns, written["limit"])
 
@@ -42,7 +42,7 @@ def _with_gaps(x: NDArray[Any], gaps: NDArray[Any]) -> NDArray[Any]:
 
 
 def calibration_out(fitted: Calibration, schema: Schema) -> tuple[dict[str, Any], Arrays]:
-    """The calibration: readable numbers in the header, tables in the arrays; values as places among today's values."""
+    """The calibration: readable numbers in the header, tables in the arrays; values as indexes into the present values."""
     header: dict[str, Any] = {
         "weights": dict(fitted.weights),
         "absent": {name: weight for name, (weight, _) in fitted.absent.items()},
@@ -109,7 +109,7 @@ def _joint_in(written: Written, arrays: Arrays) -> JointGaussian:
 
 
 def _values_in(written: Any, arrays: Arrays, schema: Schema) -> dict[str, tuple[Any, ...]]:
-    """The categories as they were when the calibration was fitted: None in the place of one that was forgotten."""
+    """The categories at the time the calibration was fitted: None for one that was forgotten."""
     if isinstance(written, dict):  # as files of version 1 have them
         return {name: tuple(from_json(value) for value in listed) for name, listed in written.items()}
     today = {name: (*schema.by_name[name].values, None) for name in written}

@@ -1,4 +1,4 @@
-"""Small checks of what JSON may hold; each takes a value and its place, and raises ValueError with both."""
+"""Small checks of JSON values; each takes a value and its path, and raises ValueError with both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGEST_NUMBER = 1 << 1024
 
 
 def need(holds: bool, where: str, fault: str) -> None:
-    """Refuse what does not hold: a place and what is wrong there."""
+    """Raise ValueError with a path and the fault unless the condition holds."""
     if not holds:
         raise ValueError(f"{where} {fault}")
 

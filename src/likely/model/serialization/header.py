@@ -1,4 +1,4 @@
-"""What the header of a model file may hold: the entries of each part and their types."""
+"""Check of the header of a model file: the entries of each part and their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model from the header and the arrays of its file, once the validator has nothing against them."""
+"""A model from the validated header and arrays of its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model file may hold: types, shapes, ranges, orders, cross-references and limits.
+"""Validation of a model file: types, shapes, ranges, orders, cross-references and limits.
 
 Everything is checked before anything is built from it, so that no compiled loop ever sees an index out of range, a negative
 count or an unsorted edge. `validate` raises ValueError with the part at fault.
@@ -35,7 +35,7 @@ MOST_KNOTS = 1 << 12  # of a curve, in either direction: it has a few dozen
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns and blocks of a file, by which all other parts are measured."""
+    """The columns and blocks of a file, against which all other parts are checked."""
 
     classes: int
     kinds: Mapping[str, str]
@@ -74,7 +74,7 @@ def validate(header: Any, arrays: Arrays) -> None:
 
 
 def grouped(arrays: Arrays) -> dict[str, dict[str, Array]]:
-    """The arrays of each part; what stands before the first dot names the part."""
+    """The arrays of each part; an array's name begins with the part and a dot."""
     groups: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
         owner, _, part = name.partition(".")
@@ -104,7 +104,7 @@ def _layout(header: Mapping[str, Any], groups: Mapping[str, Arrays]) -> Layout:
 def _array(
     arrays: Arrays, name: str, where: str, kind: str, shape: tuple[int, ...] | None = None, *, axes: int = 1
 ) -> Array:
-    """One array of a part, of the wanted type and shape (or number of axes)."""
+    """One array of a part, of the required type and shape (or number of axes)."""
     found = arrays.get(name)
     if found is None:
         raise ValueError(f"{where} has no array {name!r}")
@@ -129,12 +129,12 @@ def _within(x: Array, low: int, high: int, where: str) -> None:
 
 
 def _rising(x: Array, where: str, *, strictly: bool = True) -> None:
-    """In order; compared, not subtracted: a difference may overflow."""
+    """Check that numbers are in order; they are compared, not subtracted, as a difference may overflow."""
     need(bool((x[1:] > x[:-1] if strictly else x[1:] >= x[:-1]).all()), where, "is not in order")
 
 
 def _value_arrays(arrays: Arrays, count: int, where: str) -> None:
-    """Many texts, as bytes and the places where each begins."""
+    """Many texts, as bytes and the offset of each."""
     _only(arrays, ("bytes", "offsets"), where)
     buffer, offsets = _array(arrays, "bytes", where, "u"), _array(arrays, "offsets", where, "i", (count + 1,))
     need(bool(offsets[0] == 0 and offsets[-1] == len(buffer)), where, "do not fill their bytes")
@@ -173,7 +173,7 @@ def _statistic(block: Block, statistic: str, arrays: Arrays, layout: Layout) -> 
 
 
 def _empty(block: Block, layout: Layout) -> Any:
-    """What a block has counted before it has seen a row: made once for all columns of one family and size."""
+    """The empty statistic of a block: made once for all columns of one family and size."""
     key = (block.family, tuple((layout.kinds[name], layout.sizes[name]) for name in block.columns))
     if key not in layout.empty:
         columns = [Column(str(i), kind, tuple(range(size))) for i, (kind, size) in enumerate(key[1])]
@@ -300,7 +300,7 @@ def _calibration(written: Mapping[str, Any], arrays: Arrays, layout: Layout) -> 
     for part in ("weights", "absent", "gains"):
         need(written[part].keys() <= names, f"{where}.{part}", "names a column that is not there")
     need(all(w >= 0 for part in ("weights", "absent") for w in written[part].values()), where, "has a weight below zero")
-    need(written["counted"] >= 0, where, "has counted less than nothing")
+    need(written["counted"] >= 0, where, "has counts below zero")
     _array(arrays, "bias", where, "f", (k,))
     for i in range(len(written["absent"])):
         _array(arrays, f"absent{i}", where, "f", (2, k))
@@ -324,7 +324,7 @@ def _calibration(written: Mapping[str, Any], arrays: Arrays, layout: Layout) -> 
 
 
 def _joint(written: Mapping[str, Any], arrays: Arrays, codes: Mapping[str, int], layout: Layout) -> list[str]:
-    """The joint Gaussians of all numbers: what each bin stands for, and a mean and an inverse root for every component."""
+    """The joint Gaussians of all numbers: the numbers that represent the bins, and mean and inverse root of every component."""
     where, names = "the joint Gaussian", written["columns"]
     held = _components(arrays, where, layout.classes)
     k = len(arrays["joint_owner"]) if held else layout.classes

@@ -22,7 +22,7 @@ DEEPEST = 10  # tuples within tuples
 
 
 def as_arrays(values: Sequence[Any]) -> dict[str, NDArray[Any]] | None:
-    """Many texts as UTF-8 end to end with the places where each begins; None for few values or values of other types."""
+    """Many texts as UTF-8 end to end with the offset of each; None for few values or values of other types."""
     if len(values) <= MANY or not all(type(value) is str for value in values):
         return None
     encoded = [value.encode() for value in values]
@@ -68,7 +68,7 @@ def _check_value(given: Any, where: str, depth: int) -> None:
     need(kind == "bytes" or len(value) <= LONGEST, where, "is too long for a number or a date")
     need(kind != "fraction" or FRACTION.fullmatch(value) is not None, where, "is no fraction")
     need(kind != "float" or value in ("inf", "-inf"), where, "is no infinite number")
-    need(kind != "decimal" or _small(value), where, "is no decimal number, or one beyond all measure")
+    need(kind != "decimal" or _small(value), where, "is no decimal number, or one that is too large")
 
 
 def _small(value: str) -> bool:

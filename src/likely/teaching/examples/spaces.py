@@ -138,12 +138,12 @@ def _column(groups: Mapping[str, Sequence[str]], value: str, own: bool) -> tuple
     values = sorted({v for cells_of in groups.values() for v in cells_of})
     shared = [v for cells_of in groups.values() for v in cells_of]
     pools = list(groups.values()) if own else [shared]
-    evidence = math.prod((_flat(Counter(pool), len(values)) for pool in pools), start=Fraction(1))
+    evidence = math.prod((_flat_marginal(Counter(pool), len(values)) for pool in pools), start=Fraction(1))
     own_cells = {label: cells_of if own else shared for label, cells_of in groups.items()}
     return evidence, {c: Fraction(list(pool).count(value) + 1, len(pool) + len(values)) for c, pool in own_cells.items()}
 
 
-def _flat(counts: Mapping[str, int], values: int) -> Fraction:
+def _flat_marginal(counts: Mapping[str, int], values: int) -> Fraction:
     """Marginal likelihood of counts under a flat Dirichlet prior."""
     top = math.prod(math.factorial(n) for n in counts.values()) * math.factorial(values - 1)
     return Fraction(top, math.factorial(sum(counts.values()) + values - 1))

@@ -51,7 +51,7 @@ def fills(responsibilities: Array) -> str:
 
 def drawing(lesson: Lesson) -> Drawing:
     """The components over the rows, along one column or two."""
-    return _one(lesson) if len(lesson.columns) == 1 else _two(lesson)
+    return _one_column(lesson) if len(lesson.columns) == 1 else _two_columns(lesson)
 
 
 def _axis(lesson: Lesson, j: int, tails: float = 0.0) -> tuple[float, float]:
@@ -67,12 +67,12 @@ def _axis(lesson: Lesson, j: int, tails: float = 0.0) -> tuple[float, float]:
 # ---------------------------------------------------------------- along one column
 
 
-def _one(lesson: Lesson) -> Drawing:
+def _one_column(lesson: Lesson) -> Drawing:
     """Density of each component, their sum, and the rows as dots or as a histogram."""
     low, high = _axis(lesson, 0, TAILS)
     line = np.linspace(low, high, CURVE + 1)
     densities = [_densities(frame, line) for frame in lesson.frames]
-    edges, bricks = _bricks(lesson.points[:, 0], low, high)
+    edges, bricks = _histogram_bins(lesson.points[:, 0], low, high)
     tallest = float(bricks[1].max()) if len(bricks[1]) else 0.0
     curves = max(float(b.sum(0).max()) for b in densities)
     highest = 1.1 * (min(curves, 3 * tallest) if tallest else curves)
@@ -99,7 +99,7 @@ def _densities(frame: EMFrame, line: Array) -> Array:
     return np.asarray(frame.weights[:, None] * bell)
 
 
-def _bricks(x: Array, low: float, high: float) -> tuple[Array, tuple[NDArray[np.int64], Array]]:
+def _histogram_bins(x: Array, low: float, high: float) -> tuple[Array, tuple[NDArray[np.int64], Array]]:
     """Bin edges, the bin of every row and the top of its part of the bar; empty for few rows."""
     if len(x) <= FEW:
         return np.zeros(0), (np.zeros(0, np.int64), np.zeros(0))
@@ -142,7 +142,7 @@ def _curve(panel: Panel, x: Array, y: Array) -> str:
 # ---------------------------------------------------------------- along two columns
 
 
-def _two(lesson: Lesson) -> Drawing:
+def _two_columns(lesson: Lesson) -> Drawing:
     """The rows as dots, ellipses at one and two standard deviations of each component, and the path of its mean."""
     panel = Panel(_axis(lesson, 0), _axis(lesson, 1), 0, WIDTH, HEIGHT, HEAD)
     k = len(lesson.components)

@@ -1,4 +1,4 @@
-"""What is said to people: values that look alike, headings that fit the numbers, plain values, a key to colours."""
+"""Messages and output: values that look alike, headings that fit the numbers, plain values, a legend of colours."""
 
 import math
 
@@ -27,10 +27,10 @@ def test_values_that_differ_only_by_case_or_blanks_are_found():
 def test_learn_points_them_out_in_columns_and_labels():
     with pytest.warns(LikelyWarning) as caught:
         likely.learn(WIND, "y")
-    said = " ".join(str(warning.message) for warning in caught)
-    assert "column 'Wind': 'Strong' and 'strong'" in said
-    assert "differ only by case or blanks, and count as different values" in said
-    assert "column 'y': 'Yes ' and 'yes'" in said
+    reported = " ".join(str(warning.message) for warning in caught)
+    assert "column 'Wind': 'Strong' and 'strong'" in reported
+    assert "differ only by case or blanks, and count as different values" in reported
+    assert "column 'y': 'Yes ' and 'yes'" in reported
 
 
 def test_inspect_points_them_out_in_data_and_models():
@@ -63,13 +63,13 @@ def test_many_groups_are_cut_with_a_count():
 
 def test_the_heading_fits_the_numbers_under_it():
     run("learn", TENNIS, "--target", "PlayTennis", "-o", "d.likely")
-    said = run("explain", "d.likely", *DAY).stdout
-    assert "for No" in said
-    assert "log P(" not in said
+    reported = run("explain", "d.likely", *DAY).stdout
+    assert "for No" in reported
+    assert "log P(" not in reported
     run("learn", TENNIS, "--target", "PlayTennis", "--plain", "-o", "p.likely")
-    said = run("explain", "p.likely", *DAY).stdout
-    assert "log P(·|No)" in said
-    numbers = [cell for line in said.splitlines()[4:9] for cell in line.split() if cell[-1].isdigit()]
+    reported = run("explain", "p.likely", *DAY).stdout
+    assert "log P(·|No)" in reported
+    numbers = [cell for line in reported.splitlines()[4:9] for cell in line.split() if cell[-1].isdigit()]
     assert all(float(number) <= 0 for number in numbers)
     page = likely.load("d.likely").explain(dict(pair.split("=") for pair in DAY[1::2]))._repr_html_()
     assert "<th>for No</th>" in page
@@ -91,8 +91,8 @@ def test_values_are_printed_plainly_and_numbers_in_one_format():
 
 def test_only_the_strongest_are_named_and_the_rest_still_adds_up():
     run("learn", LOANS, "--target", "outcome", "-o", "m.likely")
-    said = run("explain", "m.likely", NEW, "--top", "2").stdout
-    assert "(7 more)" in said
+    reported = run("explain", "m.likely", NEW, "--top", "2").stdout
+    assert "(7 more)" in reported
     ledger = likely.load("m.likely").explain(NEW)
     lines = ledger.lines(2)
     assert len(lines) == 1 + 2 + 1 + 2
@@ -119,11 +119,11 @@ def test_a_page_with_shaded_words_has_a_key_to_its_colours():
 # ---------------------------------------------------------------- EM
 
 
-@pytest.mark.parametrize(("smoothing", "said"), [(1.0, True), (0.0, False)])
-def test_em_says_penalised_only_where_there_is_a_penalty(smoothing, said):
+@pytest.mark.parametrize(("smoothing", "reported"), [(1.0, True), (0.0, False)])
+def test_em_reports_a_penalised_log_likelihood_only_with_a_prior(smoothing, reported):
     data = {"x": [0.1, 0.4, 0.2, 0.9, 5.1, 5.9, 5.3, 4.8] * 3}
     found = likely.cluster(data, 2, smoothing=smoothing, steps=True)
     page = lesson.page(found, data)
     for text in (page, picture(found, data)):
-        assert ("enalised" in text) == said
+        assert ("enalised" in text) == reported
         assert "og likelihood" in text
