@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.families.base_measures import BinomialMeasure
 from likely.families.likelihoods import (
     FARTHEST,
     BinnedGaussian,
@@ -249,8 +250,8 @@ def _linear(block: _Block) -> Term:
     columns, form = block.columns, block.form
     slope, level = bounded(block.weight * form.slope), bounded(block.weight * form.level)
     trials: str | float | None = None
-    if form.base.startswith("binomial"):
-        trials = columns[1] if form.base == "binomial" else float(form.base.split()[1])
+    if isinstance(form.base, BinomialMeasure):
+        trials = columns[1] if form.base.trials is None else float(form.base.trials)
         columns = columns[:1]
     return LinearTerms(columns, slope, level, trials)
 

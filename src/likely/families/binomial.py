@@ -15,9 +15,10 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, pseudocounts_of
+from likely.families.base_measures import BinomialMeasure, log_factorial
 from likely.families.event_counts import not_a_count, polya_arc, sums
 from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import log_times, weighted_logs
@@ -84,9 +85,8 @@ class Binomial(Family):
             for c, label in enumerate(classes)
         )
         slope = log(chance.T[::-1])
-        likelihood = LinearTerm(
-            slope, np.zeros_like(slope), "binomial" if isinstance(self.trials, str) else f"binomial {self.trials}"
-        )
+        measure = BinomialMeasure(None if isinstance(self.trials, str) else self.trials)
+        likelihood = LinearTerm(slope, np.zeros_like(slope), measure)
         return [Parameters(tuple(c.name for c in columns), likelihood, rows, len(classes), len(classes))]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:

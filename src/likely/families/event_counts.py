@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likely.families.base import Labels, first_bad, weighted_responsibilities
-from likely.families.likelihoods import LARGEST_COUNT, LinearTerm
+from likely.families.base_measures import LARGEST_COUNT
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc, Polya
 from likely.families.statistics import Array
 from likely.families.value_tables import improper, log_polya, refuse_by_class

@@ -63,7 +63,7 @@ class LeftOutRows:
         """Weight of the row in its own class, rows × classes; 0 elsewhere."""
         return np.where(np.arange(classes) == self.labels[:, None], self.units[:, None], 0.0)
 
-    def some(self, places: Any) -> LeftOutRows:
+    def take(self, places: Any) -> LeftOutRows:
         """A subset of the rows."""
         return LeftOutRows(self.labels[places], self.units[places])
 
@@ -161,8 +161,8 @@ class Family:
         """The first row whose numbers do not fit together, and why."""
         return None
 
-    def settle(self, statistic: Any) -> Any:
-        """The statistic kept within the family's own limits, after a sum."""
+    def truncate(self, statistic: Any) -> Any:
+        """The statistic cut to the limits of the family, such as a number of words; called after every sum."""
         return statistic
 
     def count_expected(self, likelihood: Any, rows: Encoded, responsibilities: Array) -> Statistic | None:
@@ -272,7 +272,7 @@ class Family:
 
     # ------------------------------------------------------------ one distribution alone
 
-    def together(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
+    def joint_posterior(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
         """The posterior of several independent columns of this family, from those of each."""
         self.cannot("take several columns of values at once: estimate each column on its own")
 

@@ -16,9 +16,10 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log, pseudocounts_of
+from likely.families.base_measures import log_factorial
 from likely.families.event_counts import not_a_count, polya_arc, sums
 from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import log_marginal_by_class, log_times, weighted_logs
@@ -64,7 +65,7 @@ class Multinomial(Family):
         )
         slope = np.ascontiguousarray(log(share).T)
         free = len(classes) * (len(names) - 1)
-        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope), "none"), rows, share.size, free)]
+        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope)), rows, share.size, free)]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Counts only."""
