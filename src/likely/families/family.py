@@ -18,6 +18,7 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad
+from likely.families.likelihoods import LookupTable
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Statistic
 from likely.schema import CATEGORY, NUMBER, Column
@@ -50,6 +51,26 @@ class FittedBlock:
     def likelihood(self) -> Any:
         """The likelihood term of the block."""
         return self.parameters.likelihood
+
+    def log_likelihoods(self, cells: NDArray[Any]) -> Array:
+        """Log-likelihood of each row's cells in every class at the block's parameters, all rows counted.
+
+        `cells` are as for `leave_one_out`.
+        """
+        table, numeric = cells.reshape(len(cells), -1), [column.kind == NUMBER for column in self.columns]
+        numbers = np.ascontiguousarray(table[:, numeric], dtype=np.float64)
+        names = [column for column in self.columns if column.kind == CATEGORY]
+        codes = table[:, [column.kind == CATEGORY for column in self.columns]].astype(np.int64)
+        sizes = np.array([len(column.values) for column in names], np.int64)
+        codes = np.where((codes >= 0) & (codes < sizes), codes, sizes + 1)
+        likelihood = self.likelihood
+        if isinstance(likelihood, LookupTable):  # of several columns: an index in their common table
+            of_numbers: Any = likelihood
+            index = np.ravel_multi_index(tuple(codes.T), tuple(sizes + 2)) if names else of_numbers.codes(numbers[:, 0])
+            codes = np.asarray(index)[:, None]
+        out = np.zeros((len(cells), self.classes))
+        likelihood.add(codes, numbers, out)
+        return out
 
 
 @dataclass(frozen=True)
@@ -229,8 +250,19 @@ class Family:
         return False
 
     def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
-        """Log-likelihood of each row's cell in every class, the row left out; cells are codes or numbers."""
-        self.cannot("leave rows out in closed form")
+        """Log-likelihood of each row's cell in every class, the row left out.
+
+        Parameters
+        ----------
+        block : FittedBlock
+            The block with the statistic of all rows.
+        cells : array
+            The column as codes or numbers; of a block of several columns a matrix with a column each. NaN, or a code outside
+            the values, is missing.
+        rows : LeftOutRows
+            The class of each row, and the weight that is left out of its statistic.
+        """
+        self.cannot("leave rows out in closed form", block.name)
 
     def mutual_information(self, block: FittedBlock) -> float | None:
         """The mutual information of block and class, in nats; None where the family has no sum or integral for it."""
@@ -304,9 +336,17 @@ class Family:
         """The range in which the likelihood curve of a parameter is drawn."""
         return 0.0, 1.0
 
-    def cannot(self, what: str) -> NoReturn:
-        """Raise the one error for what a family does not offer."""
-        raise UsageError(f"the family {self.name} cannot {what}: choose another family for the column")
+    def cannot(self, what: str, column: str | None = None, remedy: str = "choose another family for the column") -> NoReturn:
+        """Raise the one error for what a family does not offer; the column is named where it is known."""
+        settings = ", ".join(f"{name} {value}" for name, value in self.shown_settings().items()) if column is not None else ""
+        of = f"column {column!r}: the family" if column is not None else "the family"
+        shown = f"{self.name} ({settings})" if settings else self.name
+        raise UsageError(f"{of} {shown} cannot {what}: {remedy}", column=column)
+
+
+def cells_of_block(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The cells of a block as `leave_one_out` takes them, from those of its columns."""
+    return columns[0] if len(columns) == 1 else np.column_stack(columns).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def recalibrated(model: Model) -> Model:
     if not model.calibrates:
         return replace(model, stages=stages, calibration=None)
     documents = {name: left_out for name, (_, left_out) in found.items()}
-    calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents)
+    calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents, model.prior)
     fitted = replace(model, stages=stages, calibration=calibration)
     type(model).plain_parameters.share(model, fitted)  # of the same tally and prior: derived once
     return fitted
