@@ -62,7 +62,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         Families of the columns. "auto": numbers are binned, text and true/false categorical. A name ("categorical",
         "gaussian:class", "joint:class", ...) or a family is for all columns; a dict maps columns, by name or position, to
         families, with "*" for the rest. One joint Gaussian over all columns is quadratic discriminant analysis, with
-        "joint:class" linear.
+        "joint:class" linear. Where every column has a family named, the model is plain: nothing is fitted
+        on top of the counts.
     smoothing : "auto", float, prior, or dict of them, default="auto"
         Pseudocount for each value; "auto" chooses it for each column by leave-one-out (1 in a plain model). A dict maps
         columns to them, with "*" for the rest.

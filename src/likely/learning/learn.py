@@ -82,7 +82,8 @@ def learn(
         Families of the columns: one for all, or a dict from columns (or tuples of columns) to families, in which "*" stands
         for every column not named. Names are "categorical", "binned", "gaussian", "poisson", "bernoulli", "binomial:n",
         "multinomial", "joint" and "text"; "gaussian:class" names a setting as well. The rest is chosen from the data: see
-        `model.schema`.
+        `model.schema`. Where every column is named, "*" and a single family included, the model is plain: nothing is fitted on
+        top of the counts.
     joint : sequence of tuples of columns, default=()
         Columns that are modelled together, each tuple as one block.
     date_parts : "auto", "none" or sequence of str, default="auto"
