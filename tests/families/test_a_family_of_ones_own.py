@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +14,7 @@ import pytest
 
 import likely
 import likely.families
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, LikelyWarning, UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-family.md"
 
@@ -174,3 +177,48 @@ def test_a_gaussian_of_another_name_is_drawn_and_becomes_a_network_like_the_pack
     rows = {"wait": [0.5, 3.0]}
     found = likely.Network.of_naive_bayes(own).posterior(rows, "line")
     assert found.tolist() == likely.Network.of_naive_bayes(shipped).posterior(rows, "line").tolist()
+
+
+@dataclass(frozen=True)
+class AlwaysThere:
+    """A likelihood that is none of the package's forms: it scores rows and cannot be exported."""
+
+    rate: np.ndarray  # type: ignore[type-arg]
+
+    def add(self, codes: object, numbers: np.ndarray, out: np.ndarray) -> None:  # type: ignore[type-arg]
+        x = numbers[:, :1]
+        out += np.where(np.isnan(x), 0.0, np.log(self.rate) - self.rate * x)
+
+
+@pytest.fixture
+def of_its_own_form() -> Iterator[likely.families.Family]:  # type: ignore[name-defined]
+    class Own(Exponential):  # type: ignore[valid-type, misc]
+        name = "own"
+
+        def derive(self, *given: object, **more: object) -> list[likely.families.Parameters]:  # type: ignore[name-defined]
+            found = super().derive(*given, **more)
+            return [replace(each, likelihood=AlwaysThere(-each.likelihood.slope[0])) for each in found]
+
+        def arc(self, block: object) -> None:
+            return None
+
+    yield Own()
+    likely.families.REGISTRY.pop("own")
+
+
+def test_a_likelihood_of_its_own_form_scores_but_is_not_exported(of_its_own_form: likely.families.Family) -> None:  # type: ignore[name-defined]
+    model = likely.learn(TABLE, "line", families={"wait": of_its_own_form}, smoothing=1)
+    row = {"wait": [2.5, None]}
+    assert model.posterior(row).probabilities == pytest.approx(learned(smoothing=1).posterior(row).probabilities)
+    none = r"'wait' has a likelihood \(AlwaysThere\) that is none of the forms.*LinearTerm"
+    with pytest.raises(UsageError, match=none) as caught:
+        model.sql()
+    assert "averag" not in str(caught.value)
+
+
+def test_averaging_says_which_column_it_leaves_as_it_is(of_its_own_form: likely.families.Family) -> None:  # type: ignore[name-defined]
+    with pytest.warns(LikelyWarning, match=r"column 'wait' \(own\)"):
+        likely.learn(TABLE, "line", families={"wait": of_its_own_form}, smoothing=1, average=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        likely.learn(TABLE, "line", families={"wait": Exponential()}, smoothing=1, average=True)

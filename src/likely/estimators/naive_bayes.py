@@ -41,7 +41,7 @@ from likely.latent.semi_supervised import TOL
 from likely.learning.learn import declare
 from likely.model.ledger import Ledger
 from likely.model.model import Model
-from likely.model.relearning import with_named_values
+from likely.model.relearning import warn_of_unaveraged, with_named_values
 from likely.priors import priors, textbook
 from likely.sources import Batch, Coded, InMemory
 from likely.tally import Tally
@@ -345,6 +345,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         made = Model(
             with_named_values(tally, prior), prior, declared=declared, average=self.average, dependence=self.dependence
         )
+        warn_of_unaveraged(made)
         return made.recalibrate()
 
     def _priors(self, tally: Tally, before: Model | None = None) -> Any:

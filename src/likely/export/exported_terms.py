@@ -24,6 +24,7 @@ from likely.families.likelihoods import (
     ScaledTerm,
     YesNoTable,
 )
+from likely.families.posterior_predictive import Averaged
 from likely.schema import CATEGORY, Column
 
 Array = NDArray[np.float64]
@@ -212,12 +213,19 @@ def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Ter
         if isinstance(likelihood, form):
             sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
             return [make(_Block(tuple(parameters.columns), likelihood, weight, alone, tuple(sizes)))]
-    raise UsageError(
-        f"column {parameters.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
-        f"({type(likelihood).__name__}) is no table, which cannot be exported",
-        column=parameters.columns[0],
-        remedy="learn it as binned or categorical (--family), or the model without average=True (--average)",
-    )
+    raise _not_exported(parameters.columns[0], likelihood)
+
+
+def _not_exported(column: str, likelihood: Any) -> UsageError:
+    """The error for a likelihood that is none of the forms."""
+    if isinstance(likelihood, Averaged):
+        what = "is averaged over whether it depends on the class, and neither likelihood is a table, which cannot be exported"
+        remedy = "learn it as binned or categorical (--family), or the model without average=True (--average)"
+    else:
+        forms = ", ".join(form.__name__ for form in FORMS)
+        what = f"has a likelihood ({type(likelihood).__name__}) that is none of the forms that can be exported ({forms})"
+        remedy = "learn it with another family (--family), or ignore it (--ignore)"
+    return UsageError(f"column {column!r} {what}", column=column, remedy=remedy)
 
 
 def _code(parameters: Any) -> Code:

@@ -28,7 +28,7 @@ from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, p
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
-from likely.model.relearning import recalibrated, with_named_values
+from likely.model.relearning import recalibrated, warn_of_unaveraged, with_named_values
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
 from likely.priors import Priors, priors, textbook
@@ -324,6 +324,7 @@ def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | s
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
     model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights)
     model = recalibrated(model)
+    warn_of_unaveraged(model)
     notes = [note for parameters in model.block_parameters for note in parameters.notes]
     more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
     for note in notes[:MOST_NOTES] + more:
