@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -222,3 +223,50 @@ def test_averaging_says_which_column_it_leaves_as_it_is(of_its_own_form: likely.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         likely.learn(TABLE, "line", families={"wait": Exponential()}, smoothing=1, average=True)
+
+
+def test_the_page_needs_no_module_of_the_package_s_own() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"from (likely[\w.]*) import", text)) == {"likely.families", "likely.distributions", "likely.schema"}
+    forms = text.split("## Likelihood forms")[1].split("## Methods")[0]
+    for name in re.findall(r"`([A-Z]\w+)\(", forms):
+        assert name in likely.families.__all__
+    for name in re.findall(r"`(\w+)`", text.split("| method | needed for")[1]):
+        assert hasattr(likely.families.Family, name) or name in ("average", "cluster", "sequences", "importance", "estimate",
+                                                                 "log_loss_rise", "quantile")  # fmt: skip
+
+
+def test_missing_cells_and_rows_without_a_label_reach_the_check_as_nan() -> None:
+    seen = []
+
+    class Watching(Exponential):  # type: ignore[valid-type, misc]
+        name = "watching"
+
+        def check(self, name: str, numbers: np.ndarray) -> tuple[int, str] | None:  # type: ignore[type-arg]
+            seen.append(numbers.copy())
+            return super().check(name, numbers)  # type: ignore[no-any-return]
+
+    table = {"wait": [1.0, None, -5.0, 2.0, 3.0], "line": ["a", "b", None, "a", "b"]}
+    try:
+        likely.learn(table, "line", families={"wait": Watching()}, unlabelled="ignore", smoothing=1)
+    finally:
+        likely.families.REGISTRY.pop("watching")
+    np.testing.assert_array_equal(seen[0], [1.0, np.nan, np.nan, 2.0, 3.0])
+
+
+def test_a_geometric_distribution_is_a_linear_term_as_the_page_says() -> None:
+    p = np.array([0.2, 0.7])
+    out = np.zeros((4, 2))
+    x = np.array([[0.0], [1.0], [5.0], [np.nan]])
+    likely.families.LinearTerm(np.log1p(-p)[None], np.log(p)[None]).add(np.zeros((4, 0), np.int32), x, out)
+    np.testing.assert_allclose(np.exp(out[:3]), p * (1 - p) ** x[:3])
+    assert (out[3] == 0).all()
+
+
+def test_its_distribution_alone_has_probabilities_and_any_rate_above_zero() -> None:
+    found = likely.estimate(WAITS, family=Exponential())
+    rate = found.ml["rate"]
+    assert found.probability(0.0, 2.0, at="ml") == pytest.approx(1 - np.exp(-2 * rate))
+    assert found.log_likelihood_of(rate=3.0) < found.log_likelihood
+    with pytest.raises(UsageError, match="not possible"):
+        found.log_likelihood_of(rate=-1.0)
