@@ -18,6 +18,7 @@ from likely.kernels.parallel import cached_property
 from likely.plots.shown import Shown, ShownTable
 
 CATEGORY, NUMBER, TEXT = "category", "number", "text"
+EVERY_FAMILY = "every family was asked for: a plain model, nothing is fitted on top of the counts"
 FEW_VALUES = 1_000  # texts of a column whose places in another column are remembered
 BINS = "bins"  # the form of a target whose classes are bins of a column of numbers
 CALENDAR = {
@@ -145,6 +146,12 @@ class Schema(Shown):
         """The labels, in their own type, sorted."""
         return self.target.values
 
+    @property
+    def every_family_asked_for(self) -> bool:
+        """Whether a family was named for every column: then nothing is fitted on top of the counts."""
+        # A part of a date is asked for by itself, without a family; and the words of a text have weights even so.
+        return bool(self.columns) and all(c.asked_for and "/" not in c.form and c.kind != TEXT for c in self.columns)
+
     @cached_property
     def by_name(self) -> dict[str, Column]:
         """Columns by name."""
@@ -175,7 +182,8 @@ class Schema(Shown):
             for c in self.columns
         ]  # fmt: skip
         left = [{"column": name, "left out because": reason} for name, reason in self.ignored]
-        return [ShownTable(repr(self), rows), *([ShownTable("Left out", left)] if left else [])]
+        title = f"{self!r}; {EVERY_FAMILY}" if self.every_family_asked_for else repr(self)
+        return [ShownTable(title, rows), *([ShownTable("Left out", left)] if left else [])]
 
     def to_dict(self) -> dict[str, Any]:
         """Target, columns and columns left out as plain data."""
@@ -186,6 +194,7 @@ class Schema(Shown):
                 for c in self.columns
             ],
             "ignored": [{"name": name, "reason": reason} for name, reason in self.ignored],
+            "every_family_asked_for": self.every_family_asked_for,
         }
 
     def __repr__(self) -> str:
@@ -198,6 +207,7 @@ class Schema(Shown):
             for c in self.columns
         ]
         lines += [f"{name!r}: left out ({reason})" for name, reason in self.ignored]
+        lines += [EVERY_FAMILY] if self.every_family_asked_for else []
         return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import likely
 from commands import DAY, LOANS, NEW, TENNIS, document, run
 from likely.errors import LikelyWarning
 from likely.latent.component_picture import picture
-from likely.schema import look_alikes
+from likely.schema import EVERY_FAMILY, look_alikes
 from likely.teaching import lesson
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -127,3 +127,43 @@ def test_em_reports_a_penalised_log_likelihood_only_with_a_prior(smoothing, repo
     for text in (page, picture(found, data)):
         assert ("enalised" in text) == reported
         assert "og likelihood" in text
+
+
+# ---------------------------------------------------------------- nothing is fitted where every family was asked for
+
+PAIRS = {"x": [float(i % 7) for i in range(60)], "z": [float(i % 5) for i in range(60)], "y": ["a", "b", "b"] * 20}
+
+
+@pytest.mark.parametrize("families", ["binned", {"*": "binned"}, {"x": "binned", "z": "gaussian"}, {("x", "z"): "joint"}])
+def test_a_family_for_every_column_is_a_plain_model_and_the_schema_says_so(families):
+    model = likely.learn(PAIRS, "y", families=families)
+    assert model.calibration is None
+    assert model.schema.every_family_asked_for
+    assert EVERY_FAMILY in str(model.schema)
+    assert EVERY_FAMILY in model.schema._repr_html_()
+    assert model.schema.to_dict()["every_family_asked_for"]
+
+
+@pytest.mark.parametrize("families", ["auto", {"x": "binned"}])
+def test_with_a_column_left_to_be_chosen_the_model_is_calibrated_and_nothing_is_said(families):
+    model = likely.learn(PAIRS, "y", families=families)
+    assert model.calibration is not None
+    assert not model.schema.every_family_asked_for
+    assert EVERY_FAMILY not in str(model.schema)
+
+
+def test_the_shell_says_so_when_it_learns_and_inspects_and_in_its_help():
+    with open("pairs.csv", "w", encoding="utf-8") as file:
+        file.write("x,z,y\n" + "".join(f"{x},{z},{y}\n" for x, z, y in zip(*PAIRS.values(), strict=True)))
+    for family, said in (["--family", "binned"], True), (["--family", "x=binned"], False):
+        learned = run("learn", "pairs.csv", "--target", "y", "-o", "m.likely", *family)
+        assert (EVERY_FAMILY in learned.stdout) is said
+        assert (EVERY_FAMILY in run("inspect", "m.likely").stdout) is said
+        assert document("inspect", "m.likely")["every_family_asked_for"] is said
+    assert "every column is named, the model is plain: nothing is fitted" in " ".join(run("learn", "--help").stdout.split())
+
+
+def test_the_docs_say_so_where_families_are_named():
+    said = "model is plain: nothing is fitted on top of the counts"
+    for documented in (likely.learn, likely.NaiveBayes):
+        assert said in " ".join(documented.__doc__.split())

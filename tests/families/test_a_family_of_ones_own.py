@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +15,7 @@ import pytest
 
 import likely
 import likely.families
-from likely.errors import DataError, UsageError
+from likely.errors import DataError, LikelyWarning, UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-family.md"
 
@@ -174,3 +178,95 @@ def test_a_gaussian_of_another_name_is_drawn_and_becomes_a_network_like_the_pack
     rows = {"wait": [0.5, 3.0]}
     found = likely.Network.of_naive_bayes(own).posterior(rows, "line")
     assert found.tolist() == likely.Network.of_naive_bayes(shipped).posterior(rows, "line").tolist()
+
+
+@dataclass(frozen=True)
+class AlwaysThere(likely.families.LikelihoodForm):  # type: ignore[name-defined, misc]
+    """A likelihood that is none of the package's forms: it scores rows and cannot be exported."""
+
+    rate: np.ndarray  # type: ignore[type-arg]
+
+    def add(self, codes: object, numbers: np.ndarray, out: np.ndarray) -> None:  # type: ignore[type-arg]
+        x = numbers[:, :1]
+        out += np.where(np.isnan(x), 0.0, np.log(self.rate) - self.rate * x)
+
+
+@pytest.fixture
+def of_its_own_form() -> Iterator[likely.families.Family]:  # type: ignore[name-defined]
+    class Own(Exponential):  # type: ignore[valid-type, misc]
+        name = "own"
+
+        def derive(self, *given: object, **more: object) -> list[likely.families.Parameters]:  # type: ignore[name-defined]
+            found = super().derive(*given, **more)
+            return [replace(each, likelihood=AlwaysThere(-each.likelihood.slope[0])) for each in found]
+
+        def arc(self, block: object) -> None:
+            return None
+
+    yield Own()
+    likely.families.REGISTRY.pop("own")
+
+
+def test_a_likelihood_of_its_own_form_scores_but_is_not_exported(of_its_own_form: likely.families.Family) -> None:  # type: ignore[name-defined]
+    model = likely.learn(TABLE, "line", families={"wait": of_its_own_form}, smoothing=1)
+    row = {"wait": [2.5, None]}
+    assert model.posterior(row).probabilities == pytest.approx(learned(smoothing=1).posterior(row).probabilities)
+    none = r"'wait' has a likelihood \(AlwaysThere\) that is none of the forms.*LinearTerm"
+    with pytest.raises(UsageError, match=none) as caught:
+        model.sql()
+    assert "averag" not in str(caught.value)
+
+
+def test_averaging_says_which_column_it_leaves_as_it_is(of_its_own_form: likely.families.Family) -> None:  # type: ignore[name-defined]
+    with pytest.warns(LikelyWarning, match=r"column 'wait' \(own\)"):
+        likely.learn(TABLE, "line", families={"wait": of_its_own_form}, smoothing=1, average=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        likely.learn(TABLE, "line", families={"wait": Exponential()}, smoothing=1, average=True)
+
+
+def test_the_page_needs_no_module_of_the_package_s_own() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"from (likely[\w.]*) import", text)) == {"likely.families", "likely.distributions", "likely.schema"}
+    forms = text.split("## Likelihood forms")[1].split("## Methods")[0]
+    for name in re.findall(r"`([A-Z]\w+)\(", forms):
+        assert name in likely.families.__all__
+    for name in re.findall(r"`(\w+)`", text.split("| method | needed for")[1]):
+        assert hasattr(likely.families.Family, name) or name in ("average", "cluster", "sequences", "importance", "estimate",
+                                                                 "log_loss_rise", "quantile")  # fmt: skip
+
+
+def test_missing_cells_and_rows_without_a_label_reach_the_check_as_nan() -> None:
+    seen = []
+
+    class Watching(Exponential):  # type: ignore[valid-type, misc]
+        name = "watching"
+
+        def check(self, name: str, numbers: np.ndarray) -> tuple[int, str] | None:  # type: ignore[type-arg]
+            seen.append(numbers.copy())
+            return super().check(name, numbers)  # type: ignore[no-any-return]
+
+    table = {"wait": [1.0, None, -5.0, 2.0, 3.0], "line": ["a", "b", None, "a", "b"]}
+    try:
+        likely.learn(table, "line", families={"wait": Watching()}, unlabelled="ignore", smoothing=1)
+    finally:
+        likely.families.REGISTRY.pop("watching")
+    np.testing.assert_array_equal(seen[0], [1.0, np.nan, np.nan, 2.0, 3.0])
+
+
+def test_a_geometric_distribution_is_a_linear_term_as_the_page_says() -> None:
+    p = np.array([0.2, 0.7])
+    out = np.zeros((4, 2))
+    x = np.array([[0.0], [1.0], [5.0], [np.nan]])
+    likely.families.LinearTerm(np.log1p(-p)[None], np.log(p)[None]).add(np.zeros((4, 0), np.int32), x, out)
+    np.testing.assert_allclose(np.exp(out[:3]), p * (1 - p) ** x[:3])
+    assert (out[3] == 0).all()
+
+
+def test_its_distribution_alone_has_probabilities_and_any_rate_above_zero() -> None:
+    found = likely.estimate(WAITS, family=Exponential())
+    rate = found.ml["rate"]
+    assert found.probability(0.0, 2.0, at="ml") == pytest.approx(1 - np.exp(-2 * rate))
+    assert found.log_likelihood_of(rate=3.0) < found.log_likelihood
+    with pytest.raises(UsageError, match="not possible"):
+        found.log_likelihood_of(rate=-1.0)

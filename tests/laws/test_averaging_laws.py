@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import likely
 from likely import Bernoulli, Binomial, Gaussian, Multinomial, NormalInverseGamma, Poisson
-from likely.errors import UsageError
+from likely.errors import LikelyWarning, UsageError
 from strategies import examples, quietly
 
 learn = partial(likely.learn, plain=True)
@@ -263,6 +263,10 @@ def test_what_has_no_marginal_likelihood_is_refused_with_a_remedy(settings, repo
 def test_texts_keep_their_arc():
     mails = ["buy cheap pills now at once", "lunch at noon with all of us"] * 10
     data = {"text": mails, "n": [1.0, 2.0, 3.0, 4.0] * 5, "y": ["spam", "good"] * 10}
-    model = learn(data, "y", families={"text": "text"}, average=True)
+    with pytest.warns(LikelyWarning, match=r"averaging changes nothing of column 'text' \(text\): a family without a marginal"):
+        model = likely.learn(data, "y", families={"text": "text"}, average=True)
     assert model.arc_probability["text"] is None
+    plain = learn(data, "y", families={"text": "text"}, plain=True)
+    with pytest.warns(LikelyWarning, match="column 'text' \\(text\\)"):
+        plain.relearn(average=True)
     assert model.predict([{"text": "cheap pills", "n": 2.0}])[0] == "spam"

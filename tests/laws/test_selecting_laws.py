@@ -172,8 +172,8 @@ def test_an_unknown_way_to_select_is_refused(how):
 def test_columns_that_cannot_be_left_out_are_refused_by_name():
     data = table(60)
     del data["copy"]
-    with pytest.raises(UsageError, match="shift with noise"):
-        learn(data, "y", families={("shift", "noise"): Joint()}, select=True)
+    with pytest.raises(UsageError, match=r"'shift'.*family gaussian \(tie column\) cannot leave rows out.*leave select out"):
+        learn(data, "y", families={"shift": Gaussian(tie="column"), "noise": Gaussian(tie="column")}, select=True)
     with pytest.raises(UsageError, match="curve"):
         likely.curve(data, "y", select=True)
 
@@ -228,8 +228,17 @@ def test_importance_with_rows_is_the_rise_of_the_log_loss_without_a_column():
     found = {entry["column"]: entry for entry in likely.importance(model, data)}
     assert found["flag"]["log_loss_rise"] > 0.01 > found["noise"]["log_loss_rise"]
     assert found["flag"]["arc_probability"] > 0.999
-    joined = learn(data, "y", families={("shift", "noise"): Joint()})
-    assert {entry["log_loss_rise"] for entry in likely.importance(joined, data)} == {None}
+    tied = learn(data, "y", families={"shift": Gaussian(tie="column"), "noise": Gaussian(tie="column")})
+    assert {entry["log_loss_rise"] for entry in likely.importance(tied, data)} == {None}
+
+
+def test_a_block_of_columns_is_selected_and_its_rows_are_left_out():
+    data = table(300)
+    del data["copy"]
+    model = quietly(learn, data, "y", families={"events": Poisson(), ("shift", "noise"): Joint()}, select=True)
+    assert "shift with noise" in [block.name for block in model.blocks]
+    found = {entry["column"]: entry["log_loss_rise"] for entry in likely.importance(model, data)}
+    assert found["shift with noise"] > 0.01
 
 
 def test_importance_never_exceeds_what_there_is_to_tell():

@@ -6,6 +6,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 from likely import Multinomial, NaiveBayes
+from likely.families.base_measures import BinomialMeasure
+from likely.families.likelihoods import LinearTerm
 
 
 @pytest.fixture(params=[2, 3])
@@ -58,3 +60,17 @@ def test_a_probability_of_zero_or_a_variance_of_ones_own_has_no_weights(rows):
     X, y = rows
     assert not hasattr(NaiveBayes(families="joint", smoothing=0).fit(X, y), "coef_")
     assert not hasattr(NaiveBayes(families="bernoulli", smoothing=0).fit((y[:, None] > 0).astype(float), y), "coef_")
+
+
+@pytest.mark.parametrize("trials", [None, 3])
+def test_the_base_measure_of_a_binomial_is_the_binomial_coefficient_whoever_gives_the_trials(trials: int | None) -> None:
+    term = LinearTerm(np.log([[0.2, 0.5], [0.8, 0.5]]), np.zeros((2, 2)), BinomialMeasure(trials))
+    numbers = np.array([[k, 3.0] for k in (0.0, 1.0, 2.0, 3.0)] + [[np.nan, 3.0], [4.0, 3.0]])
+    out = np.zeros((6, 2))
+    term.add(np.zeros((6, 0), np.int32), numbers if trials is None else numbers[:, :1], out)
+    ways, k = np.array([1.0, 3.0, 3.0, 1.0])[:, None], np.arange(4.0)[:, None]
+    chance = np.array([0.2, 0.5])
+    np.testing.assert_allclose(np.exp(out[:4]), ways * chance**k * (1 - chance) ** (3 - k))
+    assert (out[4] == 0).all()
+    assert np.isneginf(out[5]).all()
+    assert term.linear() is None

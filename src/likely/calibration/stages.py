@@ -17,6 +17,7 @@ from likely.families.base import Parameters
 from likely.families.text_calibration import LeftOutDocuments
 from likely.kernels.parallel import one_blas_thread
 from likely.kernels.progress import announce
+from likely.priors import Priors
 from likely.tally import Tally
 
 # Maximum number of columns of an interaction; the last two are TAN and AODE.
@@ -35,20 +36,23 @@ def calibrate(
     parameters: Sequence[Parameters],
     dependence: str = "auto",
     documents: Mapping[str, LeftOutDocuments] = MappingProxyType({}),
+    prior: Priors | None = None,
 ) -> Calibration | None:
     """Calibration of a tally: weights, interactions and biases, fitted on the sample of rows that it keeps.
 
-    `documents` has, for each column of text, the leave-one-out scores of the documents that are kept.
+    `documents` has, for each column of text, the leave-one-out scores of the documents that are kept; `prior` is that of the
+    parameters.
     """
     classes, sample = len(tally.schema.classes), tally.sample
     if sample is None or classes < 2 or not len(sample):
         return None
     rows_once = effective(shuffled(sample, tally.schema), tally)
     if classes > tempered.MANY_CLASSES:
-        return tempered.one_weight(CalibrationData(tally, rows_once.first(tempered.rows_for(classes)), 0), parameters)
+        few = CalibrationData(tally, rows_once.first(tempered.rows_for(classes)), 0, prior=prior)
+        return tempered.one_weight(few, parameters)
     rows = max(FEWEST_ROWS, ENTRIES // (classes * max(len(parameters), 1)))
     most = MOST_ENTRIES // (classes * max(len(parameters), 1))
-    data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters)
+    data = CalibrationData.of(tally, rows_once.first(min(rows, max(tempered.FEWEST_ROWS, most))), parameters, prior)
     announce("column weights")
     terms = make_terms(data, list(enumerate(parameters)))
     if not terms:

@@ -16,12 +16,12 @@ from likely.calibration.interaction_search import GroupedColumn, group_column
 from likely.families import FittedBlock, LeftOutRows
 from likely.families.base import Parameters
 from likely.families.compiled_choice import COMPILED, TableRows, alike
+from likely.families.family import cells_of_block
 from likely.families.likelihood_form import ScoringLoop
-from likely.families.likelihoods import GaussianTerm, LookupTable, yes_or_no
 from likely.families.smoothing_choice import SINGLE, SmoothedEvidence, choose_smoothing, nested
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import in_parallel, side_by_side
-from likely.priors import LeaveOneOut
+from likely.priors import LeaveOneOut, Priors
 from likely.schema import CATEGORY
 from likely.tally import Tally
 from likely.tally.row_sample import Reservoir
@@ -75,9 +75,10 @@ class CalibrationData:
     compiled: bool = False  # whether the tables are large enough for compiled loops
     wide: bool = False  # whether there are so many terms that compiled loops pay for little work on each
     compiled_loss: bool = False  # whether the loop of the losses is worth compiling
+    prior: Priors | None = None  # of the parameters; None: chosen by leave-one-out
 
     @staticmethod
-    def of(tally: Tally, rows: EffectiveSample, parameters: Sequence[Parameters]) -> CalibrationData:
+    def of(tally: Tally, rows: EffectiveSample, parameters: Sequence[Parameters], prior: Priors | None) -> CalibrationData:
         """Choices of smoothing are nested where rows are few for the number of terms."""
         forms: list[Any] = [each.likelihood for each in parameters]
         few = float(rows.sample.weights.sum()) < MANY_ROWS * len(parameters) and len(rows.sample) > FOLDS
@@ -85,7 +86,7 @@ class CalibrationData:
         wide = len(parameters) >= MANY_TERMS
         losses = LOSS_ARRAYS * len(parameters) * len(rows.sample) * len(tally.schema.classes)
         compiled_loss = wide or worth_compiling(losses, loops.label_loss)
-        return CalibrationData(tally, rows, FOLDS if few else 0, entries >= COMPILED, wide, compiled_loss)
+        return CalibrationData(tally, rows, FOLDS if few else 0, entries >= COMPILED, wide, compiled_loss, prior)
 
     @property
     def sample(self) -> Reservoir:
@@ -136,14 +137,15 @@ def _begin_term(data: CalibrationData, i: int, fitted: Parameters) -> tuple[Term
     binned = likelihood.bin_edges is not None
     if likelihood.loop is ScoringLoop.LOOKUP and alone is not None and alone.kind == CATEGORY:
         codes = np.where(sample.columns[block.columns[0]] < 0, len(likelihood.table) - 1, sample.columns[block.columns[0]])
-    elif binned:
+    elif likelihood.loop is ScoringLoop.LOOKUP and likelihood.reads != "category":
         codes = likelihood.codes(sample.columns[block.columns[0]])
     else:
-        return Term(block.name, _plain_term(data, i, fitted)), None
-    column = group_column(codes, len(likelihood.table) - 2, binned, sample.weights, data.wide)
-    if fitted.evidence is None:  # a given prior: not left out
-        evidence = np.maximum(likelihood.table, LOWEST).astype(np.float32).take(codes, axis=0)
-        return Term(block.name, evidence, column), None
+        return Term(block.name, _family_term(data, i, fitted)), None
+    column = None
+    if likelihood.reads != "yes":  # yes or no: neither bins nor values of a category, which interactions are tables of
+        column = group_column(codes, len(likelihood.table) - 2, binned, sample.weights, data.wide)
+    if fitted.evidence is None:  # a given prior
+        return Term(block.name, _family_term(data, i, fitted), column), None
     centres, statistic = fitted.evidence.centres, cast(Any, tally.statistics[i])
     if binned and centres is None:
         centres = statistic.centres(likelihood.bin_edges)
@@ -204,28 +206,19 @@ def _left_out(data: CalibrationData, codes: NDArray[Any], found: SmoothedEvidenc
     return out
 
 
-def _plain_term(data: CalibrationData, i: int, fitted: Parameters) -> Single:
-    """Evidence of a block with a requested family: leave-one-out of a Gaussian, of any other with all rows."""
-    tally, sample, likelihood = data.tally, data.sample, cast(Any, fitted.likelihood)
-    block, schema = tally.blocks[i], tally.schema
-    if isinstance(likelihood, GaussianTerm) and block.family.leaves_out:
-        column = schema.by_name[block.columns[0]]
+def _family_term(data: CalibrationData, i: int, fitted: Parameters) -> Single:
+    """Evidence of a block whose smoothing is not chosen by leave-one-out: each row left out, if its family can do that."""
+    tally, sample, family = data.tally, data.sample, data.tally.blocks[i].family
+    columns = tuple(tally.schema.by_name[name] for name in tally.blocks[i].columns)
+    prior = (data.prior or Priors(LeaveOneOut())).of(tally.blocks[i]).for_classes(tally.schema.classes)
+    whole = FittedBlock(columns, tally.statistics[i], prior, fitted, tally.classes)
+    cells = cells_of_block([sample.columns[column.name] for column in columns])
+    if family.leaves_out:
         left = LeftOutRows(sample.labels, data.rows.left * data.rows.copies[sample.labels])  # a row goes with its copies
-        whole = FittedBlock((column,), tally.statistics[i], LeaveOneOut(), fitted, tally.classes)
-        found = block.family.leave_one_out(whole, sample.columns[column.name], left)
-        return np.maximum(found, LOWEST).astype(np.float32)
-    out = np.zeros((len(sample), len(schema.classes)))
-    names = [n for n in block.columns if schema.by_name[n].kind == CATEGORY]
-    codes = [np.where((c := sample.columns[n]) < 0, len(schema.by_name[n].values) + 1, c) for n in names]
-    numbers = np.column_stack(
-        [sample.columns[n] for n in block.columns if n not in names] or [np.zeros((len(sample), 0))]
-    )
-    table = np.column_stack(codes) if codes else np.zeros((len(sample), 0), np.int64)
-    if isinstance(likelihood, LookupTable):  # of several columns: an index in their common table
-        sizes = [len(schema.by_name[n].values) + 2 for n in names]
-        table = np.ravel_multi_index(tuple(codes), sizes)[:, None] if names else yes_or_no(numbers)
-    likelihood.add(table, numbers, out)
-    return np.maximum(out, LOWEST).astype(np.float32)
+        found = family.leave_one_out(whole, cells, left)
+    else:
+        found = whole.log_likelihoods(cells)
+    return np.maximum(found, LOWEST).astype(np.float32)
 
 
 def make_missingness_terms(data: CalibrationData, terms: Sequence[Term]) -> list[MissingnessTerm]:

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     shell_complete=complete_column,
     help="Family of a column: categorical, binned[:BINS|mdl], bernoulli, poisson, gaussian[:class|column|both], "
     "binomial:TRIALS; of a block: A,B=joint[:class], A,B,C=multinomial. A family alone is for every "
-    "column, *=FAMILY for every column not named. What is not named is chosen from the data.",
+    "column, *=FAMILY for every column not named. What is not named is chosen from the data; where every "
+    "column is named, the model is plain: nothing is fitted on top of the counts.",
 )
 @click.option(
     "--joint",

@@ -47,6 +47,7 @@ def model(known: Model) -> dict[str, Any]:
         "look_alikes": _look_alikes(known),
         "classes": list(known.parameters[known.schema.target.name]),
         "columns": columns,
+        "every_family_asked_for": known.schema.every_family_asked_for,
         "taken_as_missing": taken_as_missing(known.schema),
         **({"top_words": words} if (words := _top_words(known)) else {}),
         **({"calibration": _calibration(known)} if known.calibration else {}),
@@ -165,6 +166,10 @@ def show_columns(terminal: Terminal, report: dict[str, Any]) -> None:
     """Print the columns with kind, family and reason, interactions, missing-value tokens and ignored columns."""
     rows = [[c["column"], c["kind"], c["family"], _why(c)] for c in report["columns"]]
     terminal.table(["column", "kind", "family", "why"], rows)
+    if report["every_family_asked_for"] and report.get("kind") != "clusters":
+        from likely.schema import EVERY_FAMILY
+
+        terminal.line(EVERY_FAMILY)
     terminal.line()
     for name, words in report.get("top_words", {}).items():
         terminal.line(f"{name}: the words with the largest weights of each class")

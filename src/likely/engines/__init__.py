@@ -5,8 +5,8 @@ Never: calibration.
 
 from __future__ import annotations
 
-from likely.engines.adding import settled
+from likely.engines.adding import truncated
 from likely.engines.memory import Plan, tally_source
 from likely.engines.scorer import Scorer
 
-__all__ = ["Plan", "Scorer", "settled", "tally_source"]
+__all__ = ["Plan", "Scorer", "tally_source", "truncated"]

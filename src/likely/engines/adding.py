@@ -26,14 +26,14 @@ def total(tallies: Sequence[Tally]) -> Tally:
     level = list(tallies)
     while len(level) > 1:
         level = in_parallel(together, [level[i : i + GROUP] for i in range(0, len(level), GROUP)])
-    return settled(level[0]).pruned()
+    return truncated(level[0]).pruned()
 
 
 def together(tallies: Sequence[Tally]) -> Tally:
     """The sum of a few tallies."""
     first = tallies[0]
     if len(tallies) < 3 or not all(_same_layout(first, other) for other in tallies[1:]):
-        return reduce(lambda a, b: settled(a + b), tallies)
+        return reduce(lambda a, b: truncated(a + b), tallies)
     schema = _union([tally.schema for tally in tallies])
     aligned = [tally.with_schema(schema) for tally in tallies]
     columns = zip(*(tally.statistics for tally in aligned), strict=True)
@@ -45,12 +45,12 @@ def together(tallies: Sequence[Tally]) -> Tally:
         rows=sum(tally.rows for tally in aligned),
         sample=None if None in samples else Reservoir.total([sample for sample in samples if sample is not None]),
     )
-    return settled(found)
+    return truncated(found)
 
 
-def settled(tally: Tally) -> Tally:
-    """The same tally with its vocabularies cut to their limits."""
-    kept = tuple(b.family.settle(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
+def truncated(tally: Tally) -> Tally:
+    """The same tally, its vocabularies reduced to their limits."""
+    kept = tuple(b.family.truncate(s) for b, s in zip(tally.blocks, tally.statistics, strict=True))
     return tally if all(map(operator.is_, kept, tally.statistics)) else replace(tally, statistics=kept)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.adding import settled, together
+from likely.engines.adding import together, truncated
 from likely.engines.category_counts import can_count, count_categories
 from likely.engines.coded_rows import CodedRows
 from likely.engines.counted_before import CountedBefore
@@ -73,7 +73,7 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
             progress(rows)
     plan = _added(sums, waiting, plan) if waiting else plan
     if sums:
-        total = functools.reduce(lambda a, b: settled(b + a), reversed(sums))
+        total = functools.reduce(lambda a, b: truncated(b + a), reversed(sums))
         for name in too_many(total, plan.droppable):
             plan, total = _without(plan, total, name)
         return total if parts == 1 else total.pruned()  # a single batch has been pruned already
@@ -100,11 +100,11 @@ def _added(sums: list[Tally], waiting: list[Tally], plan: Plan) -> Plan:
         part = counted
         for name in {c.name for c in counted.schema.columns} - names:
             part = part.without(name, "")  # found to identify rows while this batch was being counted
-        ready.append(settled(part))
+        ready.append(truncated(part))
     sums.append(together(ready))
     waiting.clear()
     while len(sums) > 1 and not _must_wait(*sums[-2:]):
-        sums[-2:] = [settled(sums[-2] + sums[-1])]
+        sums[-2:] = [truncated(sums[-2] + sums[-1])]
     for name in too_many(sums[0], plan.droppable):
         plan, sums[0] = _without(plan, sums[0], name)
         sums[1:] = [each.without(name, "") for each in sums[1:]]

@@ -41,7 +41,7 @@ from likely.latent.semi_supervised import TOL
 from likely.learning.learn import declare
 from likely.model.ledger import Ledger
 from likely.model.model import Model
-from likely.model.relearning import with_named_values
+from likely.model.relearning import warn_of_unaveraged, with_named_values
 from likely.priors import priors, textbook
 from likely.sources import Batch, Coded, InMemory
 from likely.tally import Tally
@@ -62,7 +62,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         Families of the columns. "auto": numbers are binned, text and true/false categorical. A name ("categorical",
         "gaussian:class", "joint:class", ...) or a family is for all columns; a dict maps columns, by name or position, to
         families, with "*" for the rest. One joint Gaussian over all columns is quadratic discriminant analysis, with
-        "joint:class" linear.
+        "joint:class" linear. Where every column has a family named, the model is plain: nothing is fitted
+        on top of the counts.
     smoothing : "auto", float, prior, or dict of them, default="auto"
         Pseudocount for each value; "auto" chooses it for each column by leave-one-out (1 in a plain model). A dict maps
         columns to them, with "*" for the rest.
@@ -344,6 +345,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         made = Model(
             with_named_values(tally, prior), prior, declared=declared, average=self.average, dependence=self.dependence
         )
+        warn_of_unaveraged(made)
         return made.recalibrate()
 
     def _priors(self, tally: Tally, before: Model | None = None) -> Any:

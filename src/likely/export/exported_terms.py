@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.families.base_measures import BinomialMeasure
 from likely.families.joint_gaussian_term import JointGaussianTerm
 from likely.families.likelihood_form import ScoringLoop, TextForm
 from likely.families.likelihoods import (
@@ -246,10 +247,11 @@ def _refused(block: _Block) -> Term:
 
 
 def _refusal(column: str, form: Any) -> UsageError:
+    forms = ", ".join(each.__name__ for each in FORMS)
     return UsageError(
-        f"column {column!r} has a likelihood ({type(form).__name__}) that cannot be exported",
+        f"column {column!r} has a likelihood ({type(form).__name__}) that is none of the forms that can be exported ({forms})",
         column=column,
-        remedy="learn it with another family, as binned or categorical (--family)",
+        remedy="learn it with another family (--family), or ignore it (--ignore)",
     )
 
 
@@ -288,8 +290,8 @@ def _linear(block: _Block) -> Term:
     columns, form = block.columns, block.form
     slope, level = bounded(block.weight * form.slope), bounded(block.weight * form.level)
     trials: str | float | None = None
-    if form.base.startswith("binomial"):
-        trials = columns[1] if form.base == "binomial" else float(form.base.split()[1])
+    if isinstance(form.base, BinomialMeasure):
+        trials = columns[1] if form.base.trials is None else float(form.base.trials)
         columns = columns[:1]
     return LinearTerms(columns, slope, level, trials)
 

@@ -29,7 +29,8 @@ from likely.export.exported_terms import (
     exported,
     number_columns,
 )
-from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
+from likely.families.base_measures import LARGEST_COUNT
+from likely.families.likelihoods import FARTHEST
 from likely.schema import Column
 from likely.sources.cell_values import missing_numbers
 

@@ -25,7 +25,8 @@ from likely.export.exported_terms import (
 )
 from likely.export.expressions import ExpressionWriter
 from likely.export.sql_inputs import InputWriter
-from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
+from likely.families.base_measures import LARGEST_COUNT
+from likely.families.likelihoods import FARTHEST
 
 NOWHERE = -(1 << 28)  # offset of an unknown cell: any sum with it is negative, and none overflows
 SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow

@@ -8,16 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 from likely.errors import UsageError
-from likely.families.base import BlockPrior, Encoded, Parameters
+from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, first_bad
+from likely.families.base_measures import BaseMeasure, BinomialMeasure, PoissonMeasure, log_factorial
 from likely.families.bernoulli import Bernoulli
 from likely.families.binned import Binned
 from likely.families.binomial import Binomial
 from likely.families.categorical import Categorical
+from likely.families.event_counts import not_a_count, sums
 from likely.families.family import REGISTRY, Block, Family, FittedBlock, LeftOutRows, groups
 from likely.families.gaussian import Gaussian
 from likely.families.joint import Joint
+from likely.families.joint_gaussian_term import JointGaussianTerm
+from likely.families.likelihood_form import LikelihoodForm
+from likely.families.likelihoods import BinnedTable, GaussianTerm, LinearTerm, LookupTable, YesNoTable
 from likely.families.multinomial import Multinomial
 from likely.families.poisson import Poisson
+from likely.families.posterior_predictive import Arc, log_gamma
+from likely.families.statistics import Array, Counts, Moments, Scatter, Statistic
 from likely.families.text import Text
 from likely.schema import CATEGORY, NUMBER, TEXT
 
@@ -28,26 +35,49 @@ ALL: tuple[type[Family], ...] = (
 __all__ = [
     "ALL",
     "REGISTRY",
+    "Arc",
+    "Array",
+    "BaseMeasure",
     "Bernoulli",
     "Binned",
+    "BinnedTable",
     "Binomial",
+    "BinomialMeasure",
     "Block",
     "BlockPrior",
     "Categorical",
+    "Counts",
     "Encoded",
     "Family",
     "FittedBlock",
     "Gaussian",
+    "GaussianTerm",
     "Joint",
+    "JointGaussianTerm",
+    "Labels",
     "LeftOutRows",
+    "LikelihoodForm",
+    "LinearTerm",
+    "LookupTable",
+    "Moments",
     "Multinomial",
     "Parameters",
     "Poisson",
+    "PoissonMeasure",
+    "Readable",
+    "Scatter",
+    "Statistic",
     "Text",
+    "YesNoTable",
     "default_for",
     "family",
+    "first_bad",
     "groups",
     "joint_family",
+    "log_factorial",
+    "log_gamma",
+    "not_a_count",
+    "sums",
 ]  # fmt: skip
 
 

@@ -137,7 +137,7 @@ class Bernoulli(Family):
         """One column, or several that are independent: a multivariate Bernoulli variable."""
         return names, table
 
-    def together(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
+    def joint_posterior(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
         """A Beta distribution for each column."""
         return IndependentPosterior({name: part.marginals["p"] for name, part in zip(names, parts, strict=True)})
 

@@ -15,9 +15,10 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, pseudocounts_of
-from likely.families.event_counts import not_a_count, polya_arc, sums
-from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.base_measures import BinomialMeasure, log_factorial
+from likely.families.event_counts import log_without, not_a_count, polya_arc, sums
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import log_times, weighted_logs
@@ -84,9 +85,8 @@ class Binomial(Family):
             for c, label in enumerate(classes)
         )
         slope = log(chance.T[::-1])
-        likelihood = LinearTerm(
-            slope, np.zeros_like(slope), "binomial" if isinstance(self.trials, str) else f"binomial {self.trials}"
-        )
+        measure = BinomialMeasure(None if isinstance(self.trials, str) else self.trials)
+        likelihood = LinearTerm(slope, np.zeros_like(slope), measure)
         return [Parameters(tuple(c.name for c in columns), likelihood, rows, len(classes), len(classes))]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
@@ -130,6 +130,19 @@ class Binomial(Family):
         seen = block.statistic.seen
         pseudocounts = pseudocounts_of(block.prior, (False, True), seen)
         return polya_arc(seen, pseudocounts, block.likelihood, block.name, reverse=True)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Counts without a row have a closed form."""
+        return True
+
+    def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
+        """Log probability of each row's successes in every class, the row left out; 0 where they or the trials are missing."""
+        x, base = block.likelihood.base.prepare(cells.reshape(len(cells), -1))
+        events = np.nan_to_num(x[:, ::-1])  # failures, then successes, as they are counted
+        found: Array = log_without(block.statistic.seen, block.prior, (False, True), events, rows)
+        found += base.sum(1, keepdims=True)
+        return found
 
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
         """Successes drawn from the binomial of the class, where the number of trials is given for all rows."""

@@ -1,14 +1,21 @@
-"""Columns of event counts: sums by class, and validation."""
+"""Columns of event counts: sums by class, validation, marginal likelihood and leave-one-out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from likely.families.base import Labels, first_bad, weighted_responsibilities
-from likely.families.likelihoods import LARGEST_COUNT, LinearTerm
+from likely.families.base import BlockPrior, Labels, first_bad, log, weighted_responsibilities
+from likely.families.base_measures import LARGEST_COUNT
+from likely.families.family import LeftOutRows
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc, Polya
 from likely.families.statistics import Array
 from likely.families.value_tables import improper, log_polya, refuse_by_class
+
+AT_ONCE = 1 << 20  # counts that are made of some rows at a time
 
 
 def sums(x: Array, labels: Labels, weights: Array, classes: int) -> Array:
@@ -42,3 +49,28 @@ def polya_arc(seen: Array, pseudocounts: Array, likelihood: LinearTerm, name: st
     if reverse:
         own, shared_by_all = own[::-1], shared_by_all[::-1]
     return Arc(on, off, Polya(own, likelihood.base), Polya(shared_by_all, likelihood.base))
+
+
+def log_without(seen: Array, prior: BlockPrior, outcomes: Sequence[Any], events: Array, rows: LeftOutRows) -> Array:
+    """Σ events · log probability of their outcome in every class, each row left out of the counts (classes × outcomes)."""
+    out = np.zeros((len(events), len(seen)))
+    pseudocounts = np.broadcast_to(prior.pseudocounts(outcomes), seen.shape)
+    step = max(1, AT_ONCE // max(len(outcomes), 1))
+    for a in range(0, len(events), step):
+        part = slice(a, a + step)
+        x, own = events[part], rows.units[part, None] * events[part]
+        overall = np.maximum(seen.sum(0) - own, 0.0)
+        for c in range(len(seen)):
+            extra = pseudocounts[c] + (prior.background * _shares(overall) if prior.background else 0.0)
+            mine = np.where((rows.labels[part] == c)[:, None], own, 0.0)
+            shares = _shares(np.maximum(seen[c] - mine, 0.0) + extra)
+            with np.errstate(invalid="ignore"):  # no events of a probability of zero
+                out[part, c] = np.where(x > 0, x * log(shares), 0.0).sum(1)
+    return out
+
+
+def _shares(counts: Array) -> Array:
+    """Shares of the outcomes in each row; equal ones where nothing was counted."""
+    whole = counts.sum(1, keepdims=True)
+    shares: Array = np.divide(counts, whole, out=np.full(counts.shape, 1.0 / counts.shape[1]), where=whole > 0)
+    return shares

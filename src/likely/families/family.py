@@ -18,6 +18,7 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad
+from likely.families.likelihoods import LookupTable
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Statistic
 from likely.schema import CATEGORY, NUMBER, Column
@@ -51,6 +52,26 @@ class FittedBlock:
         """The likelihood term of the block."""
         return self.parameters.likelihood
 
+    def log_likelihoods(self, cells: NDArray[Any]) -> Array:
+        """Log-likelihood of each row's cells in every class at the block's parameters, all rows counted.
+
+        `cells` are as for `leave_one_out`.
+        """
+        table, numeric = cells.reshape(len(cells), -1), [column.kind == NUMBER for column in self.columns]
+        numbers = np.ascontiguousarray(table[:, numeric], dtype=np.float64)
+        names = [column for column in self.columns if column.kind == CATEGORY]
+        codes = table[:, [column.kind == CATEGORY for column in self.columns]].astype(np.int64)
+        sizes = np.array([len(column.values) for column in names], np.int64)
+        codes = np.where((codes >= 0) & (codes < sizes), codes, sizes + 1)
+        likelihood = self.likelihood
+        if isinstance(likelihood, LookupTable):  # of several columns: an index in their common table
+            of_numbers: Any = likelihood
+            index = np.ravel_multi_index(tuple(codes.T), tuple(sizes + 2)) if names else of_numbers.codes(numbers[:, 0])
+            codes = np.asarray(index)[:, None]
+        out = np.zeros((len(cells), self.classes))
+        likelihood.add(codes, numbers, out)
+        return out
+
 
 @dataclass(frozen=True)
 class LeftOutRows:
@@ -63,7 +84,7 @@ class LeftOutRows:
         """Weight of the row in its own class, rows × classes; 0 elsewhere."""
         return np.where(np.arange(classes) == self.labels[:, None], self.units[:, None], 0.0)
 
-    def some(self, places: Any) -> LeftOutRows:
+    def take(self, places: Any) -> LeftOutRows:
         """A subset of the rows."""
         return LeftOutRows(self.labels[places], self.units[places])
 
@@ -161,8 +182,8 @@ class Family:
         """The first row whose numbers do not fit together, and why."""
         return None
 
-    def settle(self, statistic: Any) -> Any:
-        """The statistic kept within the family's own limits, after a sum."""
+    def truncate(self, statistic: Any) -> Any:
+        """The statistic cut to the limits of the family, such as a number of words; called after every sum."""
         return statistic
 
     def count_expected(self, likelihood: Any, rows: Encoded, responsibilities: Array) -> Statistic | None:
@@ -229,8 +250,19 @@ class Family:
         return False
 
     def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
-        """Log-likelihood of each row's cell in every class, the row left out; cells are codes or numbers."""
-        self.cannot("leave rows out in closed form")
+        """Log-likelihood of each row's cell in every class, the row left out.
+
+        Parameters
+        ----------
+        block : FittedBlock
+            The block with the statistic of all rows.
+        cells : array
+            The column as codes or numbers; of a block of several columns a matrix with a column each. NaN, or a code outside
+            the values, is missing.
+        rows : LeftOutRows
+            The class of each row, and the weight that is left out of its statistic.
+        """
+        self.cannot("leave rows out in closed form", block.name)
 
     def mutual_information(self, block: FittedBlock) -> float | None:
         """The mutual information of block and class, in nats; None where the family has no sum or integral for it."""
@@ -272,7 +304,7 @@ class Family:
 
     # ------------------------------------------------------------ one distribution alone
 
-    def together(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
+    def joint_posterior(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
         """The posterior of several independent columns of this family, from those of each."""
         self.cannot("take several columns of values at once: estimate each column on its own")
 
@@ -304,9 +336,17 @@ class Family:
         """The range in which the likelihood curve of a parameter is drawn."""
         return 0.0, 1.0
 
-    def cannot(self, what: str) -> NoReturn:
-        """Raise the one error for what a family does not offer."""
-        raise UsageError(f"the family {self.name} cannot {what}: choose another family for the column")
+    def cannot(self, what: str, column: str | None = None, remedy: str = "choose another family for the column") -> NoReturn:
+        """Raise the one error for what a family does not offer; the column is named where it is known."""
+        settings = ", ".join(f"{name} {value}" for name, value in self.shown_settings().items()) if column is not None else ""
+        of = f"column {column!r}: the family" if column is not None else "the family"
+        shown = f"{self.name} ({settings})" if settings else self.name
+        raise UsageError(f"{of} {shown} cannot {what}: {remedy}", column=column)
+
+
+def cells_of_block(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The cells of a block as `leave_one_out` takes them, from those of its columns."""
+    return columns[0] if len(columns) == 1 else np.column_stack(columns).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class Gaussian(Family):
         """Log density of each row's number in every class, the row left out; 0 where it is missing."""
         moments, known = block.statistic, np.flatnonzero(~np.isnan(cells))
         out = np.zeros((len(cells), len(moments.n)))
-        value, own = cells[known, None], rows.some(known).own(len(moments.n))
+        value, own = cells[known, None], rows.take(known).own(len(moments.n))
         n = moments.n - own
         alone = n <= NOTHING * moments.n
         n = np.where(alone, 0.0, n)

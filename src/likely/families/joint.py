@@ -9,28 +9,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.conjugate import DirichletPosterior, NormalPrior
+from likely.bayes.conjugate import DirichletPosterior
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
+from likely.families._joint_estimates import cells_of, covariances, flattened, log_shares, posterior_scatter
+from likely.families._joint_leave_one_out import joint_without
 from likely.families._scatter import cell_scatter, weighted_cell_scatter
 from likely.families.base import (
-    ROUNDING,
     BlockPrior,
     Encoded,
     Labels,
     Parameters,
-    back_off,
-    dust,
     first_bad,
-    log,
     weighted_responsibilities,
 )
-from likely.families.family import Family, FittedBlock, SampledCells
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
 from likely.families.joint_gaussian_term import JointGaussianTerm
 from likely.families.likelihoods import LookupTable
 from likely.families.missing_data import expected
 from likely.families.posterior_predictive import Arc
-from likely.families.statistics import LARGEST, MEAN_DIGITS, SINGULAR, Array, Scatter, Statistic, outer
+from likely.families.statistics import LARGEST, Array, Scatter, Statistic
 from likely.families.value_tables import dirichlet_arc, draw_places, table_information, values_at, weighted_logs
 from likely.schema import CATEGORY, Column
 
@@ -84,7 +82,7 @@ class Joint(Family):
     ) -> list[Parameters]:
         """Probability of each cell and, with numbers, the Gaussian within it."""
         (columns,), (statistic,), (prior,) = blocks, statistics, priors
-        lookup = _table(statistic, [c for c in columns if c.kind == CATEGORY], prior)
+        lookup = log_shares(statistic, [c for c in columns if c.kind == CATEGORY], prior)
         if statistic.mean.shape[-1] == 0:
             return [_table_parameters(columns, statistic, lookup, classes)]
         return [_gaussian_parameters(columns, statistic, lookup, prior, classes, tie=self.tie)]
@@ -132,6 +130,15 @@ class Joint(Family):
         pseudocounts = block.prior.pseudocounts(cells_of(block.columns))
         return dirichlet_arc(seen, pseudocounts, block.likelihood, alone.table, block.name)
 
+    @property
+    def leaves_out(self) -> bool:
+        """Counts and covariances without a row have a closed form; a borrowed covariance of few rows is derived anew."""
+        return True
+
+    def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
+        """Log-likelihood of each row's cells in every class, the row left out; with a missing cell, of what is there."""
+        return joint_without(block, cells.reshape(len(cells), -1).astype(np.float64), rows, self.tie)
+
     def mutual_information(self, block: FittedBlock) -> float | None:
         """From the counts of a joint table; None for joint Gaussians."""
         statistic: Scatter = block.statistic
@@ -172,34 +179,6 @@ class Joint(Family):
         return {"rows": rows, "variance": tuple((v or 1.0) / parts**2 for v in variances), "pseudocount": rows}
 
 
-def _table(statistic: Scatter, categories: Sequence[Column], prior: BlockPrior) -> Array:
-    """Log probability of every cell by class; each axis ends with an entry for unseen and one for missing values."""
-    n = statistic.n
-    if not categories:
-        return np.zeros((n.shape[0],))
-    cells, axes = max(int(np.prod(n.shape[1:])), 1), range(1, n.ndim)
-    pseudo = prior.pseudocounts(cells_of(categories)).reshape(n.shape[1:])
-    whole = (n + pseudo).sum(tuple(axes), keepdims=True)
-    share = np.divide(n + pseudo, whole, out=np.full(n.shape, 1.0 / cells), where=whole > 0)
-    never = np.divide(prior.unseen(cells), whole, out=np.full(whole.shape, 1.0 / cells), where=whole > 0)
-    for axis in axes:
-        shape = [1 if a == axis else size for a, size in enumerate(share.shape)]
-        share = np.concatenate([share, np.broadcast_to(never, shape)], axis)
-    for axis in axes:  # a missing value: the marginal over the known ones
-        known = np.take(share, np.arange(n.shape[axis]), axis).sum(axis, keepdims=True)
-        share = np.concatenate([share, known if n.shape[axis] else np.ones_like(known)], axis)
-    share[(slice(None), *[-1] * len(axes))] = 1.0  # all missing: exactly 1
-    return log(share)
-
-
-def cells_of(categories: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """Every combination of the values of some columns."""
-    cells: list[tuple[Any, ...]] = [()]
-    for column in categories:
-        cells = [(*cell, value) for cell in cells for value in column.values]
-    return cells
-
-
 def _table_parameters(columns: tuple[Column, ...], statistic: Scatter, logs: Array, classes: Sequence[Any]) -> Parameters:
     inner = logs[(slice(None), *(slice(0, len(c.values)) for c in columns))].reshape(len(classes), -1)
     seen = statistic.n.reshape(len(classes), -1)
@@ -225,24 +204,19 @@ def _gaussian_parameters(
 ) -> Parameters:  # fmt: skip
     categories = [c for c in columns if c.kind == CATEGORY]
     width = statistic.mean.shape[-1]
-    # One more cell per axis for an unseen value: it has the class's Gaussian over all cells.
-    padded = _with_unseen(statistic, len(categories))
-    k, lines = len(classes), padded.n.shape[1:]
-    flat = Scatter(
-        padded.n.reshape(k, -1), padded.mean.reshape(k, -1, width), padded.scatter.reshape(k, -1, width, width)
-    )
-    flat = _with_prior(Scatter(flat.n, _means(flat), flat.scatter), prior)
-    mean = flat.mean
-    covariance, borrowed = _covariances(flat, mean, tie)
+    k, lines = len(classes), tuple(size + 1 for size in statistic.n.shape[1:])
+    flat = posterior_scatter(flattened(statistic, len(categories)), prior)
+    covariance, borrowed = covariances(flat, tie)
     weight = logs[(slice(None), *(slice(0, s) for s in lines))].reshape(k, -1)
     cells = cells_of(categories)
-    likelihood = JointGaussianTerm(mean, covariance, weight, tuple(lines))
+    likelihood = JointGaussianTerm(flat.mean, covariance, weight, lines)
     rows = tuple(_gaussian_rows(columns, statistic, likelihood, cells, classes))
     each = width * (width + 1) // 2
     groups = k * len(cells)
     free = groups * width + (len(cells) if tie else groups) * each + k * (len(cells) - 1)
     name = " with ".join(c.name for c in columns)
-    notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if borrowed else ()
+    few = (borrowed & (flat.n > 0)).any()
+    notes = (f"columns {name!r}: a covariance is borrowed where too few rows were seen",) if few else ()
     return Parameters(
         tuple(c.name for c in columns), likelihood, rows, groups * (width + each + bool(categories)), free, notes
     )
@@ -265,85 +239,3 @@ def _gaussian_rows(
         for k, label in enumerate(classes)
         for i, cell in enumerate(cells)
     ]  # fmt: skip
-
-
-def _with_unseen(statistic: Scatter, axes: int) -> Scatter:
-    """Scatter with one more cell at the end of every category axis: the sum over that axis."""
-    for axis in range(1, axes + 1):
-        whole = statistic.summed(axis)
-        parts = ((statistic.n, whole.n), (statistic.mean, whole.mean), (statistic.scatter, whole.scatter))
-        statistic = Scatter(*(np.concatenate([a, np.expand_dims(b, axis)], axis) for a, b in parts))
-    return statistic
-
-
-def _means(flat: Scatter) -> Array:
-    """Mean by class and cell: its own, else the class's over all cells, else that of all rows."""
-    whole = Scatter(flat.n[:, -1:], flat.mean[:, -1:], flat.scatter[:, -1:])  # the last cell holds all others
-    level = np.where(whole.n[..., None] > 0, whole.mean, whole.summed(0).mean)
-    return np.where(flat.n[..., None] > 0, flat.mean, level)
-
-
-def _with_prior(flat: Scatter, prior: BlockPrior) -> Scatter:
-    """Mean, and numerator and denominator of the covariance, with the pseudo-rows added."""
-    pseudo: tuple[float, Array] | None = getattr(prior, "scatter", None)
-    if pseudo is not None:  # pseudo-rows around the block's own mean
-        rows, spread = pseudo
-        return Scatter(flat.n + rows, flat.mean, flat.scatter + np.diag(np.broadcast_to(spread, flat.mean.shape[-1:])))
-    return flat if prior.normal is None else _with_normal(flat, prior.normal)
-
-
-def _with_normal(flat: Scatter, normal: NormalPrior) -> Scatter:
-    """Mode of the normal–inverse-Wishart posterior.
-
-    Every column alone has the given normal–inverse-gamma prior; the columns are uncorrelated a priori.
-    """
-    level, strength, shape, scale = normal
-    whole, width = flat.n + strength, flat.mean.shape[-1]
-    share = np.divide(strength, whole, out=np.zeros_like(whole), where=whole > 0)
-    apart = level - flat.mean
-    drift = outer(apart) * (share * flat.n)[..., None, None]
-    return Scatter(
-        flat.n + 2 * shape + 2 * width + 1,
-        flat.mean + apart * share[..., None],
-        flat.scatter + drift + 2 * scale * np.eye(width),
-    )
-
-
-def _covariances(flat: Scatter, mean: Array, tie: str | None) -> tuple[Array, bool]:
-    """Covariance by class and cell: its own, else the cell's over all classes, else the class's, else a diagonal."""
-    size = np.abs(mean)
-    pooled, widest = _divide(flat.scatter.sum(0), flat.n.sum(0)), size.max(0, initial=0.0)
-    own = np.broadcast_to(pooled[None], flat.scatter.shape) if tie else _divide(flat.scatter, flat.n)
-    last = _diagonal(flat)
-    result, borrowed = own.copy(), False
-    end = flat.n.shape[1] - 1
-    for k, g in np.ndindex(*flat.n.shape):
-        level = widest[g] if tie else size[k, g]
-        # The last of several cells is the sum of the others: its spread includes the differences of their means.
-        if not _sound(own[k, g], level, 0 < g == end):
-            borrowed |= bool(flat.n[k, g] > 0)
-            others = ((pooled[g], g), (own[k, end], end), (pooled[end], end))
-            result[k, g] = next((c for c, at in others if _sound(c, widest[at], 0 < at == end)), last)
-    return result, borrowed
-
-
-def _diagonal(flat: Scatter) -> Array:
-    """Diagonal covariance with back-off by column, for too few rows or collinear columns."""
-    mean, n = flat.mean[:, -1].T, np.broadcast_to(flat.n[:, -1], flat.mean[:, -1].T.shape)
-    spread = np.einsum("kii->ik", flat.scatter[:, -1])
-    variance, _ = back_off(np.zeros_like(mean), mean, n, spread)
-    return np.diag(variance.max(1, initial=1e-300))
-
-
-def _divide(scatter: Array, n: Array) -> Array:
-    return np.divide(scatter, n[..., None, None], out=np.zeros(scatter.shape), where=n[..., None, None] > 0)
-
-
-def _sound(covariance: Array, level: Array, of_means: bool) -> bool:
-    """Whether the covariance can be inverted without losing all digits, judged independently of the columns' units."""
-    variance = np.diag(covariance)
-    if not np.isfinite(covariance).all() or np.any(variance <= dust(level, MEAN_DIGITS if of_means else ROUNDING)):
-        return False
-    scale = np.sqrt(variance)
-    values = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
-    return bool(values[0] > SINGULAR * values[-1])

@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families.base_measures import NO_BASE, BaseMeasure
 from likely.families.likelihood_form import Array, Codes, LikelihoodForm, ScoringLoop
 from likely.kernels import counting
 from likely.kernels.parallel import one_blas_thread
 
-LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 FEW_ROWS = 100
 AT_ONCE = 1 << 16  # numbers that are made of some rows at a time
 FAR_DEVIATIONS = 5.0
@@ -174,7 +174,7 @@ class LinearTerm(LikelihoodForm):
     loop = ScoringLoop.LINE
     slope: Array  # columns × classes
     level: Array  # columns × classes
-    base: str  # "none", "poisson", "binomial" (trials in the second column) or "binomial 20" (trials of all rows)
+    base: BaseMeasure = NO_BASE
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
@@ -183,23 +183,12 @@ class LinearTerm(LikelihoodForm):
 
     def linear(self) -> tuple[Array, Array] | None:
         """Slopes (columns × classes) and intercept by class; None of a binomial variable, or where a probability is zero."""
-        known = self.base in {"none", "poisson"} and np.isfinite(self.slope).all()
+        known = self.base.of_the_columns and np.isfinite(self.slope).all()
         return (self.slope, self.level.sum(0)) if known else None
 
     def prepare(self, numbers: Array) -> tuple[Array, Array]:
         """Numbers that the term is linear in, and the part that is the same for all classes."""
-        if self.base.startswith("binomial"):
-            hits = numbers[:, 0]
-            trials = numbers[:, 1] if self.base == "binomial" else np.full(len(hits), float(self.base.split()[1]))
-            x = np.column_stack([hits, trials - hits])
-            x[np.isnan(x).any(1)] = np.nan
-            base = np.zeros_like(x)
-            base[:, 0] = log_factorial(trials) - log_factorial(hits) - log_factorial(trials - hits)
-        else:
-            x = np.ascontiguousarray(numbers)
-            base = -log_factorial(x) if self.base == "poisson" else np.zeros_like(x)
-        never = (x < 0) | (x > LARGEST_COUNT)  # not a count: probability zero in every class
-        return np.where(never, 0.0, x), np.where(never, -np.inf, base)
+        return self.base.prepare(numbers)
 
 
 @dataclass(frozen=True)
@@ -271,11 +260,3 @@ def relative(log_density: Array, lowest: float) -> Array:
     return bounded
 
 
-def log_factorial(x: Array) -> Array:
-    """log x! for every number; 0 for NaN and negative ones."""
-    from math import lgamma
-
-    # NumPy has no lgamma and SciPy is not a run-time dependency: counts repeat, so each distinct one is done once.
-    distinct, place = np.unique(x, return_inverse=True)
-    values = np.array([lgamma(v + 1.0) if 0.0 <= v <= LARGEST_COUNT else 0.0 for v in distinct.tolist()])
-    return values[place].reshape(x.shape)

@@ -16,9 +16,10 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log, pseudocounts_of
-from likely.families.event_counts import not_a_count, polya_arc, sums
-from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.base_measures import log_factorial
+from likely.families.event_counts import log_without, not_a_count, polya_arc, sums
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import log_marginal_by_class, log_times, weighted_logs
@@ -64,7 +65,7 @@ class Multinomial(Family):
         )
         slope = np.ascontiguousarray(log(share).T)
         free = len(classes) * (len(names) - 1)
-        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope), "none"), rows, share.size, free)]
+        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope)), rows, share.size, free)]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Counts only."""
@@ -87,6 +88,16 @@ class Multinomial(Family):
         if pseudocounts.ndim == 1:
             return super().log_marginal(block)
         return log_marginal_by_class(block.statistic.seen, pseudocounts, block.name)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Counts without a row have a closed form."""
+        return True
+
+    def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
+        """Log probability of each row's events in every class, the row left out; missing cells are no events."""
+        events = np.nan_to_num(cells.reshape(len(cells), -1))
+        return log_without(block.statistic.seen, block.prior, [c.name for c in block.columns], events, rows)
 
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
         """As many events a row as the class has on average, drawn into the columns by its probabilities."""

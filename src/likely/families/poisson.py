@@ -13,9 +13,10 @@ from likely.bayes import discrete
 from likely.bayes.conjugate import GammaPosterior
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log
+from likely.families.base_measures import POISSON, log_factorial
 from likely.families.event_counts import not_a_count, sums
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc, NegativeBinomialPredictive, log_gamma
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import improper, log_mixture, log_times, shares_of, weighted_logs
@@ -63,7 +64,7 @@ class Poisson(Family):
             {"column": name, "class": label, "count": float(n[c]), "rate": float(rate[c])}
             for c, label in enumerate(classes)
         )
-        return Parameters((name,), LinearTerm(log(rate)[None], -rate[None], "poisson"), rows, len(classes), len(classes))
+        return Parameters((name,), LinearTerm(log(rate)[None], -rate[None], POISSON), rows, len(classes), len(classes))
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """No negative and no infinite number."""
@@ -103,7 +104,7 @@ class Poisson(Family):
         seen, extra = block.statistic.seen, block.prior.rows
         known = np.flatnonzero(~np.isnan(cells))
         out = np.zeros((len(cells), len(seen)))
-        value, own = cells[known, None], rows.some(known).own(len(seen))
+        value, own = cells[known, None], rows.take(known).own(len(seen))
         n, events = np.maximum(seen[:, 0] - own, 0.0), np.maximum(seen[:, 1] - own * value, 0.0)
         some, all_rows = events.sum(1, keepdims=True), n.sum(1, keepdims=True)
         some = np.where(some > 0, some, min(extra, 1.0))
@@ -141,7 +142,7 @@ class Poisson(Family):
     def with_parameters(self, block: FittedBlock, by_class: Sequence[Mapping[Any, Any]]) -> FittedBlock:
         """The block with other rates."""
         rate = np.array([float(each["rate"]) for each in by_class])
-        form = LinearTerm(log(rate)[None], -rate[None], "poisson")
+        form = LinearTerm(log(rate)[None], -rate[None], POISSON)
         return replace(block, parameters=replace(block.parameters, likelihood=form))
 
     def distribution(self, parameters: Mapping[Any, float]) -> Any:

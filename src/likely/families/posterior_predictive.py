@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.base import Parameters, Readable
+from likely.families.base_measures import POISSON, BaseMeasure
 from likely.families.likelihood_form import LikelihoodForm
-from likely.families.likelihoods import LinearTerm, LookupTable
+from likely.families.likelihoods import LookupTable
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ class NegativeBinomialPredictive(LikelihoodForm):
 
     def add(self, codes: Any, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
-        x, base = LinearTerm(np.zeros((1, 1)), np.zeros((1, 1)), "poisson").prepare(numbers)
+        x, base = POISSON.prepare(numbers)
         known = np.nan_to_num(x[:, :1])
         term = log_gamma(known + self.shape) - log_gamma(self.shape) + self.shape * np.log(self.rows / (self.rows + 1))
         term = term - known * np.log1p(self.rows) + base[:, :1]
@@ -56,11 +57,11 @@ class Polya(LikelihoodForm):
     """Pólya (Dirichlet–multinomial) distribution: posterior predictive of a multinomial."""
 
     shape: Array  # columns × classes
-    base: str  # as a LinearTerm's
+    base: BaseMeasure
 
     def add(self, codes: Any, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
-        x, base = LinearTerm(self.shape, self.shape, self.base).prepare(numbers)
+        x, base = self.base.prepare(numbers)
         known = np.nan_to_num(x)
         whole, total = known.sum(1, keepdims=True), self.shape.sum(0)
         term = log_gamma(total) - log_gamma(whole + total)

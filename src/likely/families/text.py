@@ -187,7 +187,7 @@ class Text(Family):
         if self._parts > 1:
             word_loops.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
 
-    def settle(self, words: Words) -> Words:
+    def truncate(self, words: Words) -> Words:
         """Counts with at most `limit` words; cut only when exceeded by a quarter, so that cuts are rare."""
         if self.limit is None or len(words.vocabulary) <= self.limit * 5 // 4:
             return words

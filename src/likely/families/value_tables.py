@@ -201,7 +201,7 @@ def table_without(seen: Array, prior: BlockPrior, values: Sequence[Any], codes: 
     out = np.zeros((len(codes), len(seen)))
     if not len(known):  # of a column without any value, too
         return out
-    part, code = rows.some(known), codes[known]
+    part, code = rows.take(known), codes[known]
     own = part.own(len(seen))
     left, whole = seen.T[code] - own, seen.sum(1) - own
     rest = seen.sum() - part.units

@@ -28,7 +28,7 @@ from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, p
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
-from likely.model.relearning import recalibrated, with_named_values
+from likely.model.relearning import recalibrated, warn_of_unaveraged, with_named_values
 from likely.model.selection import select as select_columns
 from likely.model.selection import without_idle_parts
 from likely.priors import Priors, priors, textbook
@@ -82,7 +82,8 @@ def learn(
         Families of the columns: one for all, or a dict from columns (or tuples of columns) to families, in which "*" stands
         for every column not named. Names are "categorical", "binned", "gaussian", "poisson", "bernoulli", "binomial:n",
         "multinomial", "joint" and "text"; "gaussian:class" names a setting as well. The rest is chosen from the data: see
-        `model.schema`.
+        `model.schema`. Where every column is named, "*" and a single family included, the model is plain: nothing is fitted on
+        top of the counts.
     joint : sequence of tuples of columns, default=()
         Columns that are modelled together, each tuple as one block.
     date_parts : "auto", "none" or sequence of str, default="auto"
@@ -323,6 +324,7 @@ def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | s
         model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
     model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights)
     model = recalibrated(model)
+    warn_of_unaveraged(model)
     notes = [note for parameters in model.block_parameters for note in parameters.notes]
     more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
     for note in notes[:MOST_NOTES] + more:

@@ -353,7 +353,7 @@ class _Counted:
             for columns, statistic, own in zip(self.blocks, self.statistics, derived, strict=True)
         ]
         names = [columns[0].name for columns in self.blocks]
-        return parts[0] if len(parts) == 1 else self.family.together(names, parts)
+        return parts[0] if len(parts) == 1 else self.family.joint_posterior(names, parts)
 
     def log_likelihood(self) -> Callable[[Mapping[Any, float]], float]:
         several = len(self.blocks) > 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from likely.calibration import calibrate
-from likely.errors import UsageError, no_column
+from likely.errors import LikelyWarning, UsageError, no_column
 from likely.families import Block, family
 from likely.model.parameters import fit_stages
 from likely.priors import Priors, priors
@@ -16,6 +17,7 @@ from likely.tally import Tally
 if TYPE_CHECKING:
     from likely.model.model import Model
 
+MOST_NAMED = 5  # columns in a warning
 NO_ROWS = "the model holds no rows of its table; learn it anew from the data, with rows"
 
 
@@ -38,7 +40,30 @@ def relearned(model: Model, smoothing: Any, class_prior: Any, families: Any, ave
         if prior.default.chosen or model.stages:
             raise UsageError(f"the calibration would have to be fitted again: {NO_ROWS}")
         return replace(other, calibration=None)
+    if average and not model.average:
+        warn_of_unaveraged(other)
     return other.recalibrate() if tally.sample is not None else other
+
+
+def warn_of_unaveraged(model: Model) -> None:
+    """Warn of columns that averaging leaves as they are, because their family has no marginal likelihood to average by."""
+    found = [block for i, block in enumerate(model.blocks) if model.average and not _has_arc(model, i)]
+    if found:
+        named = ", ".join(f"column {block.name!r} ({block.family.name})" for block in found[:MOST_NAMED])
+        more = f" and {len(found) - MOST_NAMED:,} more columns" if len(found) > MOST_NAMED else ""
+        warnings.warn(
+            f"averaging changes nothing of {named}{more}: a family without a marginal likelihood in closed form always depends "
+            "on the class",
+            LikelyWarning,
+            stacklevel=3,
+        )
+
+
+def _has_arc(model: Model, i: int) -> bool:
+    try:
+        return model.arc(i) is not None
+    except UsageError:  # an improper prior, which is refused when the parameters are derived
+        return True
 
 
 def _with_family(block: Block, families: Any) -> Block:
@@ -89,7 +114,7 @@ def recalibrated(model: Model) -> Model:
     if not model.calibrates:
         return replace(model, stages=stages, calibration=None)
     documents = {name: left_out for name, (_, left_out) in found.items()}
-    calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents)
+    calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents, model.prior)
     fitted = replace(model, stages=stages, calibration=calibration)
     type(model).plain_parameters.share(model, fitted)  # of the same tally and prior: derived once
     return fitted

@@ -17,6 +17,7 @@ from likely.calibration.copies import effective
 from likely.errors import UsageError
 from likely.families import LeftOutRows
 from likely.families.base import log
+from likely.families.family import cells_of_block
 from likely.families.histogram import Histogram
 from likely.families.statistics import Counts
 from likely.families.value_tables import dependence
@@ -158,10 +159,8 @@ def _most(how: Any) -> int | None:
 def _refuse(model: Model) -> None:
     for block in model.blocks:
         if not block.family.leaves_out:
-            raise UsageError(
-                f"column {block.name!r} is {block.family.name}: rows can be left out of categorical, Bernoulli, Poisson and "
-                f"Gaussian columns with a variance of their own; leave select out, or ignore the column"
-            )
+            remedy = "choose another family for the column, ignore it, or leave select out"
+            block.family.cannot("leave rows out in closed form", block.name, remedy)
 
 
 def _sampled(
@@ -202,9 +201,11 @@ def _log_prior(model: Model, rows: LeftOutRows) -> Array:
 
 def _term(model: Model, batch: Batch, i: int, rows: LeftOutRows) -> Array:
     """The log-likelihood of one block for rows that are left out of it."""
-    block, name = model.blocks[i], model.blocks[i].columns[0]
-    fitted = model.fitted(i)
-    if block.family.column_kind == NUMBER:
-        return block.family.leave_one_out(fitted, batch.numbers([name], 0, batch.rows)[:, 0], rows)
-    coded, places = model.scorer.encode(batch, [i])[name]
-    return block.family.leave_one_out(fitted, places[coded.codes - coded.low], rows)
+    fitted, encoded, cells = model.fitted(i), model.scorer.encode(batch, [i]), list[NDArray[Any]]()
+    for column in fitted.columns:
+        if column.kind == NUMBER:
+            cells.append(batch.numbers([column.name], 0, batch.rows)[:, 0])
+        else:
+            coded, places = encoded[column.name]
+            cells.append(places[coded.codes - coded.low])
+    return model.blocks[i].family.leave_one_out(fitted, cells_of_block(cells), rows)

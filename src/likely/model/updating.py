@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from likely.engines import Plan, settled, tally_source
+from likely.engines import Plan, tally_source, truncated
 from likely.engines.row_weights import with_weights
 from likely.engines.targets import as_name
 from likely.errors import DataError, LikelyWarning, UsageError, no_column
@@ -75,7 +75,7 @@ def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = Non
 
 def with_tally(model: Model, tally: Tally) -> Model:
     """The model of another tally; the calibration is kept unless the classes changed or no rows are left to fit it on."""
-    other = replace(model, tally=settled(tally))
+    other = replace(model, tally=truncated(tally))
     new = tally.schema.classes != model.classes
     fitted = bool(model.stages) or model.calibration is not None
     if model.frozen:
