@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -187,8 +187,23 @@ def _mapped(
     return SearchlightMap(mean_over_runs(by_run), by_run, *names, near.sizes, chance, tie, len(volumes.rows)), scorer
 
 
+class SearchlightSettings(TypedDict, total=False):
+    """Settings of `searchlight` that every pair of classes shares."""
+
+    coordinates: Any
+    radius: int
+    sphere: float | None
+    affine: Any
+    tie: str | None
+    class_prior: str | None
+    permutations: int
+    exchange: str
+    seed: int
+    progress: Progress
+
+
 def searchlight_pairs(
-    X: Any, y: Any = None, *, groups: Any = None, classes: Sequence[Any] | None = None, **settings: Any
+    X: Any, y: Any = None, *, groups: Any = None, classes: Sequence[Any] | None = None, **settings: Unpack[SearchlightSettings]
 ) -> dict[tuple[Any, Any], SearchlightMap]:
     """The searchlight map of every pair of classes.
 

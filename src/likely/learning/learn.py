@@ -9,7 +9,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from likely.calibration import DEPENDENCE
 from likely.engines import Plan
@@ -26,6 +26,7 @@ from likely.latent.em_parts import RowsInParts, fit_in_parts
 from likely.latent.missing_cells import filled, filled_from, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
+from likely.model.model_keywords import LearnReading
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
 from likely.model.relearning import recalibrated, with_named_values
@@ -62,7 +63,7 @@ def learn(
     average: bool = False, select: bool | int | str = False, engine: Any = "auto", in_database: bool = False,
     unlabelled: str | float = "auto",
     max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
-    **how: Any,
+    **how: Unpack[LearnReading],
 ) -> Model:  # fmt: skip
     """Learn a model of one column of a table from all others.
 
@@ -147,7 +148,7 @@ def learn(
     """
     _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = ReadOptions.of(missing, {name: how[name] for name in how if name != "reading"}, how.get("reading"))
+    reading = ReadOptions.of(missing, {name: value for name, value in how.items() if name != "reading"}, how.get("reading"))
     where, rows = choose("database" if in_database else engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading=reading)
     plain = plain or average or select is not False or textbook(smoothing)
