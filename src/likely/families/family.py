@@ -147,6 +147,10 @@ class Family:
         """Names by which priors and settings may call a block of these columns, besides its full name."""
         return names if len(names) == 1 else ()
 
+    def joint_settings(self) -> dict[str, Any] | None:
+        """Settings of a joint block, one of whose columns was given this family; None: it cannot be in one."""
+        return None
+
     # ------------------------------------------------------------ counting
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:

@@ -99,9 +99,12 @@ class Gaussian(Family):
         if self.variance is not None:
             variance, borrowed = np.full_like(estimate.variance, self.variance), np.zeros_like(estimate.borrowed)
             estimate, free = GaussianEstimate(estimate.mean, variance, borrowed), [len(classes)] * len(blocks)
-        return [
-            _parameters(column.name, estimate.of(i), n[i], classes, free[i]) for i, (column,) in enumerate(blocks)
-        ]
+        return [_parameters(column.name, estimate.of(i), n[i], classes, free[i]) for i, (column,) in enumerate(blocks)]
+
+    def joint_settings(self) -> dict[str, Any] | None:
+        """Whether the classes share the covariance of a joint block; None where the variance is known or unbiased."""
+        shared = {"tie": "class" if self.tie in ("class", "both") else None}
+        return shared if self.variance is None and not self.unbiased else None
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Finite numbers whose squares do not overflow."""
