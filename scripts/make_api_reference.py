@@ -10,7 +10,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import likely
+from likely.distributions import Distribution
+from likely.families import Family
 from likely.model.model import USER_NAMES
+from likely.priors.conjugate_priors import FixedPrior
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 
@@ -48,18 +51,30 @@ SECTIONS = {
     "Brain images": ("brain",),
     "Errors": ("errors",),
 }  # fmt: skip
-# Classes whose methods serve the rest of the package: users pass them on, or read their attributes.
+# Classes whose methods users seldom call: they pass them on, or read their attributes. Their methods are one table.
 VALUES = {*SECTIONS["Families"], *SECTIONS["Priors"], "Schema", "Column", "Tally", "Calibration"}
+# What all families, priors and distributions offer stands once, with its parameters; their own tables have the rest.
+PROTOCOLS: dict[str, tuple[str, type]] = {
+    "Categorical": ("families.Family", Family), "Pseudocount": ("Prior", FixedPrior),
+}  # fmt: skip
+SHARED = (Family, FixedPrior, Distribution)
+NOT_YET: set[str] = set()  # classes whose methods have no sections
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}\w[\w.*]*(?:, \*{0,2}\w+)*)(?: : (.*))?$")
 
 
 class Documented(NamedTuple):
-    """A public callable: its full name, the object, and whether it stands inside a class."""
+    """A public callable: its full name, the object, its class, and the methods of base classes that document it too."""
 
     name: str
     thing: Any
-    inner: bool = False
+    owner: type | None = None
+    inherited: tuple[Any, ...] = ()
+
+    @property
+    def inner(self) -> bool:
+        """Whether it stands inside a class."""
+        return self.owner is not None
 
 
 class Docstring(NamedTuple):
@@ -100,16 +115,33 @@ def public() -> Iterator[Documented]:
 
 
 def _public(name: str, thing: Any) -> Iterator[Documented]:
+    if name in PROTOCOLS:
+        yield from _class(*PROTOCOLS[name])
     if isinstance(thing, ModuleType):
         own = getattr(thing, "__all__", None) or [key for key, value in vars(thing).items() if _is_error(value)]
         for inner in own:
-            if callable(found := getattr(thing, inner)) and (inspect.isfunction(found) or _is_error(found)):
-                yield Documented(f"{name}.{inner}", found)
-        return
-    yield Documented(name, thing)
-    if inspect.isclass(thing) and name not in VALUES:
-        for inner in members(thing):
-            yield Documented(f"{name}.{inner}", inspect.getattr_static(thing, inner), inner=True)
+            if callable(found := getattr(thing, inner)):
+                plain = inspect.isfunction(found) or _is_error(found)
+                yield from [Documented(f"{name}.{inner}", found)] if plain else _class(f"{name}.{inner}", found)
+    elif inspect.isclass(thing):
+        yield from _class(name, thing)
+    else:
+        yield Documented(name, thing)
+
+
+def _class(name: str, kind: type) -> Iterator[Documented]:
+    """A class, and its methods and properties."""
+    yield Documented(name, kind)
+    for inner in [] if name in NOT_YET else members(kind):
+        known = [vars(base)[inner] for base in kind.__mro__ if inner in vars(base) and base.__module__.startswith("likely")]
+        yield Documented(f"{name}.{inner}", known[0], kind, tuple(known[1:]))
+
+
+def is_value(documented: Documented) -> bool:
+    """Whether the methods of a class are one table."""
+    name, _, inner = documented.name.partition(".")
+    in_module = bool(inner) and isinstance(getattr(likely, name, None), ModuleType)
+    return inspect.isclass(documented.thing) and documented.thing not in SHARED and (name in VALUES or in_module)
 
 
 def _is_error(value: Any) -> bool:
@@ -141,10 +173,10 @@ def parameters(thing: Any) -> list[str]:
     return [stars.get(p.kind, "") + p.name for p in found if p.name not in ("self", "cls") and p.name[0] != "_"]
 
 
-def explained(thing: Any) -> set[str]:
-    """Names that the docstring explains: of a dataclass, its base classes' docstrings count as well."""
+def explained(thing: Any, *inherited: Any) -> set[str]:
+    """Names that the docstring explains, or that of the method which it overrides; of a class, base classes count as well."""
     kinds = [base for base in thing.__mro__ if base.__module__.startswith("likely")] if inspect.isclass(thing) else [thing]
-    sections = [parsed(kind).sections for kind in kinds if inspect.getdoc(kind)]
+    sections = [parsed(kind).sections for kind in (*kinds, *inherited) if inspect.getdoc(kind)]
     text = "\n".join(each.get(name, "") for each in sections for name in ("Parameters", "Attributes"))
     return {name for names, _, _ in entries(text) for name in names.split(", ")}
 
@@ -197,12 +229,54 @@ def described(documented: Documented) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def methods(kind: type, inner: list[Documented]) -> str:
+    """Methods and properties of a value as one table; those that it only shares with others of its protocol are left out."""
+    shared = {name for base in SHARED if issubclass(kind, base) for name in members(base)}
+    rows = []
+    for each in inner:
+        short = each.name.rpartition(".")[2]
+        doc = parsed(each.thing)
+        if short in shared and (each.thing is inspect.getattr_static(base_of(kind), short) or not doc.text):
+            continue
+        named = entries(doc.sections.get("Parameters", ""))
+        given = " ".join(f"`{name}`: {said}" for name, _, said in named)
+        call = signature(each._replace(name=short)) if callable(each.thing) else short
+        rows.append(f"| `{cell(call)}` | {cell(doc.text.split(chr(10) * 2)[0])} | {cell(given)} |")
+    more = f"It has the methods of {TITLES[base_of(kind)]} as well, where their parameters are explained." if shared else ""
+    table_of = "\n".join(["| method or property | meaning | parameters |", "|---|---|---|", *rows]) if rows else ""
+    return "\n\n".join(part for part in (table_of, more) if part)
+
+
+TITLES = {
+    Family: "[families.Family](#familiesfamily)", FixedPrior: "[Prior](#prior)",
+    Distribution: "[distributions.Distribution](#distributionsdistribution)",
+}  # fmt: skip
+
+
+def base_of(kind: type) -> type:
+    """The protocol of a value; the class itself where it has none."""
+    return next((base for base in SHARED if issubclass(kind, base)), kind)
+
+
+def sections_of(name: str) -> Iterator[str]:
+    """The text of one public name and of what is in it."""
+    every = list(_public(name, getattr(likely, name)))
+    for each in every:
+        if not each.inner:
+            yield described(each)
+        if is_value(each):
+            if found := methods(each.thing, [one for one in every if one.owner is each.thing]):
+                yield found
+        elif not each.inner and inspect.isclass(each.thing):
+            yield from (described(one) for one in every if one.owner is each.thing)
+
+
 def reference() -> str:
     """The complete page."""
     parts = [HEAD.rstrip()]
     for title, names in SECTIONS.items():
         parts.append(f"## {title}")
-        parts += [described(each) for name in names for each in _public(name, getattr(likely, name))]
+        parts += [text for name in names for text in sections_of(name)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -75,7 +75,18 @@ class Column:
         return len(self.values) <= FEW_VALUES and all(type(value) is str for value in self.values)
 
     def codes(self, values: Sequence[Any]) -> list[int]:
-        """The code of each given value; one past the last for an unknown value."""
+        """The code of each given value; one past the last for an unknown value.
+
+        Parameters
+        ----------
+        values : sequence
+            The values.
+
+        Returns
+        -------
+        list of int
+            Their codes.
+        """
         unseen = len(self.values)
         return [self.code.get(self.canonical(value), unseen) for value in values]
 
@@ -83,6 +94,16 @@ class Column:
         """The value in the spelling of this column: 1, "1", 1.0 and True are equal, the texts "01" and "1" are not.
 
         A new text becomes an integer where the column holds integers, so that classes read from a file keep one type.
+
+        Parameters
+        ----------
+        value : object
+            Any value.
+
+        Returns
+        -------
+        object
+            The value as the column has it.
         """
         if value in self.code or not self.values:
             return value
@@ -95,14 +116,36 @@ class Column:
         return any(type(value) is int for value in self.values)
 
     def in_order(self, values: Iterable[Any]) -> tuple[Any, ...]:
-        """Values in order: bins by their edges, weekdays and months by the calendar, others sorted."""
+        """Values in order: bins by their edges, weekdays and months by the calendar, others sorted.
+
+        Parameters
+        ----------
+        values : iterable
+            The values.
+
+        Returns
+        -------
+        tuple
+            The values in order.
+        """
         named = CALENDAR.get(self.form.partition("/")[0])
         if named:
             return tuple(sorted(ordered(values), key=lambda value: named.index(value) if value in named else len(named)))
         return tuple(sorted(ordered(values), key=_lower_edge)) if self.form == BINS else ordered(values)
 
     def union(self, other: Column) -> Column:
-        """The column with the values of both."""
+        """The column with the values of both.
+
+        Parameters
+        ----------
+        other : Column
+            The same column of another table.
+
+        Returns
+        -------
+        Column
+            The column of both tables.
+        """
         if self.kind != other.kind:
             raise DataError(
                 f"column {self.name!r} holds {_plural(self.kind)} on one side and {_plural(other.kind)} on the other: "
@@ -165,7 +208,18 @@ class Schema(Shown):
         return replace(self, target=target, columns=tuple(columns))
 
     def union(self, other: Schema) -> Schema:
-        """The schema with the classes and values of both."""
+        """The schema with the classes and values of both.
+
+        Parameters
+        ----------
+        other : Schema
+            The schema of another table of the same columns.
+
+        Returns
+        -------
+        Schema
+            The schema of both tables.
+        """
         if self.by_name.keys() != other.by_name.keys():
             odd = sorted(self.by_name.keys() ^ other.by_name.keys())
             raise DataError(f"columns {odd} are on one side only: learn both from the same columns")

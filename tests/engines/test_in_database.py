@@ -7,6 +7,8 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import databases
@@ -186,3 +188,82 @@ def test_the_command_counts_in_the_database(tmp_path, request):
     assert told["rows"] == 300
     tallied(likely.load(model), learn(hostile(300), plain=True))
     run("learn", path, "--table", "orders", "--target", "y", "--in-database", "-o", model, expect=2)
+
+
+FILES = {"a.parquet": 1, "a.csv": 1, "a.csv.gz": 1, "p*.parquet": 2, "p*.csv": 2}
+
+
+def filed(table, pattern, tmp_path):
+    """The table in one file, or cut into two."""
+    parts, rows = FILES[pattern], -(-len(table) // FILES[pattern])
+    for i in range(parts):
+        path = tmp_path / pattern.replace("*", str(i))
+        part = table.slice(i * rows, rows)
+        if ".parquet" in pattern:
+            pq.write_table(part, path)
+            continue
+        with pa.CompressedOutputStream(str(path), "gzip") if pattern.endswith(".gz") else path.open("wb") as file:
+            pa.csv.write_csv(part, file)
+    return str(tmp_path / pattern)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("pattern", FILES)
+def test_duckdb_counts_files_as_memory_does(pattern, settings, tmp_path):
+    path = filed(weighted(), pattern, tmp_path)
+    ignore = [] if "weights" in settings else ["w"]
+    asked = {"plain": True, "unlabelled": "ignore", "ignore": ignore, **settings}
+    there = learn(path, engine="duckdb", **asked)
+    assert there.engine.startswith("database")
+    tallied(there, learn(path, engine="memory", **asked))
+
+
+def test_duckdb_reads_cells_of_csv_files_as_memory_does(tmp_path):
+    path = tmp_path / "odd name, 'quoted'.csv"
+    cells = ["1;?; u;yes", " 2;0.5;NA;no", '3;1e3;"v;\nw";yes', "NA; 2 ;u;no", "+4;-.5;null;yes", "5;nan;v;None"] * 3
+    path.write_text("\ufeffn;x;c;y\n" + "\n".join(cells) + "\n", encoding="utf-8")
+    asked = {"families": {"n": "categorical"}, "unlabelled": "ignore", "plain": True}
+    found, expected = (likely.learn(str(path), "y", engine=engine, **asked) for engine in ("database", "memory"))
+    tallied(found, expected)
+    taken = {column.name: dict(column.taken) for column in found.schema.columns}
+    assert taken == {"n": {"NA": 3}, "x": {"?": 3, "nan": 3}, "c": {"NA": 3, "null": 3}}
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("x,y\n" + '"1,5",a\n"2,5",b\n' * 10, "a decimal comma, written as text"),
+        ("x,y\n" + "31.12.2024,a\n01.02.2023,b\n" * 10, "dates .*written as text"),
+        ("x,y\n" + "1,a\n2,b\n" * 10 + "3\n", "no regular CSV file, whose rows DuckDB would read differently"),
+    ],
+)
+def test_csv_files_that_duckdb_would_read_differently_are_refused(text, match, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(likely.errors.LikelyError, match=match):
+        likely.learn(str(tmp_path / "a.csv"), "y", engine="duckdb", plain=True, on_bad_rows="skip")
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"engine": "duckdb"}, r"engine='duckdb' \(--engine duckdb\)"),
+        ({"engine": "database"}, r"engine='database' \(--engine database\)"),
+        ({"in_database": True}, r"in_database=True \(--in-database\)"),
+    ],
+)
+def test_a_table_that_no_database_has_is_refused_by_what_was_asked_for(asked, named):
+    with pytest.raises(UsageError, match=f"no database: {named} counts") as error:
+        learn(hostile(30), plain=True, **asked)
+    assert ("in_database" in str(error.value)) == ("in_database" in asked)
+
+
+def test_the_command_counts_a_file_by_duckdb(tmp_path):
+    path, model = filed(hostile(300), "a.csv", tmp_path), str(tmp_path / "m.likely")
+    for name in ("duckdb", "database"):
+        told = document("learn", path, "--target", "y", "--plain", "--engine", name, "-o", model)
+        assert told["engine"]["name"] == "database"
+        tallied(likely.load(model), learn(path, plain=True))
+    said = run("learn", path, "--target", "y", "--engine", "duckdb", "-o", model, expect=2)
+    assert "--plain" in said.stderr
+    assert "--engine memory" in said.stderr
+    run("predict", model, path, "--engine", "duckdb", expect=2)

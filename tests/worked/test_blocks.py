@@ -205,6 +205,41 @@ def test_a_column_cannot_be_counted_twice():
         likely.learn(PAIRS, "y", families={("a", "b"): "joint", "a": "categorical"})
 
 
+TIES = {None: None, "column": None, "class": "class", "both": "class"}  # of a column: of the covariance of its block
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("tie", TIES)
+def test_the_tie_of_a_gaussian_in_a_joint_block_is_that_of_its_covariance(tie, plain):
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 300)
+    age = 40 + 5 * y + (2 + y) * rng.normal(size=300)
+    data = {"age": age, "hours": age / 2 + rng.normal(size=300), "x": rng.normal(size=300), "risk": y}
+    asked = {"families": {"age": likely.Gaussian(tie=tie)}, "joint": [("age", "hours")], "plain": plain}
+    model = likely.learn(data, target="risk", **asked)
+    expected = likely.learn(data, target="risk", families={("age", "hours"): likely.Joint(TIES[tie])}, plain=plain)
+    assert model.blocks == expected.blocks
+    np.testing.assert_array_equal(model.posterior(data).log_joint, expected.posterior(data).log_joint)
+    assert "gaussian in a joint block as asked for" in str(model.schema)
+
+
+@pytest.mark.parametrize(
+    ("families", "said"),
+    [
+        ({"a": "gaussian:class", "b": "gaussian"}, "give all of them the same tie"),
+        ({("a", "b"): likely.Joint("class"), "a": likely.Gaussian(variance=1.0)}, "'a' is asked to be joint and gaussian"),
+        ({"a": likely.Gaussian(unbiased=True)}, "'a' is asked to be gaussian and joint at once"),
+        ({"a": "poisson"}, "'a' is asked to be poisson and joint at once"),
+        ({"c": "gaussian"}, "column 'c' has 'u' in row 1, which is not a number"),
+    ],
+)
+def test_families_that_contradict_their_joint_block_are_refused(families, said):
+    data = {"a": [1.0, 2.0, 4.0, 3.0], "b": [1.5, 2.0, 4.0, 3.0], "c": ["u", "v", "u", "w"], "y": [0, 1, 0, 1]}
+    joint = [] if ("a", "b") in families else [("a", "b", "c")]
+    with pytest.raises((UsageError, likely.errors.DataError), match=said):
+        likely.learn(data, "y", families=families, joint=joint)
+
+
 @pytest.mark.parametrize(
     "families", [{("a", "b"): "joint", ("b", "c"): "joint"}, {("a", "b"): "joint", ("b", "a"): likely.Joint("class")}]
 )

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes import continuous, discrete
-from likely.bayes.continuous import Distribution
+from likely.bayes import continuous, discrete, outcomes
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.kernels.parallel import cached_property
@@ -95,7 +95,7 @@ class IndependentPosterior(ParameterPosterior):
     @property
     def predictive(self) -> Any:
         """The next row of yes/no answers: each is yes with the mean of its probability."""
-        return discrete.MultivariateBernoulli({name: each.mean for name, each in self.parts.items()})
+        return outcomes.MultivariateBernoulli({name: each.mean for name, each in self.parts.items()})
 
     def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
         """Random parameters, by name."""

@@ -4,108 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likely.bayes import special
-from likely.errors import UsageError
-
-Array = NDArray[Any]
-
-
-class Distribution:
-    """A distribution of one number (or, for `Categorical`, of one outcome)."""
-
-    discrete = False
-
-    @property
-    def mean(self) -> float:
-        """The expected value."""
-        raise NotImplementedError
-
-    @property
-    def variance(self) -> float:
-        """The expected squared deviation from the mean."""
-        raise NotImplementedError
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation."""
-        return math.sqrt(self.variance)
-
-    @property
-    def mode(self) -> float:
-        """The most probable value; NaN where the density has no maximum."""
-        raise NotImplementedError
-
-    def log_density(self, x: float) -> float:
-        """The log density of a number; of counts, its log probability."""
-        raise NotImplementedError
-
-    def density(self, x: float) -> float:
-        """The density of a number; of counts, its probability."""
-        return math.exp(self.log_density(x))
-
-    def cdf(self, x: float) -> float:
-        """P(X ≤ x)."""
-        raise NotImplementedError
-
-    def upper(self, x: float) -> float:
-        """P(X > x), with all its digits where it is small."""
-        return 1.0 - self.cdf(x)
-
-    def quantile(self, p: float) -> float:
-        """The smallest x with P(X ≤ x) ≥ p."""
-        raise NotImplementedError
-
-    def between(self, low: float, high: float) -> float:
-        """P(low < X < high); of counts, both ends are left out."""
-        if high <= low:
-            return 0.0
-        last = math.ceil(high) - 1 if self.discrete and math.isfinite(high) else high
-        below = self.cdf(low)
-        if below > 0.5:  # 1 − cdf would lose the digits of an upper tail
-            return max(self.upper(low) - self.upper(last), 0.0)
-        return max(self.cdf(last) - below, 0.0)
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds this share of the probability."""
-        checked_level(level)
-        return self.quantile((1.0 - level) / 2), self.quantile((1.0 + level) / 2)
-
-    def draw(self, n: int, seed: Any = None) -> Array:
-        """Random values; `seed` is a number, a generator or nothing."""
-        raise NotImplementedError
-
-    def curve(self, points: int = 201, level: float = 0.9995) -> list[tuple[float, float]]:
-        """Points of the density over its central interval; of counts, the probability of each count."""
-        low, high = self.interval(level)
-        if self.discrete:
-            step = max(int((high - low) // points), 1)
-            return [(float(x), self.density(x)) for x in range(int(low), int(high) + 1, step)]
-        return [(x, self.density(x)) for x in np.linspace(low, high, points).tolist()]
-
-
-def checked_level(level: Any) -> float:
-    """Check the probability of an interval and return it."""
-    if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
-        raise UsageError(f"an interval of level {level!r}: choose a number between 0 and 1")
-    return float(level)
-
-
-def checked_probability(p: Any) -> float:
-    """Check a probability and return it."""
-    if not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
-        raise UsageError(f"a quantile of {p!r}: choose a probability between 0 and 1")
-    return float(p)
+from likely.bayes.distribution import Array, Distribution, checked_probability
 
 
 @dataclass(frozen=True)
 class Normal(Distribution):
-    """Normal distribution of this mean and variance."""
+    """Normal distribution of this mean and variance.
+
+    Parameters
+    ----------
+    location : float
+        The mean.
+    scale_squared : float
+        The variance.
+    """
 
     location: float
     scale_squared: float
@@ -149,7 +66,17 @@ class Normal(Distribution):
 
 @dataclass(frozen=True)
 class Student(Distribution):
-    """Student's t with location and scale."""
+    """Student's t with location and scale.
+
+    Parameters
+    ----------
+    degrees : float
+        Degrees of freedom.
+    location : float, default=0.0
+        The middle.
+    scale : float, default=1.0
+        The scale.
+    """
 
     degrees: float
     location: float = 0.0
@@ -195,7 +122,15 @@ class Student(Distribution):
 
 @dataclass(frozen=True)
 class Beta(Distribution):
-    """Beta distribution of a probability."""
+    """Beta distribution of a probability.
+
+    Parameters
+    ----------
+    a : float
+        First parameter: the weight of successes.
+    b : float
+        Second parameter: that of failures.
+    """
 
     a: float
     b: float
@@ -243,7 +178,15 @@ class Beta(Distribution):
 
 @dataclass(frozen=True)
 class Gamma(Distribution):
-    """Gamma distribution of a rate: `shape` events in `rate` units of time."""
+    """Gamma distribution of a rate: `shape` events in `rate` units of time.
+
+    Parameters
+    ----------
+    shape : float
+        Number of events.
+    rate : float
+        Units of time.
+    """
 
     shape: float
     rate: float
@@ -286,7 +229,15 @@ class Gamma(Distribution):
 
 @dataclass(frozen=True)
 class InverseGamma(Distribution):
-    """Inverse-gamma distribution of a variance."""
+    """Inverse-gamma distribution of a variance.
+
+    Parameters
+    ----------
+    shape : float
+        The shape.
+    scale : float
+        The scale.
+    """
 
     shape: float
     scale: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from likely.bayes import special
-from likely.bayes.continuous import Array, Distribution, checked_probability
+from likely.bayes.distribution import Array, Distribution, checked_probability
 from likely.errors import UsageError
 from likely.kernels.parallel import cached_property
 
@@ -44,7 +44,13 @@ class _Counts(Distribution):
 
 @dataclass(frozen=True)
 class Poisson(_Counts):
-    """Poisson distribution."""
+    """Poisson distribution.
+
+    Parameters
+    ----------
+    rate : float
+        The expected count.
+    """
 
     rate: float
 
@@ -90,7 +96,15 @@ class Poisson(_Counts):
 
 @dataclass(frozen=True)
 class Binomial(_Counts):
-    """Binomial distribution: successes among n trials. One trial is a Bernoulli variable."""
+    """Binomial distribution: successes among n trials. One trial is a Bernoulli variable.
+
+    Parameters
+    ----------
+    n : int
+        Number of trials.
+    p : float
+        Probability of success.
+    """
 
     n: int
     p: float
@@ -157,79 +171,16 @@ def bernoulli(p: float) -> Binomial:
 
 
 @dataclass(frozen=True)
-class Multinomial:
-    """Multinomial distribution: how often each outcome occurs in n draws. Its coefficient is n! / ∏ kᵢ!."""
-
-    n: int
-    probabilities: Sequence[float] | Mapping[Any, float]
-
-    @property
-    def _p(self) -> Array:
-        given = self.probabilities
-        p = np.array(list(given.values() if isinstance(given, Mapping) else given), dtype=np.float64)
-        if not len(p) or p.min() < 0 or abs(p.sum() - 1.0) > PRECISE:
-            raise UsageError(f"Multinomial: the probabilities {given!r} are negative or do not sum to 1")
-        return p
-
-    def _counts(self, counts: Any) -> Array:
-        p, given = self._p, counts
-        if isinstance(self.probabilities, Mapping):
-            if not isinstance(counts, Mapping) or not counts.keys() <= self.probabilities.keys():
-                raise UsageError(f"counts {counts!r}: pass {{outcome: count}} of {list(self.probabilities)}")
-            given = [counts.get(name, 0) for name in self.probabilities]
-        k = np.asarray(given, dtype=np.float64)
-        if k.shape != p.shape:
-            raise UsageError(f"counts {counts!r}: pass one for each of the {len(p)} outcomes")
-        return k
-
-    @property
-    def mean(self) -> Array:
-        """np for each outcome."""
-        return self.n * self._p
-
-    def log_density(self, counts: Any) -> float:
-        """log n! / ∏ kᵢ! + Σ kᵢ log pᵢ."""
-        k, p = self._counts(counts), self._p
-        if (k < 0).any() or (k != np.floor(k)).any() or k.sum() != self.n or (k[p == 0] > 0).any():
-            return -math.inf
-        some = k > 0
-        ways = math.lgamma(self.n + 1.0) - math.fsum(math.lgamma(x + 1.0) for x in k.tolist())
-        return ways + float(k[some] @ np.log(p[some]))
-
-    def density(self, counts: Any) -> float:
-        """The probability of these counts."""
-        return math.exp(self.log_density(counts))
-
-    def draw(self, n: int, seed: Any = None) -> Array:
-        """Random counts, n rows."""
-        return np.random.default_rng(seed).multinomial(self.n, self._p, n)
-
-
-@dataclass(frozen=True)
-class MultivariateBernoulli:
-    """Independent yes/no variables by name, each with its probability of yes."""
-
-    probabilities: Mapping[Any, float]
-
-    def log_density(self, answers: Mapping[Any, Any]) -> float:
-        """Σ log p over yes, log (1 − p) over no."""
-        if answers.keys() != self.probabilities.keys():
-            raise UsageError(f"answers {answers!r}: pass one for each of {list(self.probabilities)}")
-        return math.fsum(Binomial(1, self.probabilities[name]).log_density(int(bool(x))) for name, x in answers.items())
-
-    def density(self, answers: Mapping[Any, Any]) -> float:
-        """The probability of these answers."""
-        return math.exp(self.log_density(answers))
-
-    def draw(self, n: int, seed: Any = None) -> dict[Any, Array]:
-        """Random answers, 0 or 1, by name."""
-        rng = np.random.default_rng(seed)
-        return {name: (rng.random(n) < p).astype(np.int64) for name, p in self.probabilities.items()}
-
-
-@dataclass(frozen=True)
 class NegativeBinomial(_Counts):
-    """Counts at a rate that is gamma distributed: the posterior predictive of a Poisson variable."""
+    """Counts at a rate that is gamma distributed: the posterior predictive of a Poisson variable.
+
+    Parameters
+    ----------
+    shape : float
+        Shape of the gamma distribution of the rate.
+    rows : float
+        Its rate: number of rows behind it.
+    """
 
     shape: float
     rows: float
@@ -276,7 +227,17 @@ class NegativeBinomial(_Counts):
 
 @dataclass(frozen=True)
 class BetaBinomial(_Counts):
-    """Successes among n trials whose probability is Beta(a, b): the posterior predictive of a binomial variable."""
+    """Successes among n trials whose probability is Beta(a, b): the posterior predictive of a binomial variable.
+
+    Parameters
+    ----------
+    n : int
+        Number of trials.
+    a : float
+        First parameter of the Beta distribution of the probability.
+    b : float
+        Second parameter.
+    """
 
     n: int
     a: float
@@ -335,12 +296,29 @@ class BetaBinomial(_Counts):
 
 @dataclass(frozen=True)
 class Categorical:
-    """Probabilities of named outcomes."""
+    """Probabilities of named outcomes.
+
+    Parameters
+    ----------
+    probabilities : dict
+        Outcome → probability.
+    """
 
     probabilities: Mapping[Any, float] = field(default_factory=dict)
 
     def density(self, outcome: Any) -> float:
-        """The probability of an outcome; zero for one that is not named."""
+        """The probability of an outcome; zero for one that is not named.
+
+        Parameters
+        ----------
+        outcome : object
+            The outcome.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         return self.probabilities.get(outcome, 0.0)
 
     @property
@@ -349,11 +327,35 @@ class Categorical:
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
     def between(self, low: float, high: float) -> float:
-        """P(low < X < high), both ends left out, where all outcomes are numbers."""
+        """P(low < X < high), both ends left out, where all outcomes are numbers.
+
+        Parameters
+        ----------
+        low : float
+            Lower end.
+        high : float
+            Upper end.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         return math.fsum(p for x, p in self._ordered() if low < x < high)
 
     def quantile(self, p: float) -> float:
-        """The smallest outcome with P(X ≤ x) ≥ p, where all outcomes are numbers."""
+        """The smallest outcome with P(X ≤ x) ≥ p, where all outcomes are numbers.
+
+        Parameters
+        ----------
+        p : float
+            The probability.
+
+        Returns
+        -------
+        float
+            The outcome.
+        """
         below, found = 0.0, self._ordered()
         checked_probability(p)
         for x, own in found:
@@ -369,6 +371,19 @@ class Categorical:
         return sorted(self.probabilities.items())
 
     def draw(self, n: int, seed: Any = None) -> list[Any]:
-        """Random outcomes."""
+        """Random outcomes.
+
+        Parameters
+        ----------
+        n : int
+            Number of values.
+        seed : int, numpy.random.Generator or None, default=None
+            Makes the draw repeatable.
+
+        Returns
+        -------
+        list
+            The outcomes.
+        """
         outcomes, p = list(self.probabilities), np.array(list(self.probabilities.values()))
         return [outcomes[i] for i in np.random.default_rng(seed).choice(len(outcomes), n, p=p / p.sum())]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.continuous import Distribution
+from likely.bayes.distribution import Distribution
 from likely.errors import UsageError
 
 Array = NDArray[np.float64]

@@ -25,7 +25,29 @@ from likely.plots.svg import printable
 
 @dataclass(frozen=True, eq=False)
 class BrainReport:
-    """All results for one data set: what the page and the files are made of."""
+    """All results for one data set: what the page and the files are made of.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    dataset : Dataset
+        The volumes.
+    prepared : str
+        What was done to the data, in words.
+    classification : Classification
+        Predictions for the volumes of each run.
+    map : SearchlightMap
+        The searchlight map.
+    neighbourhood : str
+        Shape of a neighbourhood, in words.
+    means : Maps
+        Mean of each class.
+    evidence : Maps
+        Evidence of each voxel for the classes.
+    unit : str, default=""
+        Unit of the values of the volumes.
+    """
 
     title: str
     dataset: Dataset
@@ -55,7 +77,18 @@ class BrainReport:
         }  # fmt: skip
 
     def page(self, names: Sequence[str] = ()) -> str:
-        """The page; `names` are the files that are saved beside it."""
+        """The page; `names` are the files that are saved beside it.
+
+        Parameters
+        ----------
+        names : sequence of str, default=()
+            Files that are saved beside the page.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
         drawn = {name: mosaic.svg(each) for name, each in self.mosaics.items()}
         style = drawn["searchlight"].split("<style>")[1].split("</style>")[0]  # the same in all mosaics
         listed = ", ".join(f"<code>{_text(name)}</code>" for name in names)

@@ -39,6 +39,8 @@ class Classification:
         The most probable class of each volume that was used.
     used : int array of shape (n_volumes,)
         Which rows of X these are.
+    runs : tuple
+        The names of the runs.
     chosen : tuple of str
         The model for each run: "gaussian", "gaussian:class", "gaussian:column", "gaussian:both", or "lda:" and its shrinkage.
     inner_accuracy : tuple of dict

@@ -45,17 +45,52 @@ class Dataset:
     shape: tuple[int, int, int]
 
     def select(self, classes: Sequence[Any]) -> Dataset:
-        """The volumes with these labels."""
+        """The volumes with these labels.
+
+        Parameters
+        ----------
+        classes : sequence
+            The labels that stay.
+
+        Returns
+        -------
+        Dataset
+            Their volumes.
+        """
         keep = np.isin(self.y, list(classes))
         return replace(self, X=self.X[keep], y=self.y[keep], runs=self.runs[keep])
 
     def without(self, *labels: Any) -> Dataset:
-        """The volumes with any other label."""
+        """The volumes with any other label.
+
+        Parameters
+        ----------
+        *labels : labels
+            The labels that go.
+
+        Returns
+        -------
+        Dataset
+            The volumes of all others.
+        """
         keep = ~np.isin(self.y, list(labels))
         return replace(self, X=self.X[keep], y=self.y[keep], runs=self.runs[keep])
 
     def volume(self, values: Any, outside: float = np.nan) -> Array:
-        """One number per voxel as an image; voxels outside the mask have the value `outside`."""
+        """One number per voxel as an image; voxels outside the mask have the value `outside`.
+
+        Parameters
+        ----------
+        values : array of shape (n_voxels,)
+            One number a voxel.
+        outside : float, optional
+            The value outside the mask; NaN unless given.
+
+        Returns
+        -------
+        array
+            The image.
+        """
         values = np.asarray(values, float)
         if values.shape != (len(self.coordinates),):
             raise DataError(f"a map has one value per voxel: {len(self.coordinates)} are needed, not {values.shape}")

@@ -19,6 +19,13 @@ class Neighbourhoods:
     """A sparse matrix of voxels × voxels: `neighbour[start[c] : start[c + 1]]` are the voxels around voxel c, itself included.
 
     Voxels outside the mask have no column in X and belong to no neighbourhood: at the border these are smaller.
+
+    Parameters
+    ----------
+    start : int array of shape (n_voxels + 1,)
+        Where the neighbours of each voxel start.
+    neighbour : int array
+        The neighbours of all voxels, one after the other.
     """
 
     start: Codes
@@ -30,12 +37,36 @@ class Neighbourhoods:
         return np.diff(self.start)
 
     def around(self, voxel: int) -> Codes:
-        """The voxels around one voxel."""
+        """The voxels around one voxel.
+
+        Parameters
+        ----------
+        voxel : int
+            The voxel.
+
+        Returns
+        -------
+        int array
+            The voxels.
+        """
         return self.neighbour[self.start[voxel] : self.start[voxel + 1]]
 
     @staticmethod
     def cubes(coordinates: Codes, radius: int) -> Neighbourhoods:
-        """Cubes that reach `radius` voxels in every direction: 27 voxels with radius 1."""
+        """Cubes that reach `radius` voxels in every direction: 27 voxels with radius 1.
+
+        Parameters
+        ----------
+        coordinates : int array of shape (n_voxels, 3)
+            The place of each voxel in the image.
+        radius : int
+            Voxels in each direction.
+
+        Returns
+        -------
+        Neighbourhoods
+            One cube a voxel.
+        """
         if not isinstance(radius, int | np.integer) or radius < 0:
             raise UsageError(f"radius={radius!r}: a cube reaches 0, 1, 2 ... voxels; sphere= takes millimetres")
         reach = np.arange(-int(radius), int(radius) + 1)
@@ -43,7 +74,22 @@ class Neighbourhoods:
 
     @staticmethod
     def spheres(coordinates: Codes, radius: float, affine: Any) -> Neighbourhoods:
-        """All voxels whose centres are at most `radius` millimetres away."""
+        """All voxels whose centres are at most `radius` millimetres away.
+
+        Parameters
+        ----------
+        coordinates : int array of shape (n_voxels, 3)
+            The place of each voxel in the image.
+        radius : float
+            Radius in millimetres.
+        affine : array of shape (4, 4)
+            The affine of the image, from voxels to millimetres.
+
+        Returns
+        -------
+        Neighbourhoods
+            One sphere a voxel.
+        """
         if affine is None:
             raise UsageError("sphere= is in millimetres: pass the affine of the image as well")
         axes = np.asarray(affine, float)

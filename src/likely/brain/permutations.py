@@ -32,6 +32,8 @@ class PermutationTest:
         The false discovery rate at which a voxel would be reported (Benjamini and Hochberg).
     largest : array of shape (n_permutations,)
         The largest accuracy of each permuted map.
+    exchange : str
+        What kept its label together in a permutation: "blocks" or "volumes".
 
     """
 
@@ -47,12 +49,36 @@ class PermutationTest:
         return len(self.largest)
 
     def threshold(self, level: float = 0.05) -> float:
-        """The accuracy that the best voxel of a permuted map exceeds with probability `level` at most."""
+        """The accuracy that the best voxel of a permuted map exceeds with probability `level` at most.
+
+        Parameters
+        ----------
+        level : float, default=0.05
+            The significance level.
+
+        Returns
+        -------
+        float
+            The accuracy.
+        """
         at = max(int(np.floor(level * (self.permutations + 1))) - 1, 0)
         return float(np.sort(self.largest)[::-1][min(at, self.permutations - 1)])
 
     def significant(self, level: float = 0.05, correction: str | None = "fwe") -> NDArray[np.bool_]:
-        """Which voxels are significant: corrected by "fwe" or "fdr", or with None by themselves."""
+        """Which voxels are significant: corrected by "fwe" or "fdr", or with None by themselves.
+
+        Parameters
+        ----------
+        level : float, default=0.05
+            The significance level.
+        correction : "fwe", "fdr" or None, default="fwe"
+            Family-wise error rate, false discovery rate, or no correction.
+
+        Returns
+        -------
+        bool array of shape (n_voxels,)
+            True where significant.
+        """
         values = {"fwe": self.p_fwe, "fdr": self.q_fdr, None: self.p_value}
         if correction not in values:
             raise UsageError(f"correction={correction!r} is not known: choose 'fwe', 'fdr' or None")

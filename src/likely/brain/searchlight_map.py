@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -36,10 +36,18 @@ class SearchlightMap(NDArrayOperatorsMixin):
         The mean over the runs of the share of correct volumes, as scikit-learn's `cross_val_score(...).mean()` gives it.
     run_accuracy : array of shape (n_runs, n_voxels)
         The share of correct volumes in each run.
+    runs : tuple
+        The names of the runs.
+    classes : tuple
+        The labels.
     sizes : int array of shape (n_voxels,)
         How many voxels each neighbourhood has.
     chance : float
         The share of the most frequent class: what a classifier reaches that ignores the voxels.
+    tie : None, "class", "column" or "both"
+        What shares a variance.
+    volumes : int
+        Number of volumes.
     test : PermutationTest or None
         p-values, if permutations were asked for.
 
@@ -76,7 +84,20 @@ class SearchlightMap(NDArrayOperatorsMixin):
         return self._tested().q_fdr
 
     def significant(self, level: float = 0.05, correction: str | None = "fwe") -> NDArray[np.bool_]:
-        """Which voxels are significant: corrected by "fwe" or "fdr", or with None by themselves."""
+        """Which voxels are significant: corrected by "fwe" or "fdr", or with None by themselves.
+
+        Parameters
+        ----------
+        level : float, default=0.05
+            The significance level.
+        correction : "fwe", "fdr" or None, default="fwe"
+            Family-wise error rate, false discovery rate, or no correction.
+
+        Returns
+        -------
+        bool array of shape (n_voxels,)
+            True where significant.
+        """
         return self._tested().significant(level, correction)
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,8 +208,23 @@ def _mapped(
     return SearchlightMap(mean_over_runs(by_run), by_run, *names, near.sizes, chance, tie, len(volumes.rows)), scorer
 
 
+class SearchlightSettings(TypedDict, total=False):
+    """Settings of `searchlight` that every pair of classes shares."""
+
+    coordinates: Any
+    radius: int
+    sphere: float | None
+    affine: Any
+    tie: str | None
+    class_prior: str | None
+    permutations: int
+    exchange: str
+    seed: int
+    progress: Progress
+
+
 def searchlight_pairs(
-    X: Any, y: Any = None, *, groups: Any = None, classes: Sequence[Any] | None = None, **settings: Any
+    X: Any, y: Any = None, *, groups: Any = None, classes: Sequence[Any] | None = None, **settings: Unpack[SearchlightSettings]
 ) -> dict[tuple[Any, Any], SearchlightMap]:
     """The searchlight map of every pair of classes.
 

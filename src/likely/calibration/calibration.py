@@ -113,7 +113,22 @@ class Calibration(Shown):
     joint: JointGaussian | None = None  # of all numeric columns
 
     def applied(self, block: str, parameters: Parameters, values: tuple[Any, ...] | None = None) -> Parameters:
-        """Parameters of a block with its weight applied; `values` are the current values of a category."""
+        """Parameters of a block with its weight applied; `values` are the current values of a category.
+
+        Parameters
+        ----------
+        block : str
+            Name of the block.
+        parameters : Parameters
+            Its parameters.
+        values : tuple or None, default=None
+            Values of a category today, where they may differ from those of the fit.
+
+        Returns
+        -------
+        Parameters of the block
+            The weighted parameters.
+        """
         weight = self.weights.get(block)
         if weight is None:
             return parameters
@@ -131,7 +146,18 @@ class Calibration(Shown):
         return replace(parameters, likelihood=likelihood)
 
     def without_forgotten(self, schema: Schema) -> Calibration:
-        """The same calibration without values that the schema no longer has."""
+        """The same calibration without values that the schema no longer has.
+
+        Parameters
+        ----------
+        schema : Schema
+            The schema of today.
+
+        Returns
+        -------
+        Calibration
+            The same weights.
+        """
         kept = {}
         for name, values in self.values.items():
             column = schema.by_name[name]
@@ -140,7 +166,18 @@ class Calibration(Shown):
         return self if kept == self.values else replace(self, values=kept)
 
     def interaction_terms(self, columns: Mapping[str, tuple[Any, ...] | int]) -> list[Parameters]:
-        """Terms of interactions and joint Gaussian; `columns` has the values of categories, or the number of bins."""
+        """Terms of interactions and joint Gaussian; `columns` has the values of categories, or the number of bins.
+
+        Parameters
+        ----------
+        columns : mapping of str to tuple or int
+            Column → its values, or its number of bins.
+
+        Returns
+        -------
+        list of Parameters
+            One an interaction, then the joint Gaussians.
+        """
         found = []
         for each in self.interactions:
             places = [self._places(name, columns[name]) for name in each.columns]

@@ -22,7 +22,7 @@ from likely.cli.options import (
     target_option,
     weights_option,
 )
-from likely.cli.spark_commands import check_engine, engine_options, spark_source
+from likely.cli.spark_commands import check_engine, learning_engine_options, spark_source
 from likely.cli.terminal import Terminal
 from likely.errors import UsageError
 
@@ -98,11 +98,12 @@ if TYPE_CHECKING:
 )
 @click.option("--select", is_flag=True, help="Forward feature selection by the leave-one-out log loss.")
 @click.option("--average", is_flag=True, help="Bayesian model averaging over which columns depend on the class.")
-@engine_options
+@learning_engine_options
 @click.option(
     "--in-database",
     is_flag=True,
-    help="Count a plain model by GROUP BY inside the database (DuckDB, SQLite, PostgreSQL); only the groups leave it.",
+    help="The same as --engine database: count a plain model by GROUP BY inside the database (DuckDB, SQLite, PostgreSQL; "
+    "DuckDB over Parquet and CSV files); only the groups leave it.",
 )
 @click.option("--folds", type=click.IntRange(min=2), help="Also evaluate by cross-validation with this number of folds.")
 @click.option(

@@ -27,14 +27,30 @@ WRITERS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json"}
 
 def engine_options(command: Command) -> Command:
     """The options --engine and --master."""
+    help_text = (
+        "Where the rows are counted or scored: in this process, or in the tasks of Spark, which read local Parquet "
+        "files by themselves unless it is spark-rows."
+    )
+    return _engine_options(command, SPARK_ENGINES, help_text)
+
+
+def learning_engine_options(command: Command) -> Command:
+    """The same, with the databases that count a plain model."""
+    help_text = (
+        "Where the rows are counted: in this process; in the tasks of Spark, which read local Parquet files by themselves "
+        "unless it is spark-rows; or by the database they are in (database, duckdb: one engine, for plain models), which for "
+        "Parquet and CSV files is DuckDB."
+    )
+    return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
+
+
+def _engine_options(command: Command, engines: tuple[str, ...], help_text: str) -> Command:
     for option in (
         click.option(
             "--master", metavar="URL", help="With --engine spark: spark://HOST:PORT, local[N] (the default, all cores), yarn, "
             "or sc://HOST:PORT for Spark Connect."),
         click.option(
-            "--engine", type=click.Choice(["auto", "memory", *SPARK_ENGINES]), default="auto", show_default=True,
-            help="Where the rows are counted or scored: in this process, or in the tasks of Spark, which read local Parquet "
-            "files by themselves unless it is spark-rows."),
+            "--engine", type=click.Choice(["auto", "memory", *engines]), default="auto", show_default=True, help=help_text),
     ):  # fmt: skip
         command = option(command)
     return command

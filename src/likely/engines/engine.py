@@ -143,7 +143,7 @@ def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
     if asked in (DUCKDB, DATABASE):
         from likely.engines.in_database import DatabaseEngine
 
-        return DatabaseEngine(), data
+        return DatabaseEngine(asked=f"engine={asked!r} (--engine {asked})"), data
     if is_spark_frame(data):
         from likely.engines.spark.spark_engine import SparkEngine
 

@@ -27,7 +27,8 @@ from likely.sources.arrow_arrays import arrow_array
 from likely.sources.cell_values import missing_numbers
 from likely.sources.databases import quoted
 from likely.sources.date_parts import DatePart
-from likely.sources.number_formats import are_times
+from likely.sources.duckdb_files import ELSEWHERE, file_in_duckdb
+from likely.sources.number_formats import PLAIN, TYPED_TIMES, are_times, describe_format
 from likely.tally import Tally
 
 LARGEST = "1.7976931348623157e308"
@@ -35,20 +36,22 @@ WEIGHT = "likely__n"
 CLOCKS = {"duckdb": "epoch({})", "postgres": "extract(epoch from {})"}
 # A time from its seconds, in UTC whatever the time zone of the session.
 TIMES = {"duckdb": "make_timestamp(cast(floor({}) as bigint) * 1000000)", "postgres": "to_timestamp({}) at time zone 'UTC'"}
-ELSEWHERE = "engine='memory' reads the rows"
 
 
-def database_of(source: Source) -> Any:
-    """The database under a source; UsageError if it is none."""
+def database_of(source: Source, asked: str) -> Any:
+    """The database under a source, or DuckDB over its files; UsageError if it is neither, which names what was `asked` for."""
     inner: Any = source
     while not hasattr(inner, "ask"):
         if not hasattr(inner, "inner"):
-            raise UsageError(
-                f"{source.label} is no database: in_database=True (--in-database) counts in DuckDB, SQLite and PostgreSQL",
-                remedy="leave it out, and the rows are counted in memory",
-            )
+            break
         inner = inner.inner
-    return inner
+    found = inner if hasattr(inner, "ask") else file_in_duckdb(source)
+    if found is None:
+        raise UsageError(
+            f"{source.label} is no database: {asked} counts in DuckDB, SQLite and PostgreSQL, and Parquet and CSV by DuckDB",
+            remedy="leave it out, and the rows are counted in memory",
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class DatabaseEngine:
 
     reason: str = "asked for"
     name: str = "database"
+    asked: str = "in_database=True (--in-database)"
     supports_parts: ClassVar[bool] = False
 
     def opened(self, data: Any, target: Any, weights: Any, target_bins: Any, reading: ReadOptions) -> Opened:
@@ -66,7 +70,7 @@ class DatabaseEngine:
         for name, given in (("target", target), ("weights", weights)):
             if hasattr(given, "__len__") and not isinstance(given, str):
                 raise UsageError(f"{name}= of a database must be the name of one of its columns")
-        source = database_of(open_source(data, reading))
+        source = database_of(open_source(data, reading), self.asked)
         return Opened(source.with_target(as_name(target)), as_name(target), as_name(weights))
 
     def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
@@ -80,7 +84,7 @@ class DatabaseEngine:
 
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
         """Count all rows inside the database."""
-        counting = _Counting(database_of(rows.source), rows.plan)
+        counting = _Counting(database_of(rows.source, self.asked), rows.plan)
         counting.check()
         rows.rows, rows.without_label, classes = counting.classes()
         if rows.refuse_unlabelled and rows.without_label:
@@ -101,9 +105,9 @@ class _Counting:
     def __init__(self, database: Any, plan: Plan) -> None:
         self.database, self.plan = database, plan
         self.by_name = {column.name: column for column in plan.columns}
-        self.missing = missing_of(database)
-        self.used = f"{quoted(plan.weights)} > 0" if plan.weights else "1 = 1"
+        self.missing = getattr(database, "group_tokens", None) or missing_of(database)
         self.weight = f"cast({quoted(plan.weights)} as double precision)" if plan.weights else "cast(1 as double precision)"
+        self.used = f"{self.weight} > 0" if plan.weights else "1 = 1"
 
     def ask(self, select: str, rest: str) -> Any:
         """The result of a query over the rows, as an Arrow table."""
@@ -149,12 +153,22 @@ class _Counting:
         """SQL of a column as a number, null where a number stands for a missing cell."""
         if part := self.plan.parts.get(name):
             return f"cast({self._part_code(part)} + {int(part.part != 'hour')} as double precision)"
+        self._refuse_written(name, self.by_name[name].form)
         if are_times(self.by_name[name].form):
             return self._seconds(name)
         x = f"cast({quoted(name)} as double precision)"
         for number in missing_numbers(self.missing.of(name)):
             x = f"nullif({x}, {float(number)!r})"
         return x
+
+    @staticmethod
+    def _refuse_written(name: str, code: str) -> None:
+        """Refuse numbers and dates that are written as text in a form that only the reader knows."""
+        if code not in (PLAIN, TYPED_TIMES):
+            raise UsageError(
+                f"column {name!r} holds {describe_format(code)}, written as text, which is not counted in a database",
+                remedy=ELSEWHERE,
+            )
 
     def _seconds(self, name: str) -> str:
         clock = CLOCKS.get(self.database.dialect)
@@ -164,6 +178,7 @@ class _Counting:
 
     def _part_code(self, part: DatePart) -> str:
         """SQL of the code of a part of a date, equal to that of `DatePart.codes`; null where it is missing."""
+        self._refuse_written(part.origin, part.format_code)
         seconds = self._seconds(part.origin)
         if part.part == "month":
             time = TIMES[self.database.dialect].format(seconds)

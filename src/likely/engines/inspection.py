@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from likely.engines.planning import AUTO, derived, used_as
 from likely.errors import DataError
 from likely.schema import CATEGORY, NUMBER, alike_message, look_alikes, ordered
-from likely.sources import Batch, Frame, MissingTokens, ReadOptions, for_target, missing_of, open_source, require_rows
+from likely.sources import (
+    Batch,
+    Frame,
+    MissingTokens,
+    ReadKeywords,
+    ReadOptions,
+    for_target,
+    missing_of,
+    open_source,
+    require_rows,
+)
 from likely.sources.missing_tokens import suspicious_token, token_warning, tokens_by_column
 
 
 def inspect(
-    data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, **how: Any
+    data: Any, *, target: str | None = None, missing: Sequence[str] | None = None, **how: Unpack[ReadKeywords]
 ) -> list[dict[str, Any]]:
     """Describe the columns of a table as `learn` would read them.
 

@@ -119,10 +119,10 @@ def plan_columns(
 
     Columns that only identify rows are left out, unless `keep_all` is set.
     """
-    given = _requested_blocks(families, joint, list(names))
+    given, inside = _requested_blocks(families, joint, list(names))
     columns: list[Column] = []
     ignored: list[tuple[str, str]] = []
-    planned = side_by_side(lambda name: _column(batch, name, given.get(name), keep_all), names, batch.rows)
+    planned = side_by_side(lambda name: _column(batch, name, given.get(name), inside.get(name), keep_all), names, batch.rows)
     for name, (column, reason) in zip(names, planned, strict=True):
         if column is None:
             ignored.append((name, reason))
@@ -145,15 +145,18 @@ def _format_code(batch: Batch, column: Column) -> str:
     return batch.format_code(column.name)
 
 
-def _requested_blocks(families: Any, joint: Sequence[Sequence[str]], names: list[str]) -> dict[str, Block]:
-    """The block that each column was asked to be in."""
+def _requested_blocks(
+    families: Any, joint: Sequence[Sequence[str]], names: list[str]
+) -> tuple[dict[str, Block], dict[str, Family]]:
+    """The block that each column was asked to be in, and its own family inside of a joint block, where it was given one."""
     families = _for_the_rest(_as_mapping(families), joint, names)
     for block in joint:
         if isinstance(block, str):
             raise UsageError(f"joint={joint!r} names a column where a block is meant: pass joint=[('a', 'b'), ...]")
     known, wanted = set(names), dict[str, Block]()
-    for key, value in chain(families.items(), ((tuple(block), joint_family()) for block in joint)):
-        made = _sized(family(value), key)
+    asked = chain(families.items(), ((tuple(block), joint_family()) for block in joint))
+    blocks, inside = _joined([_sized(family(value), key) for key, value in asked])
+    for made in blocks:
         for name in made.columns:
             if name not in known:
                 meant = did_you_mean(name, names)
@@ -164,7 +167,33 @@ def _requested_blocks(families: Any, joint: Sequence[Sequence[str]], names: list
             if name in wanted and wanted[name] != made:
                 raise UsageError(_two_blocks(name, wanted[name], made))
             wanted[name] = made
-    return wanted
+    return wanted, inside
+
+
+def _joined(blocks: list[Block]) -> tuple[list[Block], dict[str, Family]]:
+    """The blocks, where a family that was given for a column of a joint block is a setting of that block."""
+    found, inside = list(blocks), dict[str, Family]()
+    for block in [block for block in blocks if len(block.columns) > 1]:
+        own = [one for one in blocks if len(one.columns) == 1 and one.columns[0] in block.columns]
+        settings = [one.family.joint_settings() for one in own]
+        if block.family.column_kind is not None or not own or None in settings:
+            continue
+        inside |= {one.columns[0]: one.family for one in own}
+        found = [_with_settings(block, settings) if one == block else one for one in found if one not in own]
+    return found, inside
+
+
+def _with_settings(block: Block, settings: Sequence[Mapping[str, Any] | None]) -> Block:
+    """The joint block with the settings that its columns ask for, which must agree with one another and with its own."""
+    made: Any = block.family
+    wished = {name: value for each in settings for name, value in (each or {}).items() if value is not None}
+    own = {name: value for name, value in made.settings().items() if value is not None}
+    if any(each != settings[0] for each in settings) or any(own.get(name, value) != value for name, value in wished.items()):
+        raise UsageError(
+            f"the joint block {list(block.columns)} has one covariance, and its columns are given families that share it "
+            "differently: give all of them the same tie"
+        )
+    return replace(block, family=replace(made, **wished))
 
 
 def _as_mapping(families: Any) -> Mapping[Any, Any]:
@@ -216,12 +245,15 @@ def _sized(made: Family, key: Any) -> Block:
     return Block(made, columns)
 
 
-def _column(batch: Batch, name: str, block: Block | None, keep: bool) -> tuple[Column | None, str]:
+def _column(
+    batch: Batch, name: str, block: Block | None, inside: Family | None, keep: bool
+) -> tuple[Column | None, str]:
     """The column as it is modelled, or None and the reason why it is left out."""
     kind, nature = batch.kind(name)
     if block is not None:
-        if wanted := block.family.column_kind:
-            return Column(name, wanted, reason=f"{block.family.name} as asked for", asked_for=True), ""
+        if wanted := (inside or block.family).column_kind:
+            named = f"{inside.name} in a {block.family.name} block" if inside else block.family.name
+            return Column(name, wanted, reason=f"{named} as asked for", asked_for=True), ""
         if guessed := kind is None and nature == EMPTY:  # all cells of it are empty here: another part may have values
             others = {batch.kind(other)[0] for other in block.columns if other != name} - {None}
             kind = NUMBER if others == {NUMBER} else CATEGORY
@@ -279,7 +311,7 @@ def name_like(batch: Batch, name: str, kind: str) -> str:
 def used_as(batch: Batch, name: str) -> tuple[str | None, str, bool]:
     """Kind of a column, the reason for it, and whether it is used by default."""
     kind, nature = batch.kind(name)
-    column, why_not = _column(batch, name, None, keep=False)
+    column, why_not = _column(batch, name, None, None, keep=False)
     return (column.kind, column.reason, True) if column is not None else (kind, why_not or nature, False)
 
 

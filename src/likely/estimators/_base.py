@@ -14,7 +14,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
@@ -23,6 +22,7 @@ from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.engines.memory import sorted_labels
 from likely.engines.planning import plan_columns
 from likely.errors import DataError, LikelyWarning, UsageError
+from likely.estimators.sklearn_bases import BaseEstimator
 from likely.kernels.parallel import held_at_fork
 from likely.kernels.thread_count import from_n_jobs, limited_to
 from likely.latent.em import MORE_ROUNDS, warn_if_stopped
@@ -102,6 +102,9 @@ def also_called(**names: str) -> Callable[[Callable[Given, None]], Callable[Give
 
 class TableEstimator(BaseEstimator):
     """Estimator of mixed tables: numbers, categories and text, with missing cells."""
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +26,7 @@ from likely.estimators._base import (
     stacked,
     with_threads,
 )
+from likely.estimators.sklearn_bases import DensityMixin
 from likely.latent import em
 from likely.latent.fit_summary import FitSummary
 from likely.latent.hidden_markov import HiddenMarkovFitter, transition_pseudocount, warn_of_unused
@@ -98,6 +99,11 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         The last value of `trace_`.
 
     """
+
+    # scikit-learn makes these.
+    set_predict_request: Callable[..., Self]
+    set_predict_proba_request: Callable[..., Self]
+    set_score_request: Callable[..., Self]
 
     @also_called(k="n_components", restarts="n_init")
     def __init__(

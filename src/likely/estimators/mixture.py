@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -30,6 +29,7 @@ from likely.estimators._base import (
     weights_of,
     with_threads,
 )
+from likely.estimators.sklearn_bases import ClusterMixin, DensityMixin
 from likely.latent import em
 from likely.latent.clusters import Clusters
 from likely.latent.fit_summary import FitSummary

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely.bayes import Posterior
@@ -36,6 +35,7 @@ from likely.estimators._base import (
     with_threads,
 )
 from likely.estimators.linear_form import linear_form
+from likely.estimators.sklearn_bases import ClassifierMixin
 from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
 from likely.learning.learn import declare
@@ -110,6 +110,7 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
 
     model_: Model
     classes_: NDArray[Any]
+    set_partial_fit_request: Callable[..., Self]  # scikit-learn makes it
 
     def __init__(
         self,

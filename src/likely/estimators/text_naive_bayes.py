@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.bayes import Posterior
@@ -23,6 +23,7 @@ from likely.estimators._base import (
     semi_supervised_fit,
     with_threads,
 )
+from likely.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
 from likely.families import Block, Text
 from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
@@ -88,6 +89,7 @@ class TextNaiveBayes(ClassifierMixin, BaseEstimator):
 
     model_: Model
     classes_: NDArray[Any]
+    set_partial_fit_request: Callable[..., Self]  # scikit-learn makes it
     ngrams_: tuple[int, int]
 
     def __init__(

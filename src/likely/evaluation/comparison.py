@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from likely.evaluation.cross_validation import Groups, Split, assign_folds, mode
 from likely.evaluation.metrics import Metrics, metrics_of
 from likely.kernels.parallel import cached_property
 from likely.kernels.progress import announce
+from likely.model.model_keywords import LearnSettings
 from likely.model.selection import select
 from likely.schema import CATEGORY, NUMBER, TEXT, ordered
 from likely.sources import Batch, Source
@@ -44,7 +45,7 @@ def compare(
     seed: int = 0,
     limit: float | None = 600.0,
     progress: Progress = None,
-    **settings: Any,
+    **settings: Unpack[LearnSettings],
 ) -> Comparison:
     """Compare Likely, plain and default, with scikit-learn's classifiers on the same stratified folds.
 

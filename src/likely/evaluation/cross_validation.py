@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce, wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from likely.kernels.progress import announce
 from likely.latent.em import weights_of
 from likely.latent.missing_cells import filled, has_gaps
 from likely.model.model import Model
+from likely.model.model_keywords import SETTINGS, LearnSettings
 from likely.model.relearning import with_named_values
 from likely.model.selection import select, without_idle_parts
 from likely.priors import priors, textbook
@@ -41,27 +42,12 @@ from likely.sources.date_parts import with_parts
 from likely.sources.row_access import complete, take
 from likely.tally import Tally
 
-__all__ = ["Groups", "Split", "assign_folds", "evaluate", "model_of", "prepare", "require_classes", "score", "scrambled"]
+__all__ = [
+    "SETTINGS", "Groups", "Split", "assign_folds", "evaluate", "model_of", "prepare", "require_classes", "score", "scrambled",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 Given = ParamSpec("Given")
-
-SETTINGS = (
-    "target_bins",
-    "families",
-    "date_parts",
-    "joint",
-    "smoothing",
-    "class_prior",
-    "weights",
-    "ignore",
-    "missing",
-    "plain",
-    "dependence",
-    "average",
-    "select",
-    *READ_KEYWORDS,
-)
 
 
 def _new_order(function: Callable[Given, Evaluation]) -> Callable[Given, Evaluation]:
@@ -109,7 +95,7 @@ def evaluate(
     progress: Progress = None,
     costs: Any = None,
     threshold: Any = None,
-    **settings: Any,
+    **settings: Unpack[LearnSettings],
 ) -> Evaluation:
     """Evaluate settings by cross-validation, or a finished model on rows that it has not learned from.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from likely.evaluation.metrics import Metrics, finite
 from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.kernels.parallel import cached_property
 from likely.kernels.progress import announce
+from likely.model.model_keywords import LearnSettings
 from likely.plots import charts
 from likely.plots.shown import Shown, ShownTable
 from likely.sources.row_access import take
@@ -43,7 +44,7 @@ def curve(
     seeds: int | Sequence[int] = 5,
     holdout: float = 1 / 3,
     progress: Progress = None,
-    **settings: Any,
+    **settings: Unpack[LearnSettings],
 ) -> LearningCurve:
     """Learning curve: accuracy and log loss on held-out rows against the number of rows learned from.
 

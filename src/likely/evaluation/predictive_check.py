@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from likely.evaluation.drawable import Drawable
 from likely.families import FittedBlock
 from likely.model.model import Model
 from likely.plots import charts
+from likely.sources import RowKeywords
 
 Array = NDArray[np.float64]
 CHANCE = 0.05  # probability that a true model is reported to miss any statistic at all
@@ -165,7 +166,8 @@ def _finite(value: float) -> float | None:
 
 
 def predictive_check(
-    model: Model, data: Any, *, replicates: int = 200, prior: bool = False, seed: Any = 0, **how: Any
+    model: Model, data: Any, *, replicates: int = 200, prior: bool = False, seed: Any = 0,
+    **how: Unpack[RowKeywords],
 ) -> PredictiveCheck:
     """Compare statistics of a table with those of tables drawn from the model, and list those that it cannot reproduce.
 

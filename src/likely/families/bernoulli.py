@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes import discrete
+from likely.bayes import discrete, outcomes
 from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, OneMinus
-from likely.bayes.continuous import Distribution
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, pseudocounts_of
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
@@ -130,7 +130,7 @@ class Bernoulli(Family):
     def distribution(self, parameters: Mapping[Any, float]) -> Any:
         """One trial, or one of each column."""
         if parameters.keys() != {"p"}:
-            return discrete.MultivariateBernoulli(dict(parameters))
+            return outcomes.MultivariateBernoulli(dict(parameters))
         return discrete.Binomial(1, parameters["p"])
 
     def value_columns(self, names: list[str], table: Array, named: Sequence[Any]) -> tuple[list[str], Array]:

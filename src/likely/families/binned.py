@@ -59,7 +59,20 @@ class Binned(Family):
         return list(Histogram.of_columns(columns, labels, weights, classes, rows.units, before=rows.before))
 
     def edges(self, histogram: Histogram, compiled: bool = False) -> Array:
-        """Edges of the bins."""
+        """Edges of the bins.
+
+        Parameters
+        ----------
+        histogram : Histogram
+            The counts of the column.
+        compiled : bool, default=False
+            Whether compiled loops are used, for large tables.
+
+        Returns
+        -------
+        array
+            The edges, in increasing order.
+        """
         if self.cut != "quantiles":
             return mdl_edges(histogram, self.bins)
         return histogram.edges(min(self.bins, max(USUAL_BINS, len(histogram.keys) // NUMBERS_PER_BIN)), compiled)

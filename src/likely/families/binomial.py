@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likely.bayes import discrete
 from likely.bayes.conjugate import DirichletPosterior
-from likely.bayes.continuous import Distribution
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, pseudocounts_of
@@ -55,7 +55,18 @@ class Binomial(Family):
         return [Counts(sums(np.column_stack([pair[:, 1] - pair[:, 0], pair[:, 0]]), labels, weights, classes))]
 
     def pair(self, numbers: Array) -> Array:
-        """Successes and trials of every row, both missing where one of them is."""
+        """Successes and trials of every row, both missing where one of them is.
+
+        Parameters
+        ----------
+        numbers : array
+            Successes, and where they are a column the trials, one row each.
+
+        Returns
+        -------
+        array
+            Rows × (successes, trials).
+        """
         hits = numbers[:, 0]
         trials = numbers[:, 1] if isinstance(self.trials, str) else np.full(len(hits), float(self.trials))
         pair = np.column_stack([hits, trials])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likely.bayes import continuous
 from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior, NormalPrior
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families._normal_inverse_gamma import MeanPosterior, VariancePosterior
@@ -99,9 +100,11 @@ class Gaussian(Family):
         if self.variance is not None:
             variance, borrowed = np.full_like(estimate.variance, self.variance), np.zeros_like(estimate.borrowed)
             estimate, free = GaussianEstimate(estimate.mean, variance, borrowed), [len(classes)] * len(blocks)
-        return [
-            _parameters(column.name, estimate.of(i), n[i], classes, free[i]) for i, (column,) in enumerate(blocks)
-        ]
+        return [_parameters(column.name, estimate.of(i), n[i], classes, free[i]) for i, (column,) in enumerate(blocks)]
+
+    def joint_settings(self) -> dict[str, Any] | None:
+        """Whether the classes share the covariance of a joint block; None where the variance is known or unbiased."""
+        return None if self.variance or self.unbiased else {"tie": "class" if self.tie in ("class", "both") else None}
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Finite numbers whose squares do not overflow."""
@@ -216,7 +219,7 @@ class Gaussian(Family):
         scale = prior.scale + sum(each.scale - prior.scale for each in found)
         return [replace(each, shape=shape, scale=scale) for each in found]
 
-    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, continuous.Distribution]:
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, Distribution]:
         """Student's t for the mean; for the deviation the root of an inverse-gamma variable."""
         found = posterior.marginals
         variance = found.pop("variance", None)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likely.bayes import discrete
 from likely.bayes.conjugate import DirichletPosterior
-from likely.bayes.continuous import Distribution
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log, pseudocounts_of

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, beta_of
-from likely.bayes.continuous import Distribution
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import LikelyWarning, UsageError
 from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordRows
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities
 from likely.families.document_sample import DocumentSample, SampledOrder, document_keys
+from likely.families.document_words import drawn_documents, words_by_pattern
 from likely.families.family import Family, FittedBlock, SampledCells
 from likely.families.statistics import Array, Statistic
 from likely.families.value_tables import weighted_logs
@@ -98,9 +99,24 @@ class Text(Family):
         return self.pairs and self.kind == "auto" and counts_words and self.length is None and not self.idf and not self.limit
 
     def bags(self, text: TextChunk, vocabulary: Vocabulary, frozen: bool = True) -> Bags:
-        """Documents as bags of the vocabulary's words; unless it is frozen, new words are added to it."""
+        """Documents as bags of the vocabulary's words; unless it is frozen, new words are added to it.
+
+        Parameters
+        ----------
+        text : TextChunk
+            The documents.
+        vocabulary : Vocabulary
+            The words and their codes.
+        frozen : bool, default=True
+            Whether new words are left out.
+
+        Returns
+        -------
+        Bags
+            A bag a document.
+        """
         if self.pattern is not None:
-            words = _by_pattern(text, self.pattern, self.lowercase)
+            words = words_by_pattern(text, self.pattern, self.lowercase)
             return encode_tokens(words, vocabulary, ngrams=self.ngrams, frozen=frozen)
         if isinstance(text, list):
             return encode_texts(text, vocabulary, frozen=frozen, **self._reading)
@@ -111,7 +127,17 @@ class Text(Family):
         return {"ngrams": self.ngrams, "unit": self.unit, "lowercase": self.lowercase}
 
     def look_up(self, text: TextChunk, vocabulary: Vocabulary, then: Callable[[int, int, Bags], None]) -> None:
-        """Call `then` with bags of the vocabulary's words, a chunk of documents at a time, on the thread that made them."""
+        """Call `then` with bags of the vocabulary's words, a chunk of documents at a time, on the thread that made them.
+
+        Parameters
+        ----------
+        text : TextChunk
+            The documents.
+        vocabulary : Vocabulary
+            The words and their codes.
+        then : callable
+            Called with the first and last place of a chunk, and its bags.
+        """
         if self.pattern is not None:
             bags = self.bags(text, vocabulary)
             then(0, len(bags), bags)
@@ -119,7 +145,18 @@ class Text(Family):
             look_up(text, vocabulary, then, **self._reading)
 
     def values(self, bags: Bags) -> Array:
-        """What each word of each bag adds."""
+        """What each word of each bag adds.
+
+        Parameters
+        ----------
+        bags : Bags
+            The documents.
+
+        Returns
+        -------
+        array
+            One number for each entry of the bags.
+        """
         if self.adds == "once":
             values = np.ones(len(bags.counts))
         else:
@@ -180,22 +217,34 @@ class Text(Family):
             yield a, b, bags
 
     def share(self, bags: Bags, share: Array, table: Array, documents: Array) -> None:
-        """Add bags with responsibilities."""
+        """Add bags with responsibilities.
+
+        Parameters
+        ----------
+        bags : Bags
+            The documents.
+        share : array
+            Weighted responsibilities, documents × classes.
+        table : array
+            Words × classes: what the words add is added to it.
+        documents : array
+            One number a class: the weights are added to it.
+        """
         classes = len(documents)
         documents += share.sum(0)
         word_loops.count_shares(bags.ids, bags.indptr, self.values(bags), share, table[:, :classes])
         if self._parts > 1:
             word_loops.count_shares(bags.ids, bags.indptr, np.ones(len(bags.ids)), share, table[:, classes:])
 
-    def truncate(self, words: Words) -> Words:
+    def truncate(self, statistic: Words) -> Words:
         """Counts with at most `limit` words; cut only when exceeded by a quarter, so that cuts are rare."""
-        if self.limit is None or len(words.vocabulary) <= self.limit * 5 // 4:
-            return words
+        if self.limit is None or len(statistic.vocabulary) <= self.limit * 5 // 4:
+            return statistic
         warnings.warn(
             f"more than {self.limit:,} words: those that the fewest documents hold are dropped; raise limit= to keep them",
             LikelyWarning, stacklevel=2,
         )  # fmt: skip
-        return words.capped(self.limit)
+        return statistic.capped(self.limit)
 
     @property
     def _parts(self) -> int:
@@ -286,7 +335,7 @@ class Text(Family):
         known = np.flatnonzero(block.statistic.seen.any(1))
         names = np.array(block.statistic.vocabulary.keep(known).words(), dtype=object)
         documents = np.empty(len(classes), dtype=object)
-        documents[:] = _drawn_documents(likelihood, names, known, classes, rng)
+        documents[:] = drawn_documents(likelihood, names, known, classes, rng)
         return {block.columns[0].name: documents}
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
@@ -310,30 +359,6 @@ class Text(Family):
         return {"probability": posterior.marginal(line["value"])}
 
 
-def _drawn_documents(
-    likelihood: Any, names: NDArray[Any], known: NDArray[np.int64], classes: NDArray[np.int64], rng: np.random.Generator,
-) -> list[str]:  # fmt: skip
-    words = likelihood.words
-    if not len(known):
-        return [""] * len(classes)
-    logs = likelihood.weights(known)
-    if likelihood.family.kind == "bernoulli":
-        share = (words.seen[known] + likelihood.pseudocount) / (words.documents + 2 * likelihood.pseudocount)
-        return [" ".join(names[rng.random(len(known)) < share[:, c]]) for c in classes]
-    chance = np.exp(logs - logs.max(0))
-    chance /= chance.sum(0)
-    mean = words.seen[known].sum(0) / np.maximum(words.documents, 1e-300)
-    lengths = rng.poisson(mean[classes])
-    documents = [""] * len(classes)
-    for c in np.unique(classes).tolist():  # all words of a class are drawn at once
-        rows = np.flatnonzero(classes == c)
-        ends = np.cumsum(lengths[rows])
-        drawn = names[rng.choice(len(known), int(ends[-1]), p=chance[:, c])]
-        for row, a, b in zip(rows.tolist(), ends - lengths[rows], ends, strict=True):
-            documents[row] = " ".join(drawn[a:b])
-    return documents
-
-
 def _chunks(documents: Documents | Strings) -> list[tuple[int, int]]:
     """Chunks of documents of some megabytes of text, to bound the memory of their bags."""
     ends = documents.ends
@@ -349,20 +374,3 @@ def _most_words(ends: NDArray[np.int64], read: int, found: int) -> int:
 
 def _owner(bags: Bags) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(bags)), np.diff(bags.indptr))
-
-
-def _by_pattern(text: TextChunk, pattern: str, lowercase: bool) -> list[list[str]]:
-    """Words that a user's pattern finds."""
-    import re
-
-    try:
-        find: Callable[[str], list[str]] = re.compile(pattern).findall
-    except re.error as error:
-        raise UsageError(f"the pattern {pattern!r} cannot be read: {error}") from None
-    documents = [document or "" for document in text] if isinstance(text, list) else _decoded(*text)
-    return [find(document.lower() if lowercase else document) for document in documents]
-
-
-def _decoded(buffer: NDArray[np.uint8], offsets: NDArray[Any]) -> list[str]:
-    raw = buffer.tobytes()
-    return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(offsets.tolist())]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from likely.latent.mixtures import (
 from likely.model.model import Model
 from likely.model.relearning import with_named_values
 from likely.schema import TEXT
-from likely.sources import ReadOptions, open_source
+from likely.sources import ReadKeywords, ReadOptions, open_source
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -227,7 +227,7 @@ def sequences(
     seed: int = 0,
     start: Mapping[str, Any] | None = None,
     reading: ReadOptions | None = None,
-    **how: Any,
+    **how: Unpack[ReadKeywords],
 ) -> HiddenMarkovModel:
     """Fit a hidden Markov model by EM (Baum–Welch); its states are named 1, 2, …, the most frequent first.
 
@@ -274,8 +274,8 @@ def sequences(
     HiddenMarkovModel
         The hidden Markov model.
     """
-    n_init = starts_of(n_init, how)
-    source = open_source(data, reading or ReadOptions.of(missing, how))
+    n_init, options = starts_of(n_init, how)
+    source = open_source(data, reading or ReadOptions.of(missing, options))
     check_ends(by, lengths)
     table = opened(source, plan_clusters(source, families, joint, (*ignore, *([by] if by else []))))
     rows = in_sequences(table.compared()[0], lengths, None if by is None else named_by(source, by))

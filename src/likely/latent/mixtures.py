@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from likely.latent.mixture_plan import equal_weights, plan_clusters
 from likely.model.model import Model
 from likely.model.parameters import with_taken
 from likely.model.relearning import with_named_values
-from likely.sources import Coded, InMemory, ReadOptions, Source, missing_of, open_source
+from likely.sources import Coded, InMemory, ReadKeywords, ReadOptions, Source, missing_of, open_source
 from likely.sources.missing_tokens import token_warnings
 from likely.tally import Tally
 
@@ -183,7 +183,7 @@ def cluster(
     steps: bool = False,
     engine: str | Engine = "auto",
     reading: ReadOptions | None = None,
-    **how: Any,
+    **how: Unpack[ReadKeywords],
 ) -> Clusters:
     """Fit a finite mixture over mixed columns by EM: a model whose classes 1, 2, … are the components, the largest first.
 
@@ -236,9 +236,9 @@ def cluster(
     Clusters
         The mixture.
     """
-    n_init = starts_of(n_init, how)
+    n_init, options = starts_of(n_init, how)
     where, rows = _engine(engine, data, weights)
-    source, weight_name = with_weights(open_source(rows, reading or ReadOptions.of(missing, how)), weights)
+    source, weight_name = with_weights(open_source(rows, reading or ReadOptions.of(missing, options)), weights)
     skip = (*ignore, *([weight_name] if weight_name else []))
     plan = plan_clusters(source, families, joint, skip, weights=weight_name, fixed=fixed)
     mixing = opened(source, plan, where, smoothing=smoothing, equal=equal_weights(fixed), restarts=n_init, max_iter=max_iter,
@@ -269,11 +269,12 @@ def with_missing_tokens(model: Model, source: Source, *, counted: bool = False) 
     return replace(model, tally=tally, missing=source.missing.tokens)
 
 
-def starts_of(n_init: int, how: dict[str, Any]) -> int:
-    """Number of random starts, which may come under its former name `restarts`; that is taken out of `how`."""
+def starts_of(n_init: int, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Number of random starts, which may be in `how` under its former name `restarts`, and the others of these keywords."""
     if "restarts" in how:
         warnings.warn("restarts= is now called n_init=", FutureWarning, stacklevel=3)
-    return int(how.pop("restarts", n_init))
+    options = dict(how)
+    return int(options.pop("restarts", n_init)), options
 
 
 def checked(k: Any, name: str = "k") -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from likely.engines.counted_rows import CountedSource, UnreadRows
 from likely.engines.engine import CountTask, Part, PartTask, Progress
 from likely.errors import UsageError
 from likely.learning.learn import learn
 from likely.model.model import Model
+from likely.model.model_keywords import PlanSettings
 from likely.model.parts import PartPlan, count_part, result_of, total
 from likely.sources import Source
 
@@ -122,7 +123,7 @@ class CountingPlan:
         return learn(self._sample, self._target, engine=_PartsEngine(known, each), **self._settings)
 
 
-def plan(data: Any, target: Any = None, **settings: Any) -> CountingPlan:
+def plan(data: Any, target: Any = None, **settings: Unpack[PlanSettings]) -> CountingPlan:
     """Plan the columns from some rows, so that parts of the table can be counted elsewhere.
 
     Parameters
@@ -139,7 +140,7 @@ def plan(data: Any, target: Any = None, **settings: Any) -> CountingPlan:
     CountingPlan
         `.count(rows)` counts a part, `.learn(parts)` learns from all of them.
     """
-    given = {"unlabelled": "ignore"} | settings
+    given: dict[str, Any] = {"unlabelled": "ignore", **settings}
     try:
         learn(data, target, engine=_PartsEngine(), **given)
     except _Planned as planned:

@@ -9,7 +9,7 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from likely.calibration import DEPENDENCE
 from likely.engines import Plan
@@ -26,6 +26,7 @@ from likely.latent.em_parts import RowsInParts, fit_in_parts
 from likely.latent.missing_cells import filled, filled_from, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
+from likely.model.model_keywords import LearnReading
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
 from likely.model.relearning import recalibrated, warn_of_unaveraged, with_named_values
@@ -62,7 +63,7 @@ def learn(
     average: bool = False, select: bool | int | str = False, engine: Any = "auto", in_database: bool = False,
     unlabelled: str | float = "auto",
     max_iter: int = MAX_ITER, tol: float = TOL, keep_rows: bool = True, progress: Callable[[int], None] | None = None,
-    **how: Any,
+    **how: Unpack[LearnReading],
 ) -> Model:  # fmt: skip
     """Learn a model of one column of a table from all others.
 
@@ -85,7 +86,9 @@ def learn(
         `model.schema`. Where every column is named, "*" and a single family included, the model is plain: nothing is fitted on
         top of the counts.
     joint : sequence of tuples of columns, default=()
-        Columns that are modelled together, each tuple as one block.
+        Columns that are modelled together, each tuple as one block: a table of categories, a joint Gaussian of numbers, or one
+        for each cell of a table. A Gaussian in `families` for a column of a block makes it a number there, and its tie that of
+        the covariance: shared by the classes with "class" and "both", one a class otherwise.
     date_parts : "auto", "none" or sequence of str, default="auto"
         Weekday, month and hour of dates as columns: those informative about the class, none, or those named.
     smoothing : "auto", float, prior or dict of them, default="auto"
@@ -113,11 +116,11 @@ def learn(
         "forward" as many as help, or so many at most.
     engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
         Where the rows are counted: in this process, in the tasks of a Spark cluster, or by the database they are in (the last
-        two names). Tasks of Spark read local Parquet files by themselves, except with "spark-rows". "auto" chooses by source
-        and size; `model.engine` has the choice and its reason.
+        two names), which for Parquet and CSV files is DuckDB. Tasks of Spark read local Parquet files by themselves, except
+        with "spark-rows". "auto" chooses by source and size; `model.engine` has the choice and its reason.
     in_database : bool, default=False
         The same as `engine="database"`: a plain model is counted by GROUP BY in DuckDB, SQLite or PostgreSQL, and only the
-        groups leave the database; its columns are planned from the first rows.
+        groups leave the database; its columns are planned from the first rows (of a CSV file, from all).
     unlabelled : "auto", "ignore", "error" or float, default="auto"
         What to do with rows without a label: use them by EM if that helps on held-out labels, leave them out, refuse them,
         or count each with this weight (0 to 1).
@@ -148,8 +151,8 @@ def learn(
     """
     _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = ReadOptions.of(missing, {name: how[name] for name in how if name != "reading"}, how.get("reading"))
-    where, rows = choose("database" if in_database else engine, data)
+    reading = ReadOptions.of(missing, {name: value for name, value in how.items() if name != "reading"}, how.get("reading"))
+    where, rows = choose(DatabaseEngine() if in_database else engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading=reading)
     plain = plain or average or select is not False or textbook(smoothing)
     plan = plan_for(

@@ -16,11 +16,12 @@ from likely.model.serialization.latent_part import MIXTURE, moves_of
 
 if TYPE_CHECKING:
     from likely.latent.clusters import Clusters
+    from likely.learning.loaded import Loaded
 
 NETWORK = "network"  # the kind of a file that `likely.networks` reads; models have none
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path) -> Loaded | Any:
     """Read a model file; a damaged or changed one is refused.
 
     Parameters
@@ -33,7 +34,8 @@ def load(path: str | Path) -> Any:
     Model, Clusters, HiddenMarkovModel or Network
         What was saved.
     """
-    return load_with_digest(path)[0]
+    found: Loaded | Any = load_with_digest(path)[0]
+    return found
 
 
 def load_with_digest(path: str | Path) -> tuple[Any, str]:

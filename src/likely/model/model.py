@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ from likely.model.updating import count_rows, merged, with_tally
 from likely.model.verbs import ModelVerbs
 from likely.priors import Priors
 from likely.schema import Schema
-from likely.sources import Batch, ReadOptions, Source, for_target, open_source
+from likely.sources import Batch, ReadOptions, RowKeywords, Source, for_target, open_source
 from likely.sources.row_access import complete, one_row
 from likely.tally import Tally
 
@@ -224,7 +224,9 @@ class Model(ModelVerbs):
         """The same parameters, laid out for single rows; None where the reader of tables makes columns from dates."""
         return None if self.reading.parts else RowScorer(self.scorer, self.reading.gaps(False))
 
-    def posterior(self, rows: Any, *, absent: str = "error", reading: ReadOptions | None = None, **how: Any) -> Posterior:
+    def posterior(
+        self, rows: Any, *, absent: str = "error", reading: ReadOptions | None = None, **how: Unpack[RowKeywords]
+    ) -> Posterior:
         """Posterior of the classes for every row.
 
         Parameters
@@ -263,7 +265,7 @@ class Model(ModelVerbs):
         """Why rows have no probability P(x) under this model; empty for a generative one."""
         return why_not_generative(self.blocks, self.prior, self.calibration is not None)
 
-    def explain(self, row: Any, *, number: int = 1, absent: str = "error", **how: Any) -> Ledger:
+    def explain(self, row: Any, *, number: int = 1, absent: str = "error", **how: Unpack[RowKeywords]) -> Ledger:
         """Weights of evidence of one row: prior, the contribution of each column to each class, and their sum.
 
         Parameters
@@ -298,7 +300,7 @@ class Model(ModelVerbs):
         matters = self.arc_probability if self.average else {}
         return account(self.scorer, row, curves, matters, generative=not self.no_evidence)
 
-    def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
+    def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Unpack[RowKeywords]) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""
         if absent not in ABSENT:
             raise UsageError(f"absent={absent!r} is not known: choose 'error' or 'missing'")
@@ -349,7 +351,9 @@ class Model(ModelVerbs):
             return NotImplemented
         return merged(self, other)
 
-    def count(self, rows: Any, reading: ReadOptions | None = None, weights: Any = None, **how: Any) -> Tally:
+    def count(
+        self, rows: Any, reading: ReadOptions | None = None, weights: Any = None, **how: Unpack[RowKeywords]
+    ) -> Tally:
         """The tally of other rows, counted as this model counts; `weights` as in `learn`."""
         return count_rows(self, rows, reading or self.read_as(how), weights)
 

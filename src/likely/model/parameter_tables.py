@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likely.bayes.conjugate import DirichletPosterior
-from likely.bayes.continuous import Distribution, checked_level
+from likely.bayes.distribution import Distribution, checked_level
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import UsageError, did_you_mean

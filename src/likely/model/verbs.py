@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from numpy.typing import NDArray
 
 from likely.engines.engine import is_spark_frame
+from likely.model.model_keywords import CountKeywords, PosteriorKeywords
 from likely.plots.shown import ShownTable, frame, html_tables
 from likely.plots.svg import Svg
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class ModelVerbs:
     """Methods of `Model` that are implemented in other modules."""
 
-    def predict(self, rows: Any, *, costs: Any = None, threshold: Any = None, **options: Any) -> NDArray[Any]:
+    def predict(
+        self, rows: Any, *, costs: Any = None, threshold: Any = None, **options: Unpack[PosteriorKeywords]
+    ) -> NDArray[Any]:
         """The most probable label of every row, or the decision that costs and thresholds call for.
 
         Parameters
@@ -41,7 +44,8 @@ class ModelVerbs:
             Labels (or decisions) in their own type. Of a Spark DataFrame, a Spark DataFrame as `posterior` gives it.
         """
         if is_spark_frame(rows):
-            return cast("NDArray[Any]", self.scored(rows, costs=costs, threshold=threshold, **options))
+            given = cast("dict[str, Any]", options)  # which of them Spark takes is checked there
+            return cast("NDArray[Any]", self.scored(rows, costs=costs, threshold=threshold, **given))
         return cast("Model", self).posterior(rows, **options).decide(costs=costs, threshold=threshold)
 
     def scored(
@@ -79,7 +83,7 @@ class ModelVerbs:
         scoring.check(engine.frame.columns, "the Spark table")
         return engine.score(lambda: None, scoring.task)
 
-    def predict_proba(self, rows: Any, **options: Any) -> NDArray[Any]:
+    def predict_proba(self, rows: Any, **options: Unpack[PosteriorKeywords]) -> NDArray[Any]:
         """Probability of each class for every row.
 
         Parameters
@@ -177,7 +181,7 @@ class ModelVerbs:
 
         return relearned(cast("Model", self), smoothing, class_prior, families, average)
 
-    def update(self, rows: Any, **options: Any) -> Model:
+    def update(self, rows: Any, **options: Unpack[CountKeywords]) -> Model:
         """New model that has also learned from these rows; new values and new classes are welcome.
 
         Parameters
@@ -195,7 +199,7 @@ class ModelVerbs:
         model = cast("Model", self)
         return model.with_tally(model.tally + model.count(rows, **options))
 
-    def forget(self, rows: Any, **options: Any) -> Model:
+    def forget(self, rows: Any, **options: Unpack[CountKeywords]) -> Model:
         """New model that has not learned from these rows.
 
         It is refused if they were never counted, or if digits would be lost.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from likely.errors import DataError, UsageError
 from likely.networks import fitting, network_file
@@ -13,7 +13,9 @@ from likely.networks.family_counts import NetworkTally
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import NetworkParameters, resolve_smoothing
 from likely.networks.queries import NetworkQueries
+from likely.networks.structure_keywords import StructureKeywords
 from likely.schema import CATEGORY, NUMBER, Column
+from likely.sources import ReadKeywords
 
 
 class Network(NetworkQueries):
@@ -73,7 +75,7 @@ class Network(NetworkQueries):
 
     def fit(self, data: Any, *, weights: Any = None, smoothing: Any = None, missing: Any = None, max_iter: int = 500,
             tol: float = 0.01, n_init: int | None = None, seed: int = 0,
-            progress: Callable[[int, float], object] | None = None, **reading: Any) -> Self:  # fmt: skip
+            progress: Callable[[int, float], object] | None = None, **reading: Unpack[ReadKeywords]) -> Self:  # fmt: skip
         """Count the rows of any table; by EM where cells are missing or nodes are hidden.
 
         Parameters
@@ -112,7 +114,7 @@ class Network(NetworkQueries):
         return self._copy(smoothing=chosen, given=None, **found)
 
     @staticmethod
-    def learn_structure(data: Any, **settings: Any) -> Network:
+    def learn_structure(data: Any, **settings: Unpack[StructureKeywords]) -> Network:
         """Learn the arcs from data, and fit the network.
 
         Parameters
@@ -154,7 +156,7 @@ class Network(NetworkQueries):
             return NotImplemented
         return self._copy(tally=fitting.merged(self, other), given=None)
 
-    def update(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Any) -> Self:
+    def update(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Self:
         """A network that has also seen these rows; rows with missing cells count by expectation under this network.
 
         Parameters
@@ -177,7 +179,7 @@ class Network(NetworkQueries):
         rows = fitting.rows_for(self, data, weights, fitting.reading_of(missing, reading), unseen="new")
         return self._copy(tally=fitting.updated(self, rows), given=None)
 
-    def forget(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Any) -> Self:
+    def forget(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Self:
         """A network that has not seen these rows, which must be complete.
 
         Parameters

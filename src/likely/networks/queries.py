@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from likely.networks.graph import Graph
 from likely.networks.inference import Evidence, Inference
 from likely.networks.network_parameters import NetworkParameters, derive, resolve_smoothing
 from likely.schema import NUMBER, Column
+from likely.sources import ReadKeywords, RowKeywords
 
 Array = NDArray[np.float64]
 NOT_FITTED = "the network has no parameters yet: fit returns a new network, as in net = net.fit(data)"
@@ -244,7 +245,7 @@ class NetworkQueries:
         """
         return self.graph.markov_blanket(node)
 
-    def log_likelihood(self, data: Any, **reading: Any) -> float:
+    def log_likelihood(self, data: Any, **reading: Unpack[RowKeywords]) -> float:
         """The log probability of all rows together; missing cells are summed out.
 
         Parameters
@@ -262,7 +263,7 @@ class NetworkQueries:
         """
         return float(self.log_likelihoods(data, **reading).sum())
 
-    def log_likelihoods(self, data: Any, *, missing: Any = None, **reading: Any) -> Array:
+    def log_likelihoods(self, data: Any, *, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Array:
         """The log probability of each row.
 
         Parameters
@@ -283,7 +284,7 @@ class NetworkQueries:
         rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading))
         return fitting.log_likelihoods(self.inference, rows)
 
-    def posterior(self, data: Any, target: str, *, missing: Any = None, **reading: Any) -> Array:
+    def posterior(self, data: Any, target: str, *, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Array:
         """The posterior of a categorical node in each row (rows × values, in the order of `columns[target].values`).
 
         Parameters
@@ -307,7 +308,7 @@ class NetworkQueries:
         rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), unseen="missing", absent=True)
         return fitting.posteriors(self.inference, rows, target)
 
-    def predict(self, data: Any, target: str, **reading: Any) -> NDArray[Any]:
+    def predict(self, data: Any, target: str, **reading: Unpack[RowKeywords]) -> NDArray[Any]:
         """The most probable value of a node in each row.
 
         Parameters
@@ -330,7 +331,7 @@ class NetworkQueries:
         return chosen
 
     def complete(
-        self, data: Any, *, draw: bool = False, seed: int = 0, missing: Any = None, **reading: Any
+        self, data: Any, *, draw: bool = False, seed: int = 0, missing: Any = None, **reading: Unpack[ReadKeywords]
     ) -> dict[str, list[Any]]:
         """The rows with missing cells filled in: together most probable, or drawn from the posterior.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from likely.networks.rows import Rows, Wanted, read_rows
 from likely.networks.scores import FamilyScores
 from likely.networks.search import SearchSettings, hill_climb, settle_directions
 from likely.networks.structural_em import search_with_missing_cells
+from likely.networks.structure_keywords import StructureKeywords
 from likely.networks.trees import k_dependence, spanning_tree
 from likely.schema import NUMBER
 
@@ -92,16 +93,18 @@ class StructureSettings:
             raise UsageError(f"method {self.method!r} takes no required or forbidden arcs: use 'hill-climb'")
 
 
-def learn_structure(data: Any, *, missing: Any = None, **given: Any) -> Network:
+def learn_structure(data: Any, **given: Unpack[StructureKeywords]) -> Network:
     """Learn the arcs of a network from any source, and fit it; `StructureSettings` has the settings."""
     from likely.networks.network import Network
 
-    if "score" in given:
+    every: dict[str, Any] = {**given}
+    if "score" in every:
         warnings.warn("score= is now called criterion=", FutureWarning, stacklevel=3)
-        given.setdefault("criterion", given.pop("score"))
+        every.setdefault("criterion", every.pop("score"))
     names = {each.name for each in fields(StructureSettings)}
-    settings = StructureSettings(**{name: value for name, value in given.items() if name in names})
-    reading = fitting.reading_of(missing, {name: value for name, value in given.items() if name not in names})
+    settings = StructureSettings(**{name: value for name, value in every.items() if name in names})
+    how = {name: value for name, value in every.items() if name not in (*names, "missing")}
+    reading = fitting.reading_of(given.get("missing"), how)
     rows = _rows(data, settings, reading)
     columns = [c.name for c in rows.columns]
     parents = _parents(rows, settings)

@@ -128,11 +128,35 @@ class Priors:
     classes: Prior | Mapping[Any, float] | None = None
 
     def of(self, block: Block) -> Prior:
-        """The prior of one column or block."""
+        """The prior of one column or block.
+
+        Parameters
+        ----------
+        block : Block
+            The column or block.
+
+        Returns
+        -------
+        prior
+            Its own, or the default.
+        """
         return next((self.columns[key] for key in _keys(block) if key in self.columns), self.default)
 
     def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
-        """Values with an explicit prior, by column; those of a block together, as a tuple."""
+        """Values with an explicit prior, by column; those of a block together, as a tuple.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the columns mean.
+        blocks : sequence of Block
+            The blocks of the model.
+
+        Returns
+        -------
+        dict
+            Column → set of values.
+        """
         found: dict[str, set[Any]] = {}
         for block in blocks:
             names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
@@ -144,7 +168,13 @@ class Priors:
         return found
 
     def check(self, blocks: Sequence[Block]) -> None:
-        """Refuse priors of columns that do not exist: a misspelt name would have no effect."""
+        """Refuse priors of columns that do not exist: a misspelt name would have no effect.
+
+        Parameters
+        ----------
+        blocks : sequence of Block
+            The blocks of the model.
+        """
         names = [block.name for block in blocks]
         for block in blocks:
             if isinstance(self.of(block), ByClass) and not block.family.priors_by_class:
@@ -155,7 +185,22 @@ class Priors:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
 
     def class_probabilities(self, classes: Sequence[Any], seen: Array, blocks: Sequence[Block] = ()) -> Array:
-        """Class prior: as given, or counted with the pseudocounts; uniform for complement naive Bayes."""
+        """Class prior: as given, or counted with the pseudocounts; uniform for complement naive Bayes.
+
+        Parameters
+        ----------
+        classes : sequence
+            The labels.
+        seen : array
+            Weight of the rows of each class.
+        blocks : sequence of Block, default=()
+            The blocks of the model.
+
+        Returns
+        -------
+        array
+            One probability a class.
+        """
         if isinstance(self.classes, Mapping):
             return np.array([self.classes.get(label, 0.0) for label in classes])
         if self.classes is None and blocks and all(getattr(b.family, "kind", "") == "complement" for b in blocks):

@@ -44,8 +44,49 @@ class FixedPrior:
         """The prior whose pseudocounts give the posterior mean instead of the mode."""
         return self
 
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """Pseudocount of each value.
+
+        Parameters
+        ----------
+        values : sequence
+            The values of a column.
+
+        Returns
+        -------
+        array
+            One pseudocount a value; of a prior by class, classes × values.
+        """
+        raise NotImplementedError
+
+    def unseen(self, value_count: int) -> float:
+        """Pseudocount of an unseen value.
+
+        Parameters
+        ----------
+        value_count : int
+            Number of values of the column.
+
+        Returns
+        -------
+        float
+            The pseudocount.
+        """
+        raise NotImplementedError
+
     def for_classes(self, classes: Sequence[Any]) -> Any:
-        """The prior of each class, once the classes are known: here the same for all."""
+        """The prior of each class, once the classes are known: here the same for all.
+
+        Parameters
+        ----------
+        classes : sequence
+            The labels.
+
+        Returns
+        -------
+        prior
+            The prior, which may have one for each class.
+        """
         return self
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from likely.report.network_document import network_document
 from likely.report.performance import confusion_examples, performance
 from likely.report.predictions import chosen_rows, prediction, rows_behind
 from likely.report.scored_rows import JudgedRows, finite, score_rows
+from likely.sources import RowKeywords
 from likely.sources.atomic_write import whole_file
 
 FORMAT = 1
@@ -122,7 +123,7 @@ def report(
     rows: bool = True,
     columns: Sequence[str] = (),
     progress: Step | None = None,
-    **how: Any,
+    **how: Unpack[RowKeywords],
 ) -> Report:
     """Report of a model: data, columns, effects, nomogram, single predictions, quality, calibration and a model card.
 

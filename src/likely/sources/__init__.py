@@ -18,6 +18,7 @@ from likely.sources.frames import InMemory, from_memory
 from likely.sources.memory_limit import batch_bytes, check_limit, check_memory
 from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
 from likely.sources.number_formats import ORDERS, NumberFormat, are_times
+from likely.sources.read_keywords import READ_KEYWORDS, ReadKeywords, RowKeywords
 
 __all__ = [
     "EMPTY",
@@ -30,7 +31,9 @@ __all__ = [
     "InMemory",
     "Matrix",
     "MissingTokens",
+    "ReadKeywords",
     "ReadOptions",
+    "RowKeywords",
     "Source",
     "as_tokens",
     "for_target",
@@ -138,13 +141,6 @@ class ReadOptions:
         if (label, line) not in self._known:
             self._known.add((label, line))
             self.rejects.append(f"{label} line {line} {fault}")
-
-
-# Options that may be given as keyword arguments.
-READ_KEYWORDS = (
-    "encoding", "on_bad_rows", "header", "table", "query", "sheet", "max_unpacked", "memory_limit", "decimal", "thousands",
-    "dates",
-)  # fmt: skip
 
 
 def _check_encoding(name: str) -> None:

@@ -10,18 +10,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likely.errors import DataError, ForgetError, UsageError
-from likely.families import Block, Encoded
-from likely.families.histogram import Histogram
-from likely.families.statistics import Counts, Moments, Scatter, Statistic, finite, subtract_counts
+from likely.errors import ForgetError, UsageError
+from likely.families import Block
+from likely.families.statistics import Moments, Scatter, Statistic, subtract_counts
 from likely.families.word_counts import Words
-from likely.schema import CATEGORY, Column, Schema, places_in
+from likely.schema import CATEGORY, Column, Schema
 from likely.tally.row_sample import Reservoir
-
-Array = NDArray[np.float64]
-Places = dict[str, NDArray[np.intp]]
+from likely.tally.tally_parts import (
+    Array,
+    Places,
+    codes_in,
+    counted_again,
+    expanded,
+    holds_expected,
+    nearly_equal,
+    new_codes,
+    order_of,
+    refuse_overflow,
+    with_column_order,
+    without_sample,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +77,7 @@ class Tally:
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow is refused below
             statistics = tuple(x + y for x, y in zip(a.statistics, b.statistics, strict=True))
             classes = a.classes + b.classes
-        _refuse_overflow(a.blocks, statistics, classes)
+        refuse_overflow(a.blocks, statistics, classes)
         sample = None if a.sample is None or b.sample is None else a.sample + b.sample
         return Tally(a.schema, a.blocks, classes, statistics, a.rows + b.rows, sample)
 
@@ -82,7 +91,7 @@ class Tally:
         statistics: dict[Block, Statistic] = {}
         for block, x, y in zip(a.blocks, a.statistics, b.statistics, strict=True):
             try:
-                if not (kept and isinstance(x, Moments | Scatter)) or _holds_expected(block, a, x):
+                if not (kept and isinstance(x, Moments | Scatter)) or holds_expected(block, a.schema, a.sample, x):
                     statistics[block] = x - y
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
@@ -94,7 +103,7 @@ class Tally:
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
         if sample is not None:
             again = [block for block in a.blocks if block not in statistics]
-            statistics |= {block: _counted_again(block, a.schema, sample) for block in again}
+            statistics |= {block: counted_again(block, a.schema, sample) for block in again}
         left = tuple(statistics[block] for block in a.blocks)
         return Tally(a.schema, a.blocks, classes, left, max(a.rows - b.rows, 0), sample)
 
@@ -114,7 +123,18 @@ class Tally:
         return self * 0.0
 
     def pruned(self, keep_classes: Sequence[Any] = ()) -> Tally:
-        """The tally without values and classes of zero weight."""
+        """The tally without values and classes of zero weight.
+
+        Parameters
+        ----------
+        keep_classes : sequence, default=()
+            Labels that stay in any case.
+
+        Returns
+        -------
+        Tally
+            The same counts.
+        """
         target = self.schema.target
         labels = np.array(
             [c for c, label in enumerate(target.values) if self.classes[c] > 0 or label in keep_classes], np.intp
@@ -143,23 +163,34 @@ class Tally:
             statistic.pick([labels, *(places[name] for name in self._axes(block))])
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
-        sample = None if self.sample is None else self.sample.moved(*_new_codes(self.schema, labels, places))
+        sample = None if self.sample is None else self.sample.moved(*new_codes(self.schema, labels, places))
         return replace(self, schema=schema, classes=self.classes[labels], statistics=statistics, sample=sample)
 
     def with_schema(self, schema: Schema) -> Tally:
-        """The same counts in a schema with more classes and values."""
+        """The same counts in a schema with more classes and values.
+
+        Parameters
+        ----------
+        schema : Schema
+            A schema that has all classes and values of this one.
+
+        Returns
+        -------
+        Tally
+            The same counts.
+        """
         if schema == self.schema:
             return replace(self, schema=schema)
-        labels = _places(self.schema.target, schema.target)
+        labels = codes_in(self.schema.target, schema.target)
         coded = [(c, schema.by_name[c.name]) for c in self.schema.columns if c.kind == CATEGORY]
         moved = {c.name for c, new in coded if c.values != new.values}
-        places = {c.name: _places(c, new) if c.name in moved else np.arange(len(c.values)) for c, new in coded}
+        places = {c.name: codes_in(c, new) if c.name in moved else np.arange(len(c.values)) for c, new in coded}
         sizes = {c.name: len(c.values) for c in schema.columns}
         classes = np.zeros(len(schema.classes))
         np.add.at(classes, labels, self.classes)
         other = self.schema.classes != schema.classes
         statistics = tuple(
-            _expanded(
+            expanded(
                 statistic,
                 [labels, *(places[name] for name in self._axes(block))],
                 [len(schema.classes), *(sizes[name] for name in self._axes(block))],
@@ -173,18 +204,42 @@ class Tally:
         return replace(self, schema=schema, classes=classes, statistics=statistics, sample=sample)
 
     def of_classes(self, places: Sequence[int], labels: Sequence[Any]) -> Tally:
-        """The tally of some of the classes, under the given labels."""
+        """The tally of some of the classes, under the given labels.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Places of the classes.
+        labels : sequence
+            Their labels from now on.
+
+        Returns
+        -------
+        Tally
+            Their counts.
+        """
         index = np.array(places, dtype=np.intp)
         statistics = tuple(
             statistic.pick([index, *(np.arange(len(self.schema.by_name[name].values)) for name in self._axes(block))])
             for block, statistic in zip(self.blocks, self.statistics, strict=True)
         )
         schema = replace(self.schema, target=replace(self.schema.target, values=tuple(labels)))
-        sample = None if self.sample is None else self.sample.moved(*_new_codes(self.schema, index, {}))
+        sample = None if self.sample is None else self.sample.moved(*new_codes(self.schema, index, {}))
         return replace(self, schema=schema, classes=self.classes[index], statistics=statistics, sample=sample)
 
     def with_values(self, named: Mapping[str, Iterable[Any]]) -> Tally:
-        """The tally with more values of some columns, with a count of zero."""
+        """The tally with more values of some columns, with a count of zero.
+
+        Parameters
+        ----------
+        named : mapping of str to iterable
+            Column → values.
+
+        Returns
+        -------
+        Tally
+            The same counts.
+        """
         columns = tuple(
             c.union(replace(c, values=tuple(named[c.name]))) if c.kind == CATEGORY and c.name in named else c
             for c in self.schema.columns
@@ -192,7 +247,20 @@ class Tally:
         return self.with_schema(replace(self.schema, columns=columns))
 
     def without(self, name: str, reason: str) -> Tally:
-        """The tally without one column, with the reason in the schema."""
+        """The tally without one column, with the reason in the schema.
+
+        Parameters
+        ----------
+        name : str
+            The column; a block that holds it goes with it.
+        reason : str
+            Why it was left out.
+
+        Returns
+        -------
+        Tally
+            The counts of the others.
+        """
         keep = [i for i, block in enumerate(self.blocks) if name not in block.columns]
         columns = tuple(c for c in self.schema.columns if c.name != name)
         schema = replace(self.schema, columns=columns, ignored=(*self.schema.ignored, (name, reason)))
@@ -202,7 +270,18 @@ class Tally:
         return replace(self, schema=schema, blocks=blocks, statistics=statistics, sample=sample)
 
     def counted_the_same(self, other: Tally) -> bool:
-        """Whether both have the same counts, as from equal rows in any order."""
+        """Whether both have the same counts, as from equal rows in any order.
+
+        Parameters
+        ----------
+        other : Tally
+            The other tally.
+
+        Returns
+        -------
+        bool
+            True if all counts are equal, moments up to rounding.
+        """
         if self.rows != other.rows:
             return False
         try:
@@ -210,10 +289,21 @@ class Tally:
         except UsageError:
             return False
         pairs = zip(a.statistics, b.statistics, strict=True)
-        return np.allclose(a.classes, b.classes, rtol=1e-9) and all(x == y or _close(x, y) for x, y in pairs)
+        return np.allclose(a.classes, b.classes, rtol=1e-9) and all(x == y or nearly_equal(x, y) for x, y in pairs)
 
     def in_common(self, other: Tally) -> tuple[float, float, float]:
-        """Weight of the other's rows in this row sample, weight that was checked, and the share of repeated rows here."""
+        """Weight of the other's rows in this row sample, weight that was checked, and the share of repeated rows here.
+
+        Parameters
+        ----------
+        other : Tally
+            The tally of other rows.
+
+        Returns
+        -------
+        (float, float, float)
+            The two weights, and the share.
+        """
         a, b = self._aligned(other)
         if a.sample is None or b.sample is None:
             return 0.0, 0.0, 1.0
@@ -237,15 +327,20 @@ class Tally:
         return max([0 if self.sample is None else len(self.sample), *documents])
 
     def without_rows(self, edges: Mapping[str, Array]) -> Tally:
-        """The same counts without rows and documents; numbers are rounded as far as bins with these edges allow."""
-        statistics: list[Any] = []
-        for block, statistic in zip(self.blocks, self.statistics, strict=True):
-            if isinstance(statistic, Words):
-                statistics.append(statistic.without_sample())
-            elif isinstance(statistic, Histogram) and block.name in edges:
-                statistics.append(statistic.coarse(edges[block.name]))
-            else:
-                statistics.append(statistic)
+        """The same counts without rows and documents; numbers are rounded as far as bins with these edges allow.
+
+        Parameters
+        ----------
+        edges : mapping of str to array
+            Edges of the bins, by block.
+
+        Returns
+        -------
+        Tally
+            The counts.
+        """
+        pairs = zip(self.blocks, self.statistics, strict=True)
+        statistics = [without_sample(statistic, edges.get(block.name)) for block, statistic in pairs]
         return replace(self, statistics=tuple(statistics), sample=None)
 
     def _aligned(self, other: Tally) -> tuple[Tally, Tally]:
@@ -255,7 +350,18 @@ class Tally:
         return one.with_schema(schema), two.with_schema(schema)
 
     def with_kinds_of(self, other: Tally) -> Tally:
-        """The same tally; a column all of whose cells are missing takes its kind from the other tally."""
+        """The same tally; a column all of whose cells are missing takes its kind from the other tally.
+
+        Parameters
+        ----------
+        other : Tally
+            The tally of other rows.
+
+        Returns
+        -------
+        Tally
+            The same counts.
+        """
         learned_kinds: dict[str, Column] = {}
         for mine in self.schema.columns:
             theirs = other.schema.by_name.get(mine.name, mine)
@@ -279,119 +385,14 @@ class Tally:
         """The same tally with its blocks in the order of another; refused where families or columns differ."""
         if self.blocks == first.blocks:
             return self
-        place = {frozenset(block.columns): i for i, block in enumerate(self.blocks)}
-        order = [place.get(frozenset(block.columns)) for block in first.blocks]
-        for block, at in zip(first.blocks, order, strict=True):
-            if at is None or not self.blocks[at].family.counts_like(block.family):
-                found = "nothing" if at is None else self.blocks[at].family
-                raise UsageError(
-                    f"column {block.name!r} is {block.family} in one model and {found} in the other: "
-                    f"learn both with the same families and columns{_and_parts(first.schema, block.columns)}"
-                )
-        if len(order) != len(self.blocks):
-            odd = [name for block in self.blocks for name in block.columns if name not in first.schema.by_name]
-            same = f"learn both from the same columns{_and_parts(self.schema, odd)}"
-            raise UsageError(f"one model has columns that the other has not, such as {odd[:1]}: {same}")
+        order = order_of(self.blocks, self.schema, first.blocks, first.schema)
         pairs = zip(first.blocks, order, strict=True)
-        statistics = tuple(self._with_column_order(i, block.columns) for block, i in pairs if i is not None)
-        return replace(self, blocks=first.blocks, statistics=statistics)
-
-    def _with_column_order(self, at: int, columns: tuple[str, ...]) -> Statistic:
-        """The statistic of a block, its columns in the given order."""
-        mine, statistic = self.blocks[at].columns, self.statistics[at]
-        if mine == columns or not isinstance(statistic, Counts | Scatter):
-            return statistic
-        if self.blocks[at].family.columns_have_roles:
-            raise UsageError(
-                f"columns {list(mine)} are trials and successes: name them in the same order in both models"
-            )
-        coded = self._axes(self.blocks[at])
-        numbers = [name for name in mine if name not in coded]
-        return statistic.turned(
-            [coded.index(n) for n in columns if n in coded], [numbers.index(n) for n in columns if n in numbers]
+        statistics = tuple(
+            with_column_order(self.blocks[i], self.statistics[i], block.columns, self._axes(self.blocks[i]))
+            for block, i in pairs
         )
+        return replace(self, blocks=first.blocks, statistics=statistics)
 
     def _axes(self, block: Block) -> list[str]:
         """The categorical columns of a block: each is an axis of its statistic."""
         return [name for name in block.columns if self.schema.by_name[name].kind == CATEGORY]
-
-
-def _and_parts(schema: Schema, names: Sequence[str]) -> str:
-    """Addition to a remedy where columns are derived from dates."""
-    return " and the same date_parts=" if any("/" in schema.by_name[name].form for name in names) else ""
-
-
-def _close(x: Statistic, y: Statistic) -> bool:
-    """Whether two statistics are equal up to the rounding of their sums."""
-    if isinstance(x, Words) and isinstance(y, Words):
-        return x.nearly(y)
-    if not isinstance(x, Counts | Moments | Scatter):
-        return False
-    pairs = [(array, y.arrays()[name]) for name, array in x.arrays().items()]
-    return all(np.allclose(a, b, rtol=1e-9, atol=1e-12 * float(np.abs(a).max(initial=0.0))) for a, b in pairs)
-
-
-def _holds_expected(block: Block, tally: Tally, statistic: Moments | Scatter) -> bool:
-    """Whether rows with missing cells were counted by their expectation (EM): counting the kept rows again would lose that."""
-    if isinstance(statistic, Moments) or tally.sample is None:
-        return False
-    complete_weight = float(_counted_again(block, tally.schema, tally.sample).weight().sum())
-    return float(statistic.n.sum()) > complete_weight * (1 + 1e-9)
-
-
-def _counted_again(block: Block, schema: Schema, sample: Reservoir) -> Statistic:
-    """Count one block again from the row sample, which is complete."""
-    names = [name for name in block.columns if schema.by_name[name].kind == CATEGORY]
-    codes = [sample.columns[name] for name in names]
-    numbers = [sample.columns[name] for name in block.columns if name not in names]
-    sizes = np.array([len(schema.by_name[name].values) for name in names], np.int64)
-    rows = Encoded(
-        np.column_stack(codes) if codes else np.zeros((len(sample), 0), np.int32),
-        np.zeros(len(names), np.int64),
-        sizes,
-        np.column_stack(numbers) if numbers else np.zeros((len(sample), 0)),
-    )
-    return block.family.count(rows, sample.labels, sample.weights, len(schema.classes))[0]
-
-
-def _refuse_overflow(blocks: Sequence[Block], statistics: Sequence[Statistic], classes: Array) -> None:
-    """Refuse a sum that is not finite; counts are finite as long as the class totals are."""
-    remedy = "use smaller numbers or weights"
-    if not np.isfinite(classes).all():
-        raise DataError("the weights of the rows are too large to be added up", remedy=remedy)
-    for block, statistic in zip(blocks, statistics, strict=True):
-        if isinstance(statistic, Moments | Scatter) and not finite(statistic):
-            raise DataError("holds numbers that are too large to be added up", column=block.name, remedy=remedy)
-
-
-def _new_codes(schema: Schema, labels: NDArray[np.intp], kept: Places) -> tuple[NDArray[np.intp], Places]:
-    """New code of each class and value when only some are kept; -1 where it is not."""
-    sizes = {column.name: len(column.values) for column in schema.columns}
-    return _inverse(labels, len(schema.classes)), {name: _inverse(kept[name], sizes[name]) for name in kept}
-
-
-def _inverse(kept: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    place = np.full(size, -1, dtype=np.intp)
-    place[kept] = np.arange(len(kept))
-    return place
-
-
-def _places(column: Column, larger: Column) -> NDArray[np.intp]:
-    return np.array(places_in(larger, column), dtype=np.intp)
-
-
-def _expanded(statistic: Statistic, maps: list[NDArray[np.intp]], sizes: list[int]) -> Statistic:
-    """A statistic on larger domains; values of one code are added."""
-    for axis, places in enumerate(maps):
-        if len(places) < 2 or np.bincount(places).max() < 2:
-            continue
-        first = np.sort(np.unique(places, return_index=True)[1])
-        if len(first) < len(places):
-            rest = np.setdiff1d(np.arange(len(places)), first)
-            parts = []
-            for kept in (first, rest):
-                picks = [kept if a == axis else np.arange(len(each)) for a, each in enumerate(maps)]
-                moved = [each[pick] for each, pick in zip(maps, picks, strict=True)]
-                parts.append(_expanded(statistic.pick(picks), moved, sizes))
-            return parts[0] + parts[1]
-    return statistic.expand(maps, sizes)

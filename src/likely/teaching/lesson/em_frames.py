@@ -24,31 +24,73 @@ SEED = 0
 
 @dataclass(frozen=True)
 class EMFrame:
-    """One step of EM: the components, and their responsibilities for the rows that are drawn."""
+    """One step of EM: the components, and their responsibilities for the rows that are drawn.
+
+    Attributes
+    ----------
+    step : int
+        Number of the iteration; 0 is the start.
+    value : float
+        The objective.
+    change : float
+        Its change since the iteration before, drawn or not; NaN at the start.
+    weights : array
+        Component weights.
+    means : array
+        Means, components × columns.
+    covariances : array
+        Covariances, components × columns × columns.
+    responsibilities : array
+        Responsibilities, rows × components.
+    """
 
     step: int
-    value: float  # of the objective
-    change: float  # since the iteration before, drawn or not; NaN at the start
+    value: float
+    change: float
     weights: Array
-    means: Array  # components × columns
-    covariances: Array  # components × columns × columns
-    responsibilities: Array  # rows × components
+    means: Array
+    covariances: Array
+    responsibilities: Array
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A run of EM, as a page shows it."""
+    """A run of EM, as a page shows it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns that are drawn.
+    components : tuple of str
+        Names of the components.
+    points : array
+        The rows that are drawn, rows × columns.
+    frames : tuple of EMFrame
+        The steps that are drawn.
+    trace : tuple of float
+        The objective of every iteration.
+    converged : bool
+        Whether EM converged.
+    rows : int
+        Number of rows of the table, with those that have missing cells in the drawn columns.
+    gaps : int
+        Number of these.
+    others : int
+        Number of columns of the model that are not drawn.
+    objective : str
+        What the objective is: the log-likelihood, penalised where there is a prior.
+    """
 
     columns: tuple[str, ...]
     components: tuple[str, ...]
-    points: Array  # rows × columns
+    points: Array
     frames: tuple[EMFrame, ...]
     trace: tuple[float, ...]
     converged: bool
-    rows: int  # of the table, with those that have missing cells in the drawn columns
+    rows: int
     gaps: int
-    others: int  # columns of the model that are not drawn
-    objective: str  # the log likelihood, penalised where there is a prior
+    others: int
+    objective: str
 
     @property
     def complete(self) -> bool:
