@@ -85,9 +85,7 @@ def _greedy(
         cells += _table(v, near, sizes)
         if cells >= most:
             return [], math.inf
-        for u in near:
-            graph[u].discard(v)
-            graph[u] |= near - {u}
+        _join(graph, v, near)
         for u in near.union(*(graph[w] for w in near)) if fill else near:
             if u in costs and (new := cost(u)) != costs[u]:
                 costs[u] = new
@@ -104,10 +102,15 @@ def _cells(graph: Neighbours, sizes: Sequence[int], order: Sequence[int], most: 
         cells += _table(v, near, sizes)
         if cells >= most:
             return math.inf
-        for u in near:
-            graph[u].discard(v)
-            graph[u] |= near - {u}
+        _join(graph, v, near)
     return cells
+
+
+def _join(graph: Neighbours, v: int, near: set[int]) -> None:
+    """The graph without a variable, whose neighbours become neighbours of each other."""
+    for u in near:
+        graph[u].discard(v)
+        graph[u] |= near - {u}
 
 
 def _sweeps(graph: Neighbours, which: set[int]) -> Iterable[list[int]]:

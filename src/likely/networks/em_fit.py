@@ -19,7 +19,13 @@ from likely.networks.graph import Graph
 from likely.networks.inference import Inference
 from likely.networks.junction_tree import JunctionTree
 from likely.networks.limits import in_words
-from likely.networks.network_parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
+from likely.networks.network_parameters import (
+    LinearGaussian,
+    NetworkParameters,
+    derive,
+    log_likelihood_of,
+    pseudocounts,
+)
 from likely.networks.rows import Rows
 from likely.networks.table_em import FlatTables, MissingGroups
 from likely.schema import Column
@@ -124,6 +130,20 @@ class _Problem:
         return MissingGroups(self.rows, self.layout)
 
     @cached_property
+    def gaps(self) -> Rows:
+        """The rows in which a cell is missing."""
+        return self.rows.take(np.flatnonzero(~self._full))
+
+    @cached_property
+    def full(self) -> NetworkTally:
+        """The counts of the other rows, which no parameters change."""
+        return count_rows(self.rows.take(np.flatnonzero(self._full)), self.graph)
+
+    @cached_property
+    def _full(self) -> NDArray[np.bool_]:
+        return np.asarray((self.rows.codes >= 0).all(0) & ~np.isnan(self.rows.numbers).any(0))
+
+    @cached_property
     def pseudocounts(self) -> Array:
         return self.layout.pseudocounts(self.smoothing)
 
@@ -197,8 +217,9 @@ class _EMRun:
 
     def _round(self) -> float:
         """One E-step and one M-step; the penalised log-likelihood before them."""
-        self._counted, log_likelihood = self._e_step(self.problem.rows, self.parameters)
-        objective = log_likelihood + self._log_prior()
+        more, log_likelihood = self._e_step(self.problem.gaps, self.parameters)
+        self._counted = self.problem.full + more
+        objective = log_likelihood + log_likelihood_of(self.problem.full, self.parameters) + self._log_prior()
         self.parameters = derive(self._counted, self.smoothing)
         return objective
 
