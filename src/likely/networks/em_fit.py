@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
 MANY_CELLS = 5e7  # that an iteration goes through: from here on, several seconds each
 FIRST_ROUNDS = 10  # of each start, before the best of them goes on
+FEWEST_STARTS, MOST_STARTS = 5, 60
+STARTING = 1e8  # numbers that all starts beyond the fewest may go through together: about a second
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class EMSettings:
     tol : float
         EM ends when the maximum is estimated to be at most so many nats of log-likelihood away, in all.
     n_init : int or None
-        Starts that are tried where nodes are hidden (None: 5).
+        Starts that are tried where nodes are hidden (None: 5, and up to 60 where they take little time).
     seed : int
         Where the starts come from.
     progress : callable or None
@@ -89,7 +91,7 @@ def fit_em(
         _warn_of_many_cells(problem)
     counted, shares = _complete(problem, hidden), _shares(rows)
     rng = np.random.default_rng(settings.seed)
-    starts = (settings.n_init or 5) if hidden else 1
+    starts = (settings.n_init or _starts(problem)) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
     runs, monitor = [], _Monitor(settings.progress, starts)
     for _ in range(starts):
@@ -107,6 +109,14 @@ def fit_em(
             ConvergenceWarning, stacklevel=3,
         )  # fmt: skip
     return NetworkEMResult(best.tally, tuple(best.trace), best.converged)
+
+
+def _starts(problem: _Problem) -> int:
+    """How many starts are tried: by the work of a round, not by the clock, so that equal data give equal results."""
+    if problem.rows.numeric or problem.groups.rest.n:
+        return FEWEST_STARTS
+    work = FIRST_ROUNDS * (sum(part.size for part in problem.groups.lists) + problem.groups.complete.size)
+    return int(np.clip(STARTING // max(work, 1), FEWEST_STARTS, MOST_STARTS))
 
 
 @dataclass(frozen=True)
