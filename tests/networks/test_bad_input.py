@@ -238,3 +238,58 @@ def test_tables_that_are_no_arrays_of_numbers_are_refused_with_their_node(table)
 def test_a_fraction_is_no_number_of_rows():
     with pytest.raises(UsageError, match=r"n=1\.5 is no number of rows"):
         sprinkler().sample(1.5)
+
+
+def test_a_quoted_word_of_a_bif_file_may_look_like_a_comment(tmp_path):
+    values = ("https://a.b/c", "x /* y */ z")
+    net = likely.Network.from_tables("A", {"A": values}, {"A": [0.25, 0.75]})
+    net.to_bif(tmp_path / "n.bif")
+    assert likely.Network.from_bif(tmp_path / "n.bif").table("A") == {(): {values[0]: 0.25, values[1]: 0.75}}
+    text = net.bif().replace("variable", '// "a comment\n/* and another\n" */ variable', 1)
+    (tmp_path / "n.bif").write_text(text)
+    assert likely.Network.from_bif(tmp_path / "n.bif").columns["A"].values == values
+
+
+def test_a_column_that_the_table_lacks_is_summed_out_with_a_warning():
+    net, data = sprinkler(), sprinkler().sample(50, seed=1)
+    with pytest.warns(LikelyWarning, match=r"no value of 'S', 'R': summed out"):
+        found = net.log_likelihoods({"C": data["C"], "W": data["W"]})
+    assert found[0] == pytest.approx(net.log_evidence({"C": data["C"][0], "W": data["W"][0]}))
+    with pytest.raises(DataError, match=r"a value of no node.*name its columns"):
+        net.log_likelihood({"cloudy": data["C"]})
+
+
+def test_probabilities_that_do_not_sum_to_one_are_named_with_their_sum():
+    with pytest.raises(UsageError, match=r"node 'B' given A='y' sum to 0\.9 instead of 1"):
+        likely.Network.from_tables("A -> B", {"A": "xy", "B": "uv"}, {"A": [0.5, 0.5], "B": [[0.5, 0.5], [0.5, 0.4]]})
+    with pytest.raises(UsageError, match=r"node 'A' sum to 2 instead of 1"):
+        likely.Network.from_tables("A", {"A": "xy"}, {"A": [1, 1]})
+
+
+def test_a_table_of_a_node_that_is_not_in_the_network_is_refused():
+    with pytest.raises(UsageError, match=r"'B' has a table, but is not in the network.*'A -> B, B'"):
+        likely.Network.from_tables("A", {"A": "xy", "B": "uv"}, {"A": [0.5, 0.5], "B": [0.5, 0.5]})
+    with pytest.raises(UsageError, match=r"'B' has values, but is not in the network"):
+        likely.Network.from_tables("A", {"A": "xy", "B": "uv"}, {"A": [0.5, 0.5]})
+
+
+def test_a_hidden_node_that_the_data_have_is_named_as_such():
+    with pytest.raises(DataError, match=r"'B' is declared as hidden, but the data have a column 'B'.*leave it out of hidden="):
+        likely.Network("A -> B", hidden={"B": 2}).fit(DATA)
+    some = {"A": ["x", "y", "x"], "B": ["u", "v", None]}  # partly observed: the values are named
+    assert likely.Network("A -> B", hidden={"B": ["u", "v"]}).fit(some).query("B")["u"] > 0.3
+
+
+def test_rows_that_cannot_be_are_named_where_cells_are_filled_in():
+    net = sprinkler()
+    data = {"C": [None, "t", None], "S": ["f", "f", "f"], "R": ["f", "t", "f"], "W": ["t", "t", "t"]}
+    with pytest.warns(LikelyWarning, match=r"2 rows \(1, 3\) have probability zero.*smoothing above 0"):
+        assert net.complete(data)["C"] == [None, "t", None]
+    with pytest.raises(DataError, match=r"2 rows \(1, 3\) have probability zero.*leave such rows out"):
+        net.posterior(data, "C")
+    data = {"A": list("uuvv"), "B": list("pppq"), "x": [1.5, 2.5, 3.5, 7.25]}
+    mixed = likely.Network("A -> x, B -> A", smoothing=0).fit(data)
+    mixed = mixed.do(A="u")
+    with pytest.warns(LikelyWarning, match="row 2 has probability zero"):
+        done = mixed.complete({"A": ["u", "v"], "B": ["p", None], "x": [None, None]})
+    assert done["x"][0] == pytest.approx(2.0)

@@ -13,13 +13,14 @@ import likely
 from likely.errors import DataError, ForgetError, LikelyWarning, ModelFileError, UsageError
 from likely.kernels.progress import listening
 from likely.learning.load import load_model
-from likely.networks import junction_tree, network_file, table_em
+from likely.networks import em_fit, junction_tree, network_file, table_em
 from likely.networks.batch_inference import BatchInference
 from likely.networks.family_counts import count_rows
 from likely.networks.fitting import reading_of, rows_for
 from likely.networks.rows import Wanted, read_rows
 from likely.networks.sampling import sample_rows
 from networks_help import SPRINKLER, random_network, sprinkler
+from strategies import quietly
 
 ARCS = "A -> B, A -> X, B -> Y, X -> Y"
 VALUES = {"A": ["p", "q"], "B": ["u", "v", "w"]}
@@ -285,3 +286,19 @@ def test_work_on_many_cells_is_done_in_parts_with_the_same_result(monkeypatch):
     assert np.array_equal(evidence, whole)
     for name, table in tally.tables.items():
         assert again.tables[name] == pytest.approx(table, rel=1e-12)
+
+
+def test_more_starts_are_tried_where_they_take_little_work(monkeypatch):
+    rng = np.random.default_rng(2)
+    group = rng.integers(0, 4, 1_000)
+    data = {f"x{i}": np.array(list("abc"))[[rng.choice(3, p=p) for p in rng.dirichlet([1, 1, 1], size=4)[group]]]
+            for i in range(6)}  # fmt: skip
+    net = likely.Network({f"x{i}": ["H"] for i in range(6)} | {"H": []}, hidden={"H": 4})
+
+    def best(**settings):
+        return quietly(net.fit, data, **settings).trace[-1]
+
+    many = best()
+    assert many == best(n_init=60) > best(n_init=5) + 0.1
+    monkeypatch.setattr(em_fit, "STARTING", 1)
+    assert best() == best(n_init=5)

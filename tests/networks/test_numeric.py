@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import likely
+from likely.networks.batch_inference import BatchInference
+from likely.networks.network_parameters import log_likelihood_of
+from likely.networks.rows import Wanted, read_rows
 from likely.schema import CATEGORY, NUMBER, Column
 from strategies import quietly
 
@@ -144,3 +147,53 @@ def test_the_search_ends_where_cells_are_missing():
     level[[7, 70]] = np.nan
     net = quietly(likely.Network.learn_structure, {"time": time, "level": level, "meal": rng.choice(list("abcdef"), 300)})
     assert {"time", "level"} <= {node for arc in net.arcs for node in arc}
+
+
+def with_gaps(n=300, share=0.15):
+    data, rng = mixed(n), np.random.default_rng(2)
+    holes = {name: np.where(rng.random(n) < share, np.nan, data[name]) for name in "xyz"}
+    return holes | {"k": [None if rng.random() < share else v for v in data["k"]]}
+
+
+def test_expected_counts_and_evidence_are_those_of_each_row_alone():
+    net = likely.Network(ARCS).fit(mixed())
+    columns = dict(net.columns)
+    rows = read_rows(with_gaps(), Wanted(net.nodes, columns))
+    tally, evidence = BatchInference(net.inference, rows).expected()
+    alone = [BatchInference(net.inference, rows.take(np.array([i]))).expected() for i in range(rows.n)]
+    np.testing.assert_allclose(evidence, [float(each[1][0]) for each in alone], rtol=1e-10)
+    np.testing.assert_allclose(tally.tables["k"], sum(each[0].tables["k"] for each in alone), rtol=1e-9)
+    for node in "xyz":
+        one, *more = (each[0].moments[node] for each in alone)
+        for each in more:
+            one = one + each
+        for part in ("n", "mean", "scatter"):
+            np.testing.assert_allclose(getattr(tally.moments[node], part), getattr(one, part), rtol=1e-7)
+
+
+def test_rows_without_a_gap_are_counted_once_and_no_likelihoods_of_cells_are_made_where_the_categories_are_known(monkeypatch):
+    net, made, rounds = likely.Network(ARCS).fit(mixed()), [], []
+    soft, expected = BatchInference._soft, BatchInference.expected
+    monkeypatch.setattr(BatchInference, "_soft", lambda *given: made.append(soft(*given)[0]) or soft(*given))
+    monkeypatch.setattr(BatchInference, "expected", lambda self: rounds.append(self.rows.n) or expected(self))
+    holes = with_gaps()
+    gaps = np.isnan([holes[name] for name in "xyz"]).any(0) | np.array([v is None for v in holes["k"]])
+    quietly(likely.Network(ARCS).fit, holes, max_iter=2)
+    assert rounds == [gaps.sum()] * 2
+    made.clear()
+    net.log_likelihoods(holes | {"k": mixed(300)["k"]})
+    assert made
+    assert all(each is None for each in made)
+
+
+def test_the_log_likelihood_of_counts_is_that_of_the_rows():
+    net = likely.Network(ARCS, smoothing=2).fit(mixed(500))
+    assert log_likelihood_of(net.tally, net.parameters) == pytest.approx(net.log_likelihood(mixed(500)), rel=1e-12)
+
+
+def test_the_posterior_of_a_node_with_numeric_children_ignores_what_its_column_holds():
+    net = likely.Network(ARCS).fit(mixed())
+    data = {name: column[:20] for name, column in mixed(200, seed=5).items()}
+    found = net.posterior(data, "k")
+    np.testing.assert_allclose(found, net.posterior({n: c for n, c in data.items() if n != "k"}, "k"))
+    assert found[0, 0] == pytest.approx(net.query("k", {n: float(data[n][0]) for n in "xyz"})["a"])

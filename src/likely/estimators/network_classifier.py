@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 class NetworkClassifier(ClassifierMixin, TableEstimator):
     """Classifier by exact inference in a Bayesian network over the class and the columns.
 
+    Columns that name rows are left out with a warning where the arcs are learned, unless `kinds` names them.
+
     Parameters
     ----------
     method : {"tan", "naive-bayes", "k-dependence", "hill-climb"} or arcs, default="tan"
@@ -152,6 +154,7 @@ class NetworkClassifier(ClassifierMixin, TableEstimator):
         return Network.learn_structure(
             rows, method=self.method, target=target, k=self.k, criterion=self.criterion, max_parents=self.max_parents,
             smoothing=self.smoothing, seed=seed,
+            kinds={n: k for n, k in (self.kinds or {}).items() if any(c.name == n for c in rows.columns)},
         )  # fmt: skip
 
     @with_threads

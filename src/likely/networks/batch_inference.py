@@ -24,14 +24,36 @@ MOST_SOFT = 1 << 23  # likelihoods of cells that are held at a time
 
 
 @dataclass(frozen=True)
+class GroupPart:
+    """A group of numeric nodes in some rows: those in which its configuration is known, and those where a category is missing.
+
+    Parameters
+    ----------
+    group : Group
+        The numeric nodes.
+    known, number, density : array, array, Density
+        The rows with their configuration, and the densities there.
+    open, densities : array, Density
+        The other rows, and their densities for every configuration.
+
+    """
+
+    group: Group
+    known: NDArray[np.int64]
+    number: NDArray[np.int64]
+    density: Density
+    open: NDArray[np.int64]
+    densities: Density
+
+
+@dataclass(frozen=True)
 class ObservedPart:
     """Rows in which the same numeric nodes are observed."""
 
     which: NDArray[np.int64]
     codes: NDArray[np.int32]  # rows × categorical nodes
     values: Mapping[str, Array]
-    groups: list[Group]
-    densities: list[Density]
+    groups: list[GroupPart]
 
 
 class BatchInference:
@@ -51,7 +73,7 @@ class BatchInference:
     def parts(self) -> Iterator[ObservedPart]:
         """The rows grouped by which numbers are missing, a bounded number at a time."""
         if not self.numeric:
-            yield ObservedPart(np.arange(self.rows.n), self.codes, {}, [], [])
+            yield ObservedPart(np.arange(self.rows.n), self.codes, {}, [])
             return
         order = list(self.engine.numeric.nodes)
         seen = ~np.isnan(self.rows.numbers[[self.numeric[name] for name in order]])
@@ -59,17 +81,31 @@ class BatchInference:
         for p in range(patterns.shape[1]):
             observed = [name for name, there in zip(order, patterns[:, p], strict=True) if there]
             groups = self.engine.numeric.groups(observed)
+            rows = np.flatnonzero(which.reshape(-1) == p)
+            parents = sorted({self.engine.place[name] for group in groups for name in group.scope})
+            lacking = (self.codes[rows][:, parents] < 0).any(1)
             wide = max([int(self._tree(groups).total_cells) if self.engine.names else 1,
                         *(int(np.prod(self.engine.numeric.shape(g))) * len(g.nodes) for g in groups)])  # fmt: skip
-            rows = np.flatnonzero(which.reshape(-1) == p)
-            step = max(1, MOST_SOFT // wide)
-            for start in range(0, len(rows), step):
-                yield self._part(rows[start : start + step], observed, groups)
+            for some, cells in ((rows[~lacking], 1 + sum(len(g.nodes) ** 2 for g in groups)), (rows[lacking], wide)):
+                step = max(1, MOST_SOFT // cells)
+                for start in range(0, len(some), step):
+                    yield self._part(some[start : start + step], observed, groups)
 
     def _part(self, which: NDArray[np.int64], observed: list[str], groups: list[Group]) -> ObservedPart:
         values = {name: self.rows.numbers[self.numeric[name], which] for name in observed}
-        densities = [self.engine.numeric.density(group, values, len(which)) for group in groups]
-        return ObservedPart(which, self.codes[which], values, groups, densities)
+        codes = self.codes[which]
+        return ObservedPart(which, codes, values, [self._group_part(group, codes, values) for group in groups])
+
+    def _group_part(self, group: Group, codes: NDArray[np.int32], values: Mapping[str, Array]) -> GroupPart:
+        numeric = self.engine.numeric
+        own = codes[:, [self.engine.place[p] for p in group.scope]]
+        known, open_ = (np.flatnonzero(each) for each in ((own >= 0).all(1), (own < 0).any(1)))
+        number = np.zeros(len(known), np.int64)
+        for line, size in zip(own[known].T, numeric.shape(group), strict=True):
+            number = number * size + line
+        density = numeric.density(group, {n: x[known] for n, x in values.items()}, len(known), number)
+        more = numeric.density(group, {n: x[open_] for n, x in values.items()}, len(open_))
+        return GroupPart(group, known, number, density, open_, more)
 
     def _tree(self, groups: list[Group]) -> JunctionTree:
         scopes = tuple(group.scope for group in groups if len(group.scope) > 1)
@@ -78,6 +114,9 @@ class BatchInference:
             more = [tuple(engine.place[p] for p in scope) for scope in scopes]
             self._trees[scopes] = JunctionTree([*engine.scopes, *more], engine.sizes, engine.names) if more else engine.tree
         return self._trees[scopes]
+
+    def _tree_of(self, part: ObservedPart) -> JunctionTree:
+        return self._tree([each.group for each in part.groups])
 
     def _scope(self, tree: JunctionTree, group: Group) -> int:
         return tree.scopes.index(tuple(self.engine.place[p] for p in group.scope)) if len(group.scope) > 1 else -1
@@ -89,27 +128,31 @@ class BatchInference:
         return tree.potentials(tables, root)
 
     def _number_likelihoods(self, part: ObservedPart, tree: JunctionTree, root: int | None) -> tuple[Array | None, Array]:
-        """Likelihoods of the cells given the observed numbers, and the log of what each row was divided by."""
+        """Likelihoods of the cells given the observed numbers, and the log of what each row was divided by.
+
+        Where the configuration of a group is known, its density is a factor of the row alone.
+        """
         shift = np.zeros(len(part.which))
         soft: Array | None = None
-        for group, density in zip(part.groups, part.densities, strict=True):
-            logs = self._restricted(part, group, density)
+        for each in part.groups:
+            shift[each.known] += each.density.log_density[:, 0]
+            if not len(each.open):
+                continue
+            logs = self._restricted(part, each)
             peak = logs.max(1)
-            shift += peak
-            if group.scope:
-                if soft is None:
-                    soft = np.ones((len(part.which), tree.rooted(root).cells))
-                cells, number = self._cells(tree, group, root)
-                soft[:, cells] *= np.exp(logs - peak[:, None])[:, number]
+            shift[each.open] += peak
+            if soft is None:
+                soft = np.ones((len(part.which), tree.rooted(root).cells))
+            cells, number = self._cells(tree, each.group, root)
+            soft[each.open, cells] *= np.exp(logs - peak[:, None])[:, number]
         return soft, shift
 
-    def _restricted(self, part: ObservedPart, group: Group, density: Density) -> Array:
+    def _restricted(self, part: ObservedPart, each: GroupPart) -> Array:
         """Log densities, -inf in configurations that the categories of a row exclude: they must not set the scale."""
-        shape = self.engine.numeric.shape(group)
-        at = np.unravel_index(np.arange(density.log_density.shape[1]), shape) if shape else ()
-        logs = density.log_density
+        logs, group = each.densities.log_density, each.group
+        at = np.unravel_index(np.arange(logs.shape[1]), self.engine.numeric.shape(group))
         for values, parent in zip(at, group.scope, strict=True):
-            codes = part.codes[:, self.engine.place[parent]]
+            codes = part.codes[each.open, self.engine.place[parent]]
             if (codes >= 0).any():
                 logs = np.where((codes[:, None] < 0) | (codes[:, None] == values), logs, -np.inf)
         return logs
@@ -129,9 +172,9 @@ class BatchInference:
         found = np.zeros(self.rows.n)
         for part in self.parts():
             if not self.engine.names:
-                found[part.which] = sum(d.log_density[:, 0] for d in part.densities)
+                found[part.which] = sum(each.density.log_density[:, 0] for each in part.groups)
                 continue
-            tree = self._tree(part.groups)
+            tree = self._tree_of(part)
             soft, shift = self._number_likelihoods(part, tree, None)
             evidence, _ = tree.collect(part.codes, self._potentials(tree, None), soft=soft)
             found[part.which] = evidence + shift
@@ -141,14 +184,15 @@ class BatchInference:
         """Log evidence, and the posterior of a categorical node in every row (rows × values; its own cells are ignored)."""
         v = self.engine.place[target]
         evidence, out = np.zeros(self.rows.n), np.zeros((self.rows.n, self.engine.sizes[v]))
+        kept = self.codes[:, v].copy()
+        self.codes[:, v] = -1
         for part in self.parts():
-            tree = self._tree(part.groups)
+            tree = self._tree_of(part)
             root = tree.holders[v]
-            codes = part.codes.copy()
-            codes[:, v] = -1
             soft, shift = self._number_likelihoods(part, tree, root)
-            logs, found = tree.collect(codes, self._potentials(tree, root), v, soft)
+            logs, found = tree.collect(part.codes, self._potentials(tree, root), v, soft)
             evidence[part.which], out[part.which] = logs + shift, found
+        self.codes[:, v] = kept
         return evidence, out
 
     def log_joint(self, target: str) -> Array:
@@ -173,7 +217,7 @@ class BatchInference:
         for part in self.parts():
             filled = part.codes.copy()
             if self.engine.names:
-                tree = self._tree(part.groups)
+                tree = self._tree_of(part)
                 soft, _ = self._number_likelihoods(part, tree, None)
                 uniform = None if draws is None else draws.random((len(filled), len(tree.cliques)))
                 tree.assign(filled, self._potentials(tree, None), uniform, soft)
@@ -190,15 +234,15 @@ class BatchInference:
         for group in numeric.groups(list(part.values), missing):
             if not group.unobserved:
                 continue
-            density = numeric.density(group, part.values, len(codes))
-            number = np.zeros(len(codes), np.int64)
-            for parent in group.scope:
-                number = number * len(self.engine.columns[parent].values) + codes[:, self.engine.place[parent]]
-            mean = density.mean[np.arange(len(codes)), number]
+            each = self._group_part(group, codes, part.values)
+            number, density = each.number, each.density
+            mean = density.mean[:, 0]
             if draws is not None:
                 lower = np.linalg.cholesky(density.covariance + 1e-300 * np.eye(len(group.unobserved)))
                 mean = mean + np.einsum("nuv,nv->nu", lower[number], draws.standard_normal(mean.shape))
-            found |= {name: mean[:, i] for i, name in enumerate(group.unobserved)}
+            for i, name in enumerate(group.unobserved):
+                found[name] = np.full(len(codes), np.nan)  # categories that cannot be filled in: the row is impossible
+                found[name][each.known] = mean[:, i]
         return found
 
     def expected(self) -> tuple[NetworkTally, Array]:
@@ -211,61 +255,82 @@ class BatchInference:
         for part in self.parts():
             w = weights[part.which]
             if engine.names:
-                tree = self._tree(part.groups)
+                tree = self._tree_of(part)
                 soft, shift = self._number_likelihoods(part, tree, None)
                 logs, cells = tree.expect(part.codes, w, self._potentials(tree, None), soft)
                 evidence[part.which] = logs + shift
                 for i, name in enumerate(engine.names):
                     tables[name] += tree.marginal(cells, i)
             else:
-                evidence[part.which] = sum(d.log_density[:, 0] for d in part.densities)
-            for group, density in zip(part.groups, part.densities, strict=True):
-                for name, each in self._moments(part, group, density, w).items():
+                evidence[part.which] = sum(each.density.log_density[:, 0] for each in part.groups)
+            for group in part.groups:
+                for name, each in self._moments(part, group, w):
                     moments[name] = moments[name] + each if name in moments else each
         for name in engine.numeric.nodes:  # never observed, nor a parent of what is
             moments.setdefault(name, _no_moments(engine, name))
         columns = {c.name: c for c in self.rows.columns}
         return NetworkTally(engine.graph, columns, tables, moments, self.rows.total, expected=True), evidence
 
-    def _moments(self, part: ObservedPart, group: Group, density: Density, weights: Array) -> dict[str, LinearMoments]:
-        """Expected moments of the nodes of a group."""
-        engine = self.engine
-        shares = self._scope_posteriors(part, group) * weights[:, None]
-        rows, cells = shares.shape
-        found = {}
+    def _moments(self, part: ObservedPart, each: GroupPart, weights: Array) -> Iterator[tuple[str, LinearMoments]]:
+        """Expected moments of the nodes of a group: of rows with a known configuration, and of the others."""
+        if len(each.known):
+            sure = _Shares(each.known, each.number[:, None], weights[each.known, None])
+            yield from self._of_rows(part, each.group, each.density, sure)
+        if len(each.open):
+            shares = self._shares(part, each) * weights[each.open, None]
+            number = np.tile(np.arange(shares.shape[1]), (len(shares), 1))
+            yield from self._of_rows(part, each.group, each.densities, _Shares(each.open, number, shares))
+
+    def _of_rows(
+        self, part: ObservedPart, group: Group, density: Density, shares: _Shares
+    ) -> Iterator[tuple[str, LinearMoments]]:
+        """Expected moments of the nodes of a group in some rows of a part."""
+        engine, (rows, cells) = self.engine, shares.weights.shape
+        often = np.bincount(shares.number.reshape(-1), shares.weights.reshape(-1), minlength=len(density.covariance))
         for node in group.nodes:
             family = (*numeric_parents(engine.graph, engine.columns, node), node)
-            z, spread = np.zeros((rows, cells, len(family))), np.zeros((cells, len(family), len(family)))
+            z, spread = np.zeros((rows, cells, len(family))), np.zeros((len(often), len(family), len(family)))
             hidden = [(a, group.unobserved.index(name)) for a, name in enumerate(family) if name in group.unobserved]
             for a, name in enumerate(family):
                 if name in part.values:
-                    z[:, :, a] = part.values[name][:, None]
+                    z[:, :, a] = part.values[name][shares.rows, None]
             for a, i in hidden:
                 z[:, :, a] = density.mean[:, :, i]
                 for b, j in hidden:
                     spread[:, a, b] = density.covariance[:, i, j]
             own = engine.numeric.own(group, node)
             shape = engine.parameters.gaussians[node].intercept.shape
-            whole = grouped_moments(z.reshape(-1, len(family)), np.tile(own, rows), shares.reshape(-1), shape)
+            whole = grouped_moments(
+                z.reshape(-1, len(family)), own[shares.number.reshape(-1)], shares.weights.reshape(-1), shape
+            )
             more = np.zeros((int(np.prod(shape)), len(family), len(family)))
-            np.add.at(more, own, shares.sum(0)[:, None, None] * spread)
-            found[node] = LinearMoments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
-        return found
+            np.add.at(more, own, often[:, None, None] * spread)
+            yield node, LinearMoments(whole.n, whole.mean, whole.scatter + more.reshape(whole.scatter.shape))
 
-    def _scope_posteriors(self, part: ObservedPart, group: Group) -> Array:
-        """The posterior of the configurations of a group's scope in every row."""
-        if not group.scope:
-            return np.ones((len(part.which), 1))
-        tree = self._tree(part.groups)
-        if len(group.scope) == 1:
-            v = self.engine.place[group.scope[0]]
+    def _shares(self, part: ObservedPart, each: GroupPart) -> Array:
+        """The posterior of the configurations of a group's scope in the rows that do not show it."""
+        tree, codes = self._tree_of(part), part.codes[each.open]
+        if len(each.group.scope) == 1:
+            v = self.engine.place[each.group.scope[0]]
             root = tree.holders[v]
-            soft, _ = self._number_likelihoods(part, tree, root)
-            return tree.collect(part.codes, self._potentials(tree, root), v, soft)[1]
-        s = self._scope(tree, group)
+            soft = self._of(part, each.open, tree, root)
+            return tree.collect(codes, self._potentials(tree, root), v, soft)[1]
+        s = self._scope(tree, each.group)
         root = tree.home[s]
+        return tree.configuration_posteriors(codes, self._potentials(tree, root), s, self._of(part, each.open, tree, root))
+
+    def _of(self, part: ObservedPart, rows: NDArray[np.int64], tree: JunctionTree, root: int) -> Array | None:
         soft, _ = self._number_likelihoods(part, tree, root)
-        return tree.configuration_posteriors(part.codes, self._potentials(tree, root), s, soft)
+        return soft if soft is None or len(rows) == len(soft) else soft[rows]
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """The weight of each row of a part in each of its configurations (rows × configurations)."""
+
+    rows: NDArray[np.int64]
+    number: NDArray[np.int64]
+    weights: Array
 
 
 def _no_moments(engine: Inference, name: str) -> LinearMoments:

@@ -22,7 +22,7 @@ from likely.sources.atomic_write import whole_file
 Array = NDArray[np.float64]
 LONGEST_FILE = 1 << 28  # bytes, unpacked
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\]|;,]|[^\s{}()\[\]|;,"]+')
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r'("[^"]*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # quoted words are matched first: they stay as they are
 _BARE = re.compile(r"[^\s{}()\[\]|;,\"]+")
 _OFF = 1e-2  # how far the probabilities of a row may be from summing to one
 
@@ -47,7 +47,7 @@ class _Tokens:
     """The words and signs of a BIF file, one after the other."""
 
     def __init__(self, text: str) -> None:
-        self._all: list[str] = _TOKEN.findall(_COMMENT.sub(" ", text))
+        self._all: list[str] = _TOKEN.findall(_COMMENT.sub(lambda found: found[1] or " ", text))
         self._at = 0
 
     def __bool__(self) -> bool:

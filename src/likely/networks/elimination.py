@@ -1,15 +1,16 @@
-"""Variable elimination over tables of logs, and the order in which variables are eliminated."""
+"""Variable elimination over tables of logs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.networks.elimination_order import best_order
 from likely.networks.limits import check_clique
 
 Array = NDArray[np.float64]
@@ -17,10 +18,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Factor:
-    """A table of logs with an axis for each variable of its scope."""
+    """A table of logs with an axis for each variable of its scope.
+
+    `fresh` tells that nothing else holds the table, so that it may be overwritten: it may be as large as memory allows.
+    """
 
     scope: tuple[int, ...]
     logs: Array
+    fresh: bool = False
 
     def reduced(self, evidence: Mapping[int, int]) -> Factor:
         """The part of the table that agrees with the evidence."""
@@ -43,102 +48,128 @@ def aligned(table: NDArray[Any], scope: Sequence[int], wide: Sequence[int]) -> N
 
 def product(factors: Sequence[Factor]) -> Factor:
     """The product of some factors: their logs add up."""
-    scope = tuple(dict.fromkeys(v for factor in factors for v in factor.scope))
-    total: Any = 0.0
-    for factor in sorted(factors, key=lambda f: f.logs.size):
-        total = total + factor.over(scope)
-    return Factor(scope, np.asarray(total, dtype=np.float64))
+    if len(factors) == 1:
+        return factors[0]
+    ranked = sorted(factors, key=lambda f: -f.logs.size)  # the largest first: its axes stay as they lie in memory
+    scope = tuple(dict.fromkeys(v for factor in ranked for v in factor.scope))
+    sizes = {v: n for factor in factors for v, n in zip(factor.scope, factor.logs.shape, strict=True)}
+    total = np.empty([sizes[v] for v in scope])
+    total[...] = ranked[0].over(scope)
+    for factor in ranked[1:]:
+        total += factor.over(scope)
+    return Factor(scope, total, fresh=True)
 
 
-def log_sum(logs: Array, axis: int | None = None) -> Any:
-    """log Σ exp along an axis, or over the whole table."""
+def log_sum(logs: Array, axis: int | None = None, overwrite: bool = False) -> Any:
+    """log Σ exp along an axis, or over the whole table, which may be overwritten."""
     if axis is None:
         logs, axis = logs.reshape(-1), 0
     peak = logs.max(axis, keepdims=True)
     safe = np.where(np.isfinite(peak), peak, 0.0)
+    shares = np.subtract(logs, safe, out=logs if overwrite else None)
+    np.exp(shares, out=shares)
     with np.errstate(divide="ignore"):
-        return np.squeeze(safe, axis) + np.log(np.exp(logs - safe).sum(axis))
+        return np.squeeze(safe, axis) + np.log(shares.sum(axis))
 
 
-def best_order(scopes: Iterable[Iterable[int]], sizes: Sequence[int], which: Iterable[int]) -> list[int]:
-    """The better of the orders that always eliminate the smallest table, or the variable that adds the fewest pairs."""
-    graph: dict[int, set[int]] = {}
-    for scope in scopes:
-        members = set(scope)
-        for v in members:
-            graph.setdefault(v, set()).update(members - {v})
-    wanted = set(which)
-    for v in wanted:
-        graph.setdefault(v, set())
-    tried = [_greedy({v: set(n) for v, n in graph.items()}, sizes, wanted, fill) for fill in (False, True)]
-    return min(tried, key=lambda each: each[1])[0]
+class Reduce(Protocol):
+    """How a variable is eliminated from a table."""
+
+    kept: float  # bytes that are kept for each cell of the table, until all variables are eliminated
+
+    def __call__(self, factor: Factor, v: int, /) -> Factor:
+        """The factor without the variable."""
 
 
-def _greedy(
-    graph: dict[int, set[int]], sizes: Sequence[int], which: set[int], fill: bool
-) -> tuple[list[int], float]:
-    """A greedy order, and the number of cells of all tables made on the way."""
+@dataclass(frozen=True)
+class Steps:
+    """Variables in the order in which they are eliminated, the scope of each table on the way, and those that are left."""
 
-    def cost(v: int) -> tuple[float, float]:
-        near = graph[v]
-        weight = math.prod((float(sizes[u]) for u in near), start=float(sizes[v]))
-        missing = sum(len(near - graph[u]) - 1 for u in near) if fill else 0
-        return (missing, weight) if fill else (weight, len(near))
+    order: Sequence[int]
+    tables: Sequence[set[int]]
+    left: Sequence[set[int]]
 
-    costs = {v: cost(v) for v in which}
-    order, cells = [], 0.0
-    while costs:
-        v = min(costs, key=lambda u: (costs[u], u))
-        near = graph.pop(v)
-        del costs[v]
-        order.append(v)
-        cells += math.prod((float(sizes[u]) for u in near), start=float(sizes[v]))
-        for u in near:
-            graph[u].discard(v)
-            graph[u] |= near - {u}
-        touched = {w for u in near for w in graph[u]} | near if fill else near
-        costs.update({u: cost(u) for u in touched if u in costs})
-    return order, cells
+    def check(self, sizes: Sequence[int], names: Sequence[str], kept: float = 0.0) -> None:
+        """Refuse what does not fit into memory, before the first table is computed."""
+        cells = [math.prod(float(sizes[u]) for u in scope) for scope in self.tables]
+        if cells:
+            largest = max(range(len(cells)), key=cells.__getitem__)
+            check_clique([names[u] for u in sorted(self.tables[largest])], cells[largest], sum(cells), kept)
+
+
+def steps_of(scopes: Iterable[Iterable[int]], which: Iterable[int], sizes: Sequence[int], keep: Sequence[int] = ()) -> Steps:
+    """In which order some variables are best eliminated; `keep` are those that the last table is to have."""
+    left = [set(scope) for scope in scopes]
+    order = best_order([*left, set(keep)], sizes, which)
+    holding: dict[int, set[int]] = {}
+    for i, scope in enumerate(left):
+        for u in scope:
+            holding.setdefault(u, set()).add(i)
+    tables = []
+    for v in order:
+        touched = holding.pop(v, set())
+        table = set[int]().union(*(left[i] for i in touched))
+        tables.append(table)
+        for u in table - {v}:
+            holding[u] = (holding[u] - touched) | {len(left)}
+        for i in touched:
+            left[i] = set()
+        left.append(table - {v})
+    return Steps(order, tables, [scope for scope in left if scope])
 
 
 def eliminate(
-    factors: Sequence[Factor],
-    keep: Sequence[int],
-    sizes: Sequence[int],
-    names: Sequence[str],
-    reduce: Callable[[Factor, int], Factor],
+    factors: Sequence[Factor], keep: Sequence[int], sizes: Sequence[int], names: Sequence[str], reduce: Reduce
 ) -> Factor:
     """The product of the factors with every variable but `keep` eliminated, over the axes of `keep` in their order."""
     wanted = {v for factor in factors for v in factor.scope} - set(keep)
-    order = best_order([f.scope for f in factors] + [tuple(keep)], sizes, wanted)
-    for scope in _tables([set(f.scope) for f in factors], order, set(keep)):  # all, before the first is computed
-        check_clique([names[u] for u in scope], math.prod(float(sizes[u]) for u in scope))
-    left = list(factors)
-    for v in order:
-        touched = [f for f in left if v in f.scope]
-        left = [f for f in left if v not in f.scope]
-        left.append(reduce(product(touched), v))
+    steps = steps_of([f.scope for f in factors], wanted, sizes, keep)
+    Steps(steps.order, [*steps.tables, set(keep)], ()).check(sizes, names, reduce.kept)
+    left = reduced(factors, steps.order, reduce)
     whole = product(left) if left else Factor((), np.zeros(()))
     return Factor(tuple(keep), np.broadcast_to(whole.over(keep), [sizes[v] for v in keep]).copy())
 
 
-def _tables(scopes: list[set[int]], order: Sequence[int], keep: set[int]) -> Iterator[set[int]]:
-    """The scope of every table that eliminating in this order makes."""
+def reduced(factors: Sequence[Factor], order: Sequence[int], reduce: Reduce) -> list[Factor]:
+    """The factors with some variables eliminated one after the other, as separate factors."""
+    left: dict[int, Factor] = dict(enumerate(factors))
+    holding: dict[int, set[int]] = {}
+    for i, factor in left.items():
+        for u in factor.scope:
+            holding.setdefault(u, set()).add(i)
+    number = len(left)
     for v in order:
-        scope = set[int]().union(*(each for each in scopes if v in each))
-        yield scope
-        scopes = [*(each for each in scopes if v not in each), scope - {v}]
-    yield keep
+        touched = [(i, left.pop(i)) for i in sorted(holding.pop(v, ()))]
+        for i, factor in touched:
+            for u in factor.scope:
+                if u != v:
+                    holding[u].discard(i)
+        made = reduce(product([factor for _, factor in touched]), v)
+        for u in made.scope:
+            holding[u].add(number)
+        left[number] = made
+        number += 1
+    return list(left.values())
 
 
-def sum_out(factor: Factor, v: int) -> Factor:
-    """The factor summed over a variable."""
-    axis = factor.scope.index(v)
-    return Factor(factor.scope[:axis] + factor.scope[axis + 1 :], np.asarray(log_sum(factor.logs, axis)))
+class SumOut:
+    """Sum over a variable; nothing is kept."""
+
+    kept = 0.0
+
+    def __call__(self, factor: Factor, v: int) -> Factor:
+        """The factor summed over a variable."""
+        axis = factor.scope.index(v)
+        return Factor(factor.scope[:axis] + factor.scope[axis + 1 :], np.asarray(log_sum(factor.logs, axis, factor.fresh)))
+
+
+sum_out = SumOut()
 
 
 class MaxOut:
     """Maximum over a variable, keeping which value attains it, so that the best assignment can be traced back."""
+
+    kept = 1.0
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, tuple[int, ...], NDArray[Any]]] = []
@@ -147,7 +178,8 @@ class MaxOut:
         """The factor maximised over a variable."""
         axis = factor.scope.index(v)
         rest = factor.scope[:axis] + factor.scope[axis + 1 :]
-        self.steps.append((v, rest, factor.logs.argmax(axis)))
+        best = factor.logs.argmax(axis)
+        self.steps.append((v, rest, best.astype(np.min_scalar_type(factor.logs.shape[axis]))))  # as narrow as they may be
         return Factor(rest, factor.logs.max(axis))
 
     def trace(self) -> dict[int, int]:
@@ -160,6 +192,8 @@ class MaxOut:
 
 class DrawOut:
     """Sum over a variable, keeping the table, so that assignments can be drawn from the product of the factors."""
+
+    kept = 8.0
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, tuple[int, ...], Array]] = []

@@ -19,7 +19,13 @@ from likely.networks.graph import Graph
 from likely.networks.inference import Inference
 from likely.networks.junction_tree import JunctionTree
 from likely.networks.limits import in_words
-from likely.networks.network_parameters import LinearGaussian, NetworkParameters, derive, pseudocounts
+from likely.networks.network_parameters import (
+    LinearGaussian,
+    NetworkParameters,
+    derive,
+    log_likelihood_of,
+    pseudocounts,
+)
 from likely.networks.rows import Rows
 from likely.networks.table_em import FlatTables, MissingGroups
 from likely.schema import Column
@@ -28,6 +34,8 @@ Array = NDArray[np.float64]
 LEAST = 1e-300  # stands for a probability of 0 in the logs of the prior
 MANY_CELLS = 5e7  # that an iteration goes through: from here on, several seconds each
 FIRST_ROUNDS = 10  # of each start, before the best one is continued
+FEWEST_STARTS, MOST_STARTS = 5, 60
+STARTING = 1e8  # numbers that all starts beyond the fewest may go through together: about a second
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class EMSettings:
     tol : float
         EM ends when the maximum is estimated to be at most so many nats of log-likelihood away, in all.
     n_init : int or None
-        Starts that are tried where nodes are hidden (None: 5).
+        Starts that are tried where nodes are hidden (None: 5, and up to 60 where they take little time).
     seed : int
         Where the starts come from.
     progress : callable or None
@@ -83,7 +91,7 @@ def fit_em(
         _warn_of_many_cells(problem)
     counted, shares = _complete(problem, hidden), _relative_frequencies(rows)
     rng = np.random.default_rng(settings.seed)
-    starts = (settings.n_init or 5) if hidden else 1
+    starts = (settings.n_init or _starts(problem)) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
     runs, monitor = [], _Monitor(settings.progress, starts)
     for _ in range(starts):
@@ -101,6 +109,14 @@ def fit_em(
             ConvergenceWarning, stacklevel=3,
         )  # fmt: skip
     return NetworkEMResult(best.tally, tuple(best.trace), best.converged)
+
+
+def _starts(problem: _Problem) -> int:
+    """How many starts are tried: by the work of a round, not by the clock, so that equal data give equal results."""
+    if problem.rows.numeric or problem.groups.rest.n:
+        return FEWEST_STARTS
+    work = FIRST_ROUNDS * (sum(part.size for part in problem.groups.lists) + problem.groups.complete.size)
+    return int(np.clip(STARTING // max(work, 1), FEWEST_STARTS, MOST_STARTS))
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,20 @@ class _Problem:
     @cached_property
     def groups(self) -> MissingGroups:
         return MissingGroups(self.rows, self.layout)
+
+    @cached_property
+    def gaps(self) -> Rows:
+        """The rows in which a cell is missing."""
+        return self.rows.take(np.flatnonzero(~self._full))
+
+    @cached_property
+    def full(self) -> NetworkTally:
+        """The counts of the other rows, which no parameters change."""
+        return count_rows(self.rows.take(np.flatnonzero(self._full)), self.graph)
+
+    @cached_property
+    def _full(self) -> NDArray[np.bool_]:
+        return np.asarray((self.rows.codes >= 0).all(0) & ~np.isnan(self.rows.numbers).any(0))
 
     @cached_property
     def pseudocounts(self) -> Array:
@@ -197,8 +227,9 @@ class _EMRun:
 
     def _round(self) -> float:
         """One E-step and one M-step; the penalised log-likelihood before them."""
-        self._counted, log_likelihood = self._e_step(self.problem.rows, self.parameters)
-        objective = log_likelihood + self._log_prior()
+        more, log_likelihood = self._e_step(self.problem.gaps, self.parameters)
+        self._counted = self.problem.full + more
+        objective = log_likelihood + log_likelihood_of(self.problem.full, self.parameters) + self._log_prior()
         self.parameters = derive(self._counted, self.smoothing)
         return objective
 

@@ -83,7 +83,16 @@ def rows_for(
     if isinstance(data, Rows):
         return _arranged(data, network.nodes, known)
     hidden = network.nodes if absent else tuple(network.hidden)
-    rows = read_rows(data, Wanted(network.nodes, known, hidden, network.kinds, unseen, weights), reading)
+    try:
+        rows = read_rows(data, Wanted(network.nodes, known, hidden, network.kinds, unseen, weights), reading)
+    except DataError as error:
+        if fresh and error.column in network.hidden and error.value is not None:
+            name = error.column
+            raise DataError(
+                f"node {name!r} is declared as hidden, but the data have a column {name!r}, with {error.value!r} in it",
+                column=name, remedy=f"leave it out of hidden=, or name all its values there: hidden={{{name!r}: [...]}}",
+            ) from None  # fmt: skip
+        raise
     if fresh:
         refuse_constants(rows)
     return rows
@@ -160,6 +169,19 @@ def forgotten(network: NetworkQueries, rows: Rows) -> NetworkTally:
     return network.tally - count_rows(rows, network.graph)
 
 
+def warn_of_empty_columns(rows: Rows, hidden: Mapping[str, Any]) -> None:
+    """Warn of nodes that no row observes, other than hidden ones; refuse a table that observes none at all."""
+    numeric = rows.numeric
+    empty = [c.name for i, c in enumerate(rows.columns) if c.name not in hidden
+             and (np.isnan(rows.numbers[numeric[c.name]]) if c.name in numeric else rows.codes[i] < 0).all()]  # fmt: skip
+    if empty and len(empty) == len(rows.columns) - len(hidden):
+        raise DataError(f"the table has a value of no node: {', '.join(map(repr, empty[:8]))} are not in it",
+                        remedy="name its columns as the nodes")  # fmt: skip
+    if empty:
+        listed = ", ".join(map(repr, empty))
+        warnings.warn(f"the table has no value of {listed}: summed out in every row", LikelyWarning, stacklevel=4)
+
+
 def log_likelihoods(engine: Inference, rows: Rows) -> Array:
     """The log probability of each row: from the tables where it is complete, else with missing cells summed out."""
     if not rows.complete or rows.numeric:
@@ -177,9 +199,10 @@ def posteriors(engine: Inference, rows: Rows, target: str) -> Array:
     if target not in engine.place:
         raise UsageError(f"node {target!r} holds numbers: ask for its distribution with query()")
     evidence, found = BatchInference(engine, rows).posterior(target)
-    if not np.isfinite(evidence).all():
-        row = int((~np.isfinite(evidence)).argmax()) + 1
-        raise DataError(f"row {row} has probability zero under the network", row=row, remedy="fit with smoothing above 0")
+    where = np.flatnonzero(~np.isfinite(evidence))
+    if len(where):
+        raise DataError(f"{_impossible(where)} under the network", row=int(where[0]) + 1,
+                        remedy="fit with smoothing above 0, or leave such rows out")  # fmt: skip
     shares: Array = found / found.sum(1, keepdims=True)
     return shares
 
@@ -193,14 +216,32 @@ def log_posteriors(engine: Inference, rows: Rows, target: str) -> Array:
 
 
 def completed(engine: Inference, rows: Rows, draws: np.random.Generator | None) -> Rows:
-    """The rows with missing cells filled in."""
-    return BatchInference(engine, rows).complete(draws)
+    """The rows with missing cells filled in; those of an impossible row stay missing, of which a warning tells."""
+    made = BatchInference(engine, rows).complete(draws)
+    where = np.flatnonzero((made.codes < 0).any(0) | np.isnan(made.numbers).any(0))
+    if len(where):
+        warnings.warn(
+            f"{_impossible(where)} under the network: missing cells stay missing there; fit with smoothing above 0",
+            LikelyWarning, stacklevel=3,
+        )  # fmt: skip
+    return made
+
+
+def _impossible(where: NDArray[np.int64]) -> str:
+    if len(where) == 1:
+        return f"row {where[0] + 1:,} has probability zero"
+    listed = ", ".join(f"{row + 1:,}" for row in where[:5]) + (" …" if len(where) > 5 else "")
+    return f"{len(where):,} rows ({listed}) have probability zero"
 
 
 def checked_tables(graph: Graph, columns: Mapping[str, Column], tables: Mapping[str, Any]) -> dict[str, Array]:
     """Tables of the right shape that hold probabilities."""
     found = {}
     sizes = {name: len(column.values) for name, column in columns.items()}
+    extra = next((name for name in (*tables, *columns) if name not in graph.nodes), None)
+    if extra is not None:
+        raise UsageError(f"{extra!r} has {'a table' if extra in tables else 'values'}, but is not in the network: "
+                         f"a node without arcs is named too, as in 'A -> B, {extra}'")  # fmt: skip
     for node in graph.nodes:
         if node not in columns or node not in tables:
             raise UsageError(f"node {node!r} has no {'table' if node in columns else 'values'}")
@@ -212,11 +253,21 @@ def checked_tables(graph: Graph, columns: Mapping[str, Column], tables: Mapping[
             table = np.array(tables[node], dtype=np.float64)
         except (TypeError, ValueError):  # rows of different lengths, or no numbers
             table = np.full((), np.nan)
-        if table.shape != shape or not (table >= 0).all() or (np.abs(table.sum(-1) - 1) > 0.01).any():
+        if table.shape != shape or not (table >= 0).all():
             raise UsageError(f"the table of node {node!r} must hold probabilities in the shape {shape}, an axis for each "
                              "parent and the last for the node")  # fmt: skip
+        _check_sums(node, [columns[p] for p in graph.parents[node]], table)
         found[node] = table
     return found
+
+
+def _check_sums(node: str, parents: Sequence[Column], table: Array) -> None:
+    off = np.abs(table.sum(-1) - 1)
+    if (off > 0.01).any():
+        at = np.unravel_index(int(off.argmax()), off.shape) if parents else ()
+        given = ", ".join(f"{p.name}={p.values[int(k)]!r}" for p, k in zip(parents, at, strict=True))
+        raise UsageError(f"the probabilities of node {node!r}{' given ' + given if given else ''} sum to "
+                         f"{float(table.sum(-1)[at]):g} instead of 1")  # fmt: skip
 
 
 def intervened(network: NetworkQueries, interventions: Mapping[str, Any]) -> tuple[Graph, dict[str, Column], NetworkParameters]:

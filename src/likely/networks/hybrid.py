@@ -46,13 +46,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Density:
-    """A group given the observed numbers of some rows, for each configuration of its scope.
+    """A group given the observed numbers of some rows, for each configuration of its scope; or for that of each row alone.
 
     Parameters
     ----------
-    log_density : array, rows × configurations
+    log_density : array, rows × configurations (or 1)
         The log density of what is observed.
-    mean : array, rows × configurations × unobserved
+    mean : array, rows × configurations (or 1) × unobserved
         The mean of what is not.
     covariance : array, configurations × unobserved × unobserved
         Its covariance, which does not depend on the observed numbers.
@@ -102,30 +102,36 @@ class NumericPart:
         """The number of values of each categorical parent of a group."""
         return [len(self.columns[p].values) for p in group.scope]
 
-    def density(self, group: Group, values: Mapping[str, Array], rows: int = 1) -> Density:
-        """The densities of a group given the observed numbers of some rows (`values`: node to a number for each row)."""
+    def density(
+        self, group: Group, values: Mapping[str, Array], rows: int = 1, at: NDArray[np.int64] | None = None
+    ) -> Density:
+        """The densities of a group given the observed numbers of some rows (`values`: node to a number for each row).
+
+        `at` is the configuration of each row, where it is known.
+        """
         shape = self.shape(group)
         cells = math.prod(shape)
         check_clique(group.scope, float(cells) * len(group.nodes) ** 2)
         size = len(group.nodes)
         place = {node: i for i, node in enumerate(group.nodes)}
-        mean, covariance = np.zeros((rows, cells, size)), np.zeros((cells, size, size))
+        mean, covariance = np.zeros((rows, cells if at is None else 1, size)), np.zeros((cells, size, size))
         for i, node in enumerate(group.nodes):
             intercept, slopes, variance = self._expanded(group, node)
-            mean[:, :, i] = intercept
+            mean[:, :, i] = _chosen(intercept, at)
             covariance[:, i, i] = variance
             for k, parent in enumerate(numeric_parents(self.graph, self.columns, node)):
+                slope = _chosen(slopes[:, k], at)
                 if parent in values:
-                    mean[:, :, i] += slopes[:, k] * values[parent][:, None]
+                    mean[:, :, i] += slope * values[parent][:, None]
                 else:
                     j = place[parent]
-                    mean[:, :, i] += slopes[:, k] * mean[:, :, j]
+                    mean[:, :, i] += slope * mean[:, :, j]
                     covariance[:, i, :i] += slopes[:, k, None] * covariance[:, j, :i]
             covariance[:, :i, i] = covariance[:, i, :i]
             for k, parent in enumerate(numeric_parents(self.graph, self.columns, node)):
                 if parent not in values:
                     covariance[:, i, i] += slopes[:, k] * covariance[:, i, place[parent]]
-        return self._conditioned(group, values, mean, covariance)
+        return self._conditioned(group, values, mean, covariance, at)
 
     def _expanded(self, group: Group, node: str) -> tuple[Array, Array, Array]:
         """Intercept, slopes and variance of a node for each configuration of its group's scope."""
@@ -147,7 +153,9 @@ class NumericPart:
             number = number * len(self.columns[parent].values) + at[group.scope.index(parent)]
         return number
 
-    def _conditioned(self, group: Group, values: Mapping[str, Array], mean: Array, covariance: Array) -> Density:
+    def _conditioned(
+        self, group: Group, values: Mapping[str, Array], mean: Array, covariance: Array, at: NDArray[np.int64] | None
+    ) -> Density:
         seen = [i for i, node in enumerate(group.nodes) if node in values]
         rest = [i for i, node in enumerate(group.nodes) if node not in values]
         if not seen:
@@ -161,10 +169,15 @@ class NumericPart:
             names = ", ".join(repr(group.nodes[i]) for i in seen)
             raise DataError(f"the numbers of {names} determine each other: they have no density together",
                             remedy="leave one of them out, or fit with smoothing above 0") from None  # fmt: skip
-        white = np.linalg.solve(lower[None], apart[..., None])[..., 0]
-        log_det = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(-1)
+        white = np.einsum("nqab,nqb->nqa", _chosen(np.linalg.inv(lower), at), apart)
+        log_det = _chosen(np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(-1), at)
         log_density = -0.5 * (white**2).sum(-1) - log_det - 0.5 * len(seen) * LOG_2PI
         cross = covariance[:, rest][:, :, seen]
         gain = np.swapaxes(np.linalg.solve(inner, np.swapaxes(cross, 1, 2)), 1, 2)
         left = covariance[:, rest][:, :, rest] - gain @ np.swapaxes(cross, 1, 2)
-        return Density(log_density, mean[:, :, rest] + np.einsum("qus,nqs->nqu", gain, apart), left)
+        return Density(log_density, mean[:, :, rest] + np.einsum("nqus,nqs->nqu", _chosen(gain, at), apart), left)
+
+
+def _chosen(table: Array, at: NDArray[np.int64] | None) -> Array:
+    """A table by configurations with an axis for the rows before: all configurations for all rows, or one for each."""
+    return table[None] if at is None else table[at][:, None]

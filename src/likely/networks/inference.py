@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
-from likely.networks.elimination import Factor, MaxOut, eliminate, log_sum, sum_out
+from likely.networks.elimination import Factor, MaxOut, eliminate, log_sum, reduced, steps_of, sum_out
 from likely.networks.graph import Graph
 from likely.networks.hybrid import NumericPart
 from likely.networks.junction_tree import JunctionTree
@@ -21,6 +21,7 @@ from likely.schema import CATEGORY, NUMBER, Column, is_missing
 
 Array = NDArray[np.float64]
 FEW_QUERIES = 8  # single queries before a junction tree is worth its compiled loops
+MANY_TABLES = 1_000  # that these queries have multiplied: in a large network fewer of them pay for the tree
 CLIQUES_A_QUERY = 4  # a tree with the clique of a node as its root costs as much as a query of it for so many cliques
 MOST_TREE_CELLS = 1 << 20  # of all cliques: beyond, each query eliminates what matters to it alone
 
@@ -115,7 +116,7 @@ class Inference:
         self.sizes = [len(columns[name].values) for name in self.names]
         self.scopes = [tuple(self.place[v] for v in (*graph.parents[name], name)) for name in self.names]
         self.numeric = NumericPart(graph, columns, parameters.gaussians)
-        self._queries, self._tree = 0, tree
+        self._queries, self._tables, self._tree = 0, 0, tree
         self._unobserved = np.full((1, len(self.names)), -1, np.int32)
         self._potentials: dict[int | None, Array] = {}
         self._whole: dict[int | None, Array] = {}
@@ -199,6 +200,7 @@ class Inference:
         """The posterior over the configurations of categorical targets, and the log evidence, by variable elimination."""
         keep = [self.place[name] for name in targets if name not in evidence.values]
         factors = self.factors(targets, evidence)
+        self._tables += len(factors)
         table = eliminate(factors, keep, self.sizes, self.names, sum_out)
         log_evidence = float(log_sum(table.logs))
         if log_evidence == -np.inf:
@@ -211,8 +213,9 @@ class Inference:
 
     def marginal(self, target: str, evidence: Evidence) -> tuple[Array, float]:
         """The posterior of one categorical node, and the log evidence: by the junction tree once there are many queries."""
+        few = self._queries < FEW_QUERIES and self._tables < MANY_TABLES
         self._queries += 1
-        if self._queries <= FEW_QUERIES or evidence.numbers or evidence.likelihoods or not self.small:
+        if few or evidence.numbers or evidence.likelihoods or not self.small:
             return self.joint([target], evidence)
         row = self._unobserved.copy()
         for name, code in evidence.values.items():
@@ -243,24 +246,16 @@ class Inference:
         factors = self.factors(wanted, evidence)
         hidden = {v for factor in factors for v in factor.scope} - set(keep)
         if hidden:
-            scopes = self._sum_out(factors, hidden)
-            factors = scopes
+            steps = steps_of([f.scope for f in factors], hidden, self.sizes)
+            steps.check(self.sizes, self.names)
+            steps_of(steps.left, keep, self.sizes).check(self.sizes, self.names, MaxOut.kept)  # before the sums are computed
+            factors = reduced(factors, steps.order, sum_out)
         best = MaxOut()
         top = eliminate(factors, [], self.sizes, self.names, best)
         if float(top.logs) == -np.inf:
             raise impossible(self, evidence)
         chosen = best.trace()
         return {name: chosen[self.place[name]] for name in wanted}, float(top.logs)
-
-    def _sum_out(self, factors: list[Factor], hidden: set[int]) -> list[Factor]:
-        """The factors with some variables summed out, as separate factors."""
-        from likely.networks.elimination import best_order, product
-
-        for v in best_order([f.scope for f in factors], self.sizes, hidden):
-            touched = [f for f in factors if v in f.scope]
-            factors = [f for f in factors if v not in f.scope]
-            factors.append(sum_out(product(touched), v))
-        return factors
 
     def numeric_posterior(self, target: str, evidence: Evidence) -> tuple[Array, Array, Array]:
         """Weights, means and variances of the mixture of normals that a numeric node follows."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from likely.kernels import propagation
 from likely.kernels.parallel import in_parallel
-from likely.networks.elimination import aligned, best_order
+from likely.networks.elimination import aligned
+from likely.networks.elimination_order import best_order
 from likely.networks.family_counts import strides
 from likely.networks.limits import check_clique, check_tree
 

@@ -93,7 +93,7 @@ class Network(NetworkQueries):
         tol : float, default=0.01
             EM ends when the maximum is estimated to be at most so many nats of log-likelihood away.
         n_init : int, optional
-            Starts of EM where nodes are hidden; 5 unless given.
+            Starts of EM where nodes are hidden; unless given 5, and up to 60 where they take little time.
         seed : int, default=0
             The seed of these starts.
         progress : callable, optional

@@ -131,3 +131,19 @@ def derive(tally: NetworkTally, smoothing: Mapping[str, Any]) -> NetworkParamete
         {name: table_of(counts, smoothing[name]) for name, counts in tally.tables.items()},
         {name: gaussian_of(moments, smoothing[name]) for name, moments in tally.moments.items()},
     )
+
+
+def log_likelihood_of(tally: NetworkTally, parameters: NetworkParameters) -> float:
+    """The log-likelihood of the rows that were counted, from the counts alone."""
+    total = 0.0
+    for name, counts in tally.tables.items():
+        some = counts > 0
+        with np.errstate(divide="ignore"):
+            total += float(counts[some] @ np.log(parameters.tables[name][some]))
+    for name, moments in tally.moments.items():
+        each = parameters.gaussians[name]
+        away = np.concatenate([-each.slopes, np.ones((*each.slopes.shape[:-1], 1))], -1)
+        apart = np.einsum("...a,...a->...", away, moments.mean) - each.intercept
+        squares = np.einsum("...a,...ab,...b->...", away, moments.scatter, away) + moments.n * apart**2
+        total -= 0.5 * float((moments.n * np.log(2 * np.pi * each.variance) + squares / each.variance)[moments.n > 0].sum())
+    return total

@@ -278,10 +278,11 @@ class NetworkQueries:
         Returns
         -------
         array
-            Of one row each, in nats; missing cells are summed out.
+            Of one row each, in nats; missing cells, and with a warning missing columns, are summed out.
 
         """
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading))
+        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), absent=True)
+        fitting.warn_of_empty_columns(rows, self.hidden)
         return fitting.log_likelihoods(self.inference, rows)
 
     def posterior(self, data: Any, target: str, *, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Array:

@@ -77,6 +77,13 @@ class Rows:
         weights = self.weights[which] if len(self.weights) else self.weights
         return replace(self, codes=self.codes[:, which], numbers=self.numbers[:, which], weights=weights)
 
+    def only(self, names: Sequence[str]) -> Rows:
+        """The rows with some of their columns, in the order of the table."""
+        kept = [i for i, c in enumerate(self.columns) if c.name in set(names)]
+        columns = tuple(self.columns[i] for i in kept)
+        numbers = self.numbers[[self.numeric[c.name] for c in columns if c.kind == NUMBER]]
+        return Rows(columns, np.ascontiguousarray(self.codes[kept]), numbers, self.weights)
+
     def distinct(self) -> Rows:
         """Rows that are alike made one, with their weight, where there can be only few different ones."""
         if len(self.numbers) or self.n < 2:

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from likely.errors import UsageError, did_you_mean
 from likely.kernels import contingency_counts as counting
-from likely.networks.family_counts import grouped_moments
+from likely.networks.chance_gain import chance_gain
+from likely.networks.gaussian_scores import GaussianScores
 from likely.networks.rows import Rows
 from likely.schema import CATEGORY, NUMBER
 
 Array = NDArray[np.float64]
 Family = tuple[int, tuple[int, ...]]  # the node, and its parents in ascending order
 MOST_CELLS_SCORED = 1 << 20  # a family with a larger table is never considered
+SPARSE = 8  # rows a cell: in tables with fewer, what parents gain by chance is reckoned with
 KINDS = {
     "qnml": counting.LOG_LIKELIHOOD, "bdeu": counting.BDEU, "bic": counting.BIC, "aic": counting.AIC,
     "k2": counting.K2, "loglik": counting.LOG_LIKELIHOOD,
@@ -49,7 +51,7 @@ class FamilyScores:
         self.sizes = np.array([len(c.values) if c.kind == CATEGORY else 1 for c in rows.columns], np.int64)
         self._any_numeric = bool(rows.numeric)
         self.numeric = [c.kind == NUMBER for c in rows.columns]
-        self._lines = [rows.numeric.get(c.name, -1) for c in rows.columns]
+        self._linear = GaussianScores(rows)
         self._total = max(rows.total, 1.0)
         self._log_rows = math.log(max(rows.total, 1.0))
         per_parameter = {counting.BIC: 0.5 * self._log_rows, counting.AIC: 1.0, counting.K2: 1.0}
@@ -73,11 +75,11 @@ class FamilyScores:
 
     def _scored(self, families: Sequence[Family]) -> Iterable[float]:
         found = np.full(len(families), IMPOSSIBLE)
-        tables, shapes = [], []
+        tables, shapes, gaussians = [], [], []
         sizes = self.sizes.tolist()
         for i, (node, parents) in enumerate(families):
             if self.numeric[node]:
-                found[i] = self._gaussian(node, parents)
+                gaussians.append(i)
             elif not (self._any_numeric and any(self.numeric[p] for p in parents)):
                 configurations = math.prod([sizes[p] for p in parents])
                 if configurations * sizes[node] <= MOST_CELLS_SCORED:
@@ -85,6 +87,8 @@ class FamilyScores:
                     shapes.append((configurations, configurations * sizes[node]))
         if tables:
             found[tables] = self._tables([families[i] for i in tables], np.array(shapes, np.int64))
+        if gaussians:
+            found[gaussians] = self._gaussians([families[i] for i in gaussians])
         return found.tolist()
 
     def _tables(self, families: Sequence[Family], shapes: NDArray[np.int64]) -> Array:
@@ -99,27 +103,46 @@ class FamilyScores:
         if self.score == "qnml":  # the regret of the family as one multinomial, less that of the parents as one
             regret = log_regret(shapes, self._total)
             out -= regret[:, 1] - regret[:, 0]
+            for i in np.flatnonzero((shapes[:, 1] * SPARSE > self._total) & (shapes[:, 0] > 1)).tolist():
+                out[i] = self._beyond_chance(families[i], float(out[i]), shapes[i])
         return out
 
-    def _gaussian(self, node: int, parents: Sequence[int]) -> float:
-        """The penalised log-likelihood of a linear Gaussian."""
-        some = [p for p in parents if not self.numeric[p]]
-        lines = [self._lines[p] for p in parents if self.numeric[p]]
-        shape = [int(self.sizes[p]) for p in some]
-        cells = math.prod(shape)
-        if cells > MOST_CELLS_SCORED:
-            return IMPOSSIBLE
-        rows = self.rows
-        x = rows.numbers[[*lines, self._lines[node]]].T
-        where, usable = np.zeros(rows.n, np.int64), ~np.isnan(x).any(1)
-        for p, size in zip(some, shape, strict=True):
-            where = where * size + rows.codes[p]
-            usable &= rows.codes[p] >= 0
-        moments = grouped_moments(x[usable], where[usable], rows.each_weight()[usable], (cells,))
-        total = _log_likelihood(moments.n, moments.scatter)
-        free = cells * (2 + len(lines))
-        penalty = {"loglik": 0.0, "aic": 1.0}.get(self.score, 0.5 * self._log_rows)
-        return total - penalty * free
+    def _beyond_chance(self, family: Family, score: float, cells: NDArray[np.int64]) -> float:
+        """A score that is held down where parents that tell nothing would gain as much by chance."""
+        node, parents = family
+        codes, w = self.rows.codes, self.rows.each_weight()
+        where, usable = np.zeros(self.rows.n, np.int64), codes[node] >= 0
+        for p in parents:
+            where = where * self.sizes[p] + codes[p]
+            usable &= codes[p] >= 0
+        of_node = np.bincount(codes[node][usable], w[usable], minlength=self.sizes[node]).astype(np.float64)
+        total = float(of_node.sum())
+        if total <= 0:
+            return score
+        seen = of_node[of_node > 0]
+        alone = float(seen @ np.log(seen / total)) - float(log_regret(self.sizes[[node]], self._total)[0])
+        if score <= alone:  # it is no gain
+            return score
+        regret = log_regret(cells, self._total)
+        gained = score + float(regret[1] - regret[0]) - float(seen @ np.log(seen / total))
+        of_parents = np.bincount(np.unique(where[usable], return_inverse=True)[1].reshape(-1), w[usable])
+        return min(score, alone + gained - chance_gain(of_parents.astype(np.float64), of_node))
+
+    def _gaussians(self, families: Sequence[Family]) -> Array:
+        """The penalised log-likelihoods of linear Gaussians, those with alike parents at once."""
+        found = np.full(len(families), IMPOSSIBLE)
+        alike: dict[tuple[tuple[int, ...], int], list[int]] = {}
+        for i, (_, parents) in enumerate(families):
+            some = tuple(p for p in parents if not self.numeric[p])
+            if math.prod(int(self.sizes[p]) for p in some) <= MOST_CELLS_SCORED:
+                alike.setdefault((some, len(parents) - len(some)), []).append(i)
+        per_parameter = {"loglik": 0.0, "aic": 1.0}.get(self.score, 0.5 * self._log_rows)
+        for (some, m), which in alike.items():
+            line = self._linear.line
+            lines = [(*(line[p] for p in families[i][1] if self.numeric[p]), line[families[i][0]]) for i in which]
+            free = math.prod(int(self.sizes[p]) for p in some) * (2 + m)
+            found[which] = self._linear.log_likelihoods(some, lines) - per_parameter * free
+        return found
 
 
 def log_regret(values: NDArray[np.int64], rows: float) -> Array:
@@ -132,20 +155,3 @@ def log_regret(values: NDArray[np.int64], rows: float) -> Array:
     made: Array = rows * (np.log(alpha) + (alpha + 2) * np.log(c) - 1 / c) - 0.5 * np.log(c + 2 / alpha)
     regret: Array = np.where(values > 1, made, 0.0)
     return regret
-
-
-def _log_likelihood(n: Array, scatter: Array) -> float:
-    """The log-likelihood of linear Gaussians at its maximum; narrow ones are held at a share of the whole variance."""
-    whole = scatter[:, -1, -1].sum() / max(n.sum(), 1.0)
-    least = max(1e-9 * whole, 1e-300)
-    some = n > 0
-    covariance = scatter[some] / n[some][:, None, None]
-    m = covariance.shape[-1]
-    rest = covariance[:, -1, -1]
-    if m > 1:
-        ridge = 1e-9 * np.maximum(np.diagonal(covariance[:, :-1, :-1], axis1=1, axis2=2), 1e-300)
-        inner = covariance[:, :-1, :-1] + ridge[:, :, None] * np.eye(m - 1)
-        cross = covariance[:, :-1, -1]
-        rest = rest - np.einsum("jp,jp->j", cross, np.linalg.solve(inner, cross[..., None])[..., 0])
-    variance = np.maximum(rest, least)
-    return float((n[some] * (-0.5 * np.log(2 * np.pi * variance) - 0.5 * rest.clip(0) / variance)).sum())

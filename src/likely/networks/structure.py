@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.networks import fitting
 from likely.networks.graph import Graph, pairs_of
+from likely.networks.left_out import without_idle_columns
 from likely.networks.rows import Rows, Wanted, read_rows
 from likely.networks.scores import FamilyScores
 from likely.networks.search import SearchSettings, hill_climb, settle_directions
@@ -105,7 +106,10 @@ def learn_structure(data: Any, **given: Unpack[StructureKeywords]) -> Network:
     settings = StructureSettings(**{name: value for name, value in every.items() if name in names})
     how = {name: value for name, value in every.items() if name not in (*names, "missing")}
     reading = fitting.reading_of(given.get("missing"), how)
-    rows = _rows(data, settings, reading)
+    rows, absent = _rows(data, settings, reading)
+    if absent:  # settings for columns that are left out have no meaning any more
+        forbidden = [pair for pair in pairs_of(settings.forbidden) if absent.isdisjoint(pair)]
+        settings = replace(settings, forbidden=forbidden)
     columns = [c.name for c in rows.columns]
     parents = _parents(rows, settings)
     graph = Graph(tuple(columns), {columns[i]: tuple(columns[p] for p in sorted(some)) for i, some in enumerate(parents)})
@@ -129,18 +133,19 @@ def _parents(rows: Rows, settings: StructureSettings) -> Sequence[set[int]]:
     return search_with_missing_cells(rows, search, settings.seed)
 
 
-def _rows(data: Any, settings: StructureSettings, reading: Any) -> Rows:
+def _rows(data: Any, settings: StructureSettings, reading: Any) -> tuple[Rows, set[str]]:
+    """The rows of the columns that arcs are learned of, and which columns are left out with a warning."""
     known = fitting.declared_columns(settings.values or {})
     rows = read_rows(data, Wanted(None, known, (), settings.kinds, "error", settings.weights), reading)
     dropped = [settings.ignore] if isinstance(settings.ignore, str) else list(settings.ignore)
-    kept = [i for i, c in enumerate(rows.columns) if c.name not in dropped]
+    kept = [c.name for c in rows.columns if c.name not in dropped]
     if len(kept) < 2:
         raise UsageError("a structure needs at least two columns")
-    columns = tuple(rows.columns[i] for i in kept)
-    numbers = rows.numbers[[rows.numeric[c.name] for c in columns if c.kind == NUMBER]]
-    rows = Rows(columns, np.ascontiguousarray(rows.codes[kept]), numbers, rows.weights)
+    required = (name for pair in pairs_of(settings.required) for name in pair)
+    asked = {*(settings.kinds or {}), *known, *required, settings.target, settings.root}
+    rows = without_idle_columns(rows.only(kept), asked)
     fitting.refuse_constants(rows)
-    return rows
+    return rows, set(kept) - {c.name for c in rows.columns}
 
 
 def _search_settings(rows: Rows, given: StructureSettings) -> SearchSettings:
