@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from likely.engines.read_ahead import in_turn
+from likely.engines.read_ahead import ahead, in_turn
 from likely.kernels.thread_count import limited_to
 from likely.sources.batch import Batch, Frame
+from likely.sources.interruption import interruptible
 
 
 def batches(count: int) -> Iterator[Batch]:
@@ -78,3 +79,46 @@ def test_results_that_are_no_longer_wanted_are_not_waited_for() -> None:
         results.close()  # type: ignore[attr-defined]
     assert 1 not in done
     go.set()
+
+
+class Endless:
+    """Rows whose fifth batch waits in a call that ends only when it is interrupted, as a query does."""
+
+    def __init__(self) -> None:
+        self.waiting, self.interrupted, self.closed = threading.Event(), threading.Event(), threading.Event()
+
+    def batches(self) -> Iterator[Batch]:
+        try:
+            yield from batches(4)
+            interruptible(self.wait, self.interrupted.set)
+        finally:
+            self.closed.set()
+
+    def wait(self) -> None:
+        self.waiting.set()
+        assert self.interrupted.wait(60)
+
+
+def test_a_reader_ends_with_an_error_of_those_who_count_however_long_the_error_is_kept() -> None:
+    rows = Endless()
+
+    def work(batch: Batch, _: bool) -> int:
+        if batch.start == 1:
+            assert rows.waiting.wait(30)
+            raise ValueError("bad row")
+        return batch.start
+
+    with limited_to(1), pytest.raises(ValueError, match="bad row") as kept:
+        list(in_turn(rows.batches(), work))
+    assert kept.value.__traceback__ is not None
+    assert rows.interrupted.is_set()
+    assert rows.closed.is_set()
+    assert not [thread for thread in threading.enumerate() if thread.name == "likely-read"]
+
+
+def test_batches_are_closed_when_only_some_of_them_are_wanted() -> None:
+    rows = Endless()
+    coming = ahead(rows.batches())
+    next(coming)
+    coming.close()
+    assert rows.closed.is_set()

@@ -173,8 +173,8 @@ def test_expected_counts_and_evidence_are_those_of_each_row_alone():
 
 def test_rows_without_a_gap_are_counted_once_and_no_likelihoods_of_cells_are_made_where_the_categories_are_known(monkeypatch):
     net, made, rounds = likely.Network(ARCS).fit(mixed()), [], []
-    soft, expected = BatchInference._soft, BatchInference.expected
-    monkeypatch.setattr(BatchInference, "_soft", lambda *given: made.append(soft(*given)[0]) or soft(*given))
+    soft, expected = BatchInference._number_likelihoods, BatchInference.expected
+    monkeypatch.setattr(BatchInference, "_number_likelihoods", lambda *given: made.append(soft(*given)[0]) or soft(*given))
     monkeypatch.setattr(BatchInference, "expected", lambda self: rounds.append(self.rows.n) or expected(self))
     holes = with_gaps()
     gaps = np.isnan([holes[name] for name in "xyz"]).any(0) | np.array([v is None for v in holes["k"]])

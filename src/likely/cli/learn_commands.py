@@ -193,10 +193,10 @@ def _learned(
 
 
 def _show_learned(terminal: Terminal, model: Model, report: dict[str, Any], metrics: Evaluation | None) -> None:
-    from likely.engines.engine import MEMORY
+    from likely.engines.engine import FROM_SERVER, MEMORY
 
     terminal.line(f"Learned {model.schema.target.name!r} from {model.tally.rows:,} rows of {report['data']}")
-    if report["engine"]["name"] != MEMORY:
+    if report["engine"]["name"] != MEMORY or report["engine"]["reason"] == FROM_SERVER:
         terminal.message(f"counted by the {report['engine']['name']} engine: {report['engine']['reason']}")
     terminal.line()
     model_report.show_classes(terminal, report)

@@ -49,11 +49,14 @@ class ParquetWriter:
         numbers = [name for name in arrays if name not in texts]
         stored = [field.with_type(pa.dictionary(pa.int32(), field.type)) if self.plain and field.name in texts else field
                   for field in schema]  # fmt: skip
-        return pq.ParquetWriter(
-            self.path, pa.schema(stored), use_dictionary=texts,  # of numbers it would be built in vain
-            write_statistics=numbers, write_batch_size=WRITTEN_AT_ONCE, store_schema=not self.plain,
-            compression=self.compression(),
-        )  # fmt: skip
+        try:
+            return pq.ParquetWriter(
+                self.path, pa.schema(stored), use_dictionary=texts,  # of numbers it would be built in vain
+                write_statistics=numbers, write_batch_size=WRITTEN_AT_ONCE, store_schema=not self.plain,
+                compression=self.compression(),
+            )  # fmt: skip
+        except pa.ArrowNotImplementedError:
+            raise _refused(schema) from None
 
     def compression(self) -> Any:
         """Compression of the columns: of all, or of each."""
@@ -73,6 +76,22 @@ class ParquetWriter:
         """Write the footer."""
         if self.file is not None:
             self.file.close()
+
+
+def _refused(schema: Any) -> DataError:
+    """The error of a column whose type Parquet does not have."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for field in schema:
+        try:
+            pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+        except pa.ArrowNotImplementedError:
+            remedy = "write .csv or .jsonl, or leave the column out of the data"
+            return DataError(f"contains {field.type}, which no Parquet file holds", column=field.name, remedy=remedy)
+    return DataError("the columns have types that no Parquet file holds", remedy="write .csv or .jsonl instead")
 
 
 def _arrow(column: Any) -> Any:

@@ -88,7 +88,7 @@ def predict(
     outputs.check_table(output, output_table, [model, data])
     with inputs.as_file(model, terminal) as model_path, inputs.as_file(data, terminal) as path:
         known = load_model(model_path)
-        source, reading = inputs.opened(path, replace(known.reading, short_batches=True), options.how_read(given))
+        source, reading = inputs.opened(path, replace(known.reading, short_batches=True, carried=True), options.how_read(given))
         extending = predicted_rows.layout_of(source, kind, 1 + len(known.classes) * probabilities)
         how: Any = {"as_written": kind in ("csv", "tsv"), "few_columns": extending is not None, "probabilities": probabilities}
         answers = predicted_rows.predictions(known, source, absent, decisions=wanted(cost, threshold, known), **how)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ class PredictedBatch:
 def predictions(
     model: Model, source: Source, absent: str, *, as_written: bool, decisions: Mapping[str, Any] | None = None,
     few_columns: bool = False, probabilities: bool = False,
-) -> Iterator[PredictedBatch]:  # fmt: skip
+) -> Generator[PredictedBatch]:  # fmt: skip
     """Each batch with its columns, the posterior of its rows and the decisions; for folders of texts, only the file column.
 
     With `as_written`, cells of a text file are unchanged (007 stays 007); otherwise numeric columns of the model are
@@ -95,7 +95,7 @@ def predictions(
     from likely.bayes.rule import labels_array
     from likely.engines.read_ahead import in_turn
     from likely.schema import CATEGORY
-    from likely.sources import require_rows
+    from likely.sources import release, require_rows
     from likely.sources.row_access import complete, take_columns
 
     kinds = _needed(model, source) if few_columns else None
@@ -118,6 +118,7 @@ def predictions(
         return made
 
     yield from in_turn(source.batches(kinds), predict)
+    release(source)  # the predictions may replace the table itself
 
 
 def _needed(model: Model, source: Source) -> dict[str, str] | None:
@@ -162,21 +163,22 @@ def layout_of(source: Source, kind: str, columns: int) -> ParquetLayout | None:
         return None
 
 
-def write_predictions(batches: Iterator[PredictedBatch], out: Writer, prefix: str, probabilities: bool) -> Counter[Any]:
+def write_predictions(batches: Generator[PredictedBatch], out: Writer, prefix: str, probabilities: bool) -> Counter[Any]:
     """Write all batches, and return the number of predictions of each label."""
     from likely.sources.row_access import take_columns
 
     predicted: Counter[Any] = Counter()
     first: list[str] = []
     layout: ParquetLayout | None = getattr(out, "layout", None)
-    with _writing(out) as write:
+    with contextlib.closing(batches), _writing(out) as write:
         for found in batches:
             rows, answers = found.batch, found.answers(prefix, probabilities)
             if layout is not None:
                 beside(dict.fromkeys(layout.names), answers)
                 write(answers)
             else:
-                columns = beside(take_columns(rows, rows.names).columns, answers)
+                held = take_columns(rows, rows.names)
+                columns = beside(held.columns | {n: c for n, c in held.stored.items() if n in held.columns}, answers)
                 first = first or list(columns)
                 write(_in_order_of_first(first, columns, rows))
             predicted.update(found.counts)
@@ -214,16 +216,17 @@ def _in_order_of_first(first: list[str], columns: Columns, batch: Batch) -> Colu
     return {name: columns[name] if name in columns else [None] * batch.rows for name in first}
 
 
-def print_json(batches: Iterator[PredictedBatch], write: Callable[[str], Any]) -> Counter[Any]:
+def print_json(batches: Generator[PredictedBatch], write: Callable[[str], Any]) -> Counter[Any]:
     """Print one JSON document, row by row; returns the number of predictions of each label."""
     predicted: Counter[Any] = Counter()
     write('{"predictions": [')
     gap = "\n"
-    for found in batches:
-        for record, decision in zip(found.posterior.to_dicts(), found.decisions(), strict=True):
-            write(gap + to_json(record | {"label": decision}))
-            predicted[decision] += 1
-            gap = ",\n"
+    with contextlib.closing(batches):
+        for found in batches:
+            for record, decision in zip(found.posterior.to_dicts(), found.decisions(), strict=True):
+                write(gap + to_json(record | {"label": decision}))
+                predicted[decision] += 1
+                gap = ",\n"
     write(f'\n], "rows": {predicted.total()}, "labels": {to_json(counted(predicted))}}}\n')
     return predicted
 

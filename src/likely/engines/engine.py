@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Protocol
 from likely.engines.counted_rows import CountedSource
 from likely.engines.memory import tally_source
 from likely.errors import UsageError
-from likely.sources import Source
+from likely.sources import Source, is_postgres, is_source
 from likely.tally import Tally
 
 AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE = "auto", "memory", "spark", "spark-rows", "duckdb", "database"
 # With "spark-rows" Spark sends every row, also of files that tasks could read by themselves. The last two are one: a
 # database counts its own rows.
 ENGINES = (AUTO, MEMORY, SPARK, SPARK_ROWS, DUCKDB, DATABASE)
+ON_THIS_MACHINE = "the rows are on this machine, and are read in batches"
+FROM_SERVER = "the rows come from a server, and are read in batches"
 Progress = Callable[[int], None] | None
 PartFunction = Callable[[bytes, Iterator[Any]], Iterator[Any]]  # from Arrow record batches to Arrow record batches
 
@@ -153,5 +155,12 @@ def choose(asked: str | Engine, data: Any) -> tuple[Engine, Any]:
             f"engine={asked!r} counts a Spark DataFrame: pass spark.read.parquet(...), or on the command line "
             f"--engine {asked} --master URL with a path"
         )
-    reason = "asked for" if asked == MEMORY else "the rows are on this machine, and are read in batches"
-    return MemoryEngine(reason), data
+    return MemoryEngine("asked for" if asked == MEMORY else FROM_SERVER if _is_server(data) else ON_THIS_MACHINE), data
+
+
+def _is_server(data: Any) -> bool:
+    """Whether the rows come from a database server: it is a URI of PostgreSQL, or a source opened by one."""
+    inner = data
+    while is_source(inner) and hasattr(inner, "inner"):
+        inner = inner.inner
+    return is_postgres(data) or getattr(inner, "dialect", None) == "postgres"

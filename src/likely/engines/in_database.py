@@ -7,6 +7,7 @@ computed by the database.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.engines.counted_rows import CountedSource, UnreadRows
+from likely.engines.database_cells import ELSEWHERE, LARGEST, CellWriter
 from likely.engines.engine import CountTask, Part, PartTask, Progress
 from likely.engines.memory import MOST_KEPT, MOST_VALUES, Plan, tally_batch
 from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
@@ -21,21 +23,20 @@ from likely.engines.targets import Opened, as_name
 from likely.errors import DataError, UsageError, no_column
 from likely.families import Block
 from likely.families.statistics import Moments, Scatter, Statistic
+from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, TEXT, Column, Schema
-from likely.sources import Frame, ReadOptions, Source, missing_of, open_source
+from likely.sources import Batch, Frame, ReadOptions, Source, open_source
 from likely.sources.arrow_arrays import arrow_array
-from likely.sources.cell_values import missing_numbers
-from likely.sources.databases import quoted
-from likely.sources.date_parts import DatePart
-from likely.sources.duckdb_files import ELSEWHERE, file_in_duckdb
-from likely.sources.number_formats import PLAIN, TYPED_TIMES, are_times, describe_format
+from likely.sources.databases import Answer
+from likely.sources.duckdb_files import FilesInDuckdb, file_in_duckdb
+from likely.sources.number_formats import are_times
+from likely.sources.row_access import take_columns
+from likely.sources.table_names import quoted
+from likely.sources.text_columns import TypedFile, text_columns
+from likely.sources.wrapper import SourceWrapper
 from likely.tally import Tally
 
-LARGEST = "1.7976931348623157e308"
-WEIGHT = "likely__n"
-CLOCKS = {"duckdb": "epoch({})", "postgres": "extract(epoch from {})"}
-# A time from its seconds, in UTC whatever the time zone of the session.
-TIMES = {"duckdb": "make_timestamp(cast(floor({}) as bigint) * 1000000)", "postgres": "to_timestamp({}) at time zone 'UTC'"}
+AT_ONCE = 400  # columns of a query: PostgreSQL gives at most 1,664 results, SQLite 2,000, and a column needs up to four
 
 
 def database_of(source: Source, asked: str) -> Any:
@@ -70,8 +71,9 @@ class DatabaseEngine:
         for name, given in (("target", target), ("weights", weights)):
             if hasattr(given, "__len__") and not isinstance(given, str):
                 raise UsageError(f"{name}= of a database must be the name of one of its columns")
-        source = database_of(open_source(data, reading), self.asked)
-        return Opened(source.with_target(as_name(target)), as_name(target), as_name(weights))
+        source = database_of(open_source(data, reading), self.asked).with_target(as_name(target))
+        planned = source if isinstance(source, FilesInDuckdb) else TypedFile(FirstRows(source), reading)
+        return Opened(planned, as_name(target), as_name(weights))
 
     def rows(self, here: Source, read_as_planned: Callable[[Any], Source]) -> Source:  # noqa: ARG002
         """The rows, which nothing reads."""
@@ -85,7 +87,7 @@ class DatabaseEngine:
     def tally(self, rows: CountedSource, task: Callable[[], CountTask], progress: Progress = None) -> Part:  # noqa: ARG002
         """Count all rows inside the database."""
         counting = _Counting(database_of(rows.source, self.asked), rows.plan)
-        counting.check()
+        counting.check(_stored_texts(rows.source))
         rows.rows, rows.without_label, classes = counting.classes()
         if rows.refuse_unlabelled and rows.without_label:
             raise DataError(
@@ -99,22 +101,54 @@ class DatabaseEngine:
         return Part(tally, rows.rows, rows.without_label)
 
 
+@dataclass(frozen=True)
+class FirstRows(SourceWrapper):
+    """The first rows of a database, from which columns are planned: the formats of text too are those of the first rows."""
+
+    def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
+        """One batch, which is read once."""
+        if (first := self._first) is not None:
+            yield first if kinds is None else take_columns(first, [name for name in first.names if name in kinds])
+
+    @cached_property
+    def _first(self) -> Batch | None:
+        with contextlib.closing(self.inner.batches()) as batches:  # type: ignore[type-var]  # a generator
+            return next(batches, None)
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """The columns that the database stores as text."""
+        return frozenset(text_columns(self._first)) if isinstance(self._first, Frame) else frozenset()
+
+
 class _Counting:
     """The queries of one plan."""
 
     def __init__(self, database: Any, plan: Plan) -> None:
         self.database, self.plan = database, plan
         self.by_name = {column.name: column for column in plan.columns}
-        self.missing = getattr(database, "group_tokens", None) or missing_of(database)
+        self.sql = CellWriter(database, plan)
+        self.missing = self.sql.missing
+        self.used = f"{quoted(plan.weights)} > 0" if plan.weights else "1 = 1"
         self.weight = f"cast({quoted(plan.weights)} as double precision)" if plan.weights else "cast(1 as double precision)"
         self.used = f"{self.weight} > 0" if plan.weights else "1 = 1"
 
-    def ask(self, select: str, rest: str) -> Any:
-        """The result of a query over the rows, as an Arrow table."""
-        return self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
+    def ask(self, select: str, rest: str) -> Answer:
+        """The answer to a query over the rows."""
+        answer: Answer = self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
+        return answer
 
-    def check(self) -> None:
-        """Refuse columns that cannot be counted in a database, invalid weights, and infinite numbers."""
+    def one_row(self, selected: Sequence[str], rest: str) -> list[Any]:
+        """The cells of queries that give one row, of as many columns as a database allows."""
+        parts = (selected[i : i + AT_ONCE] for i in range(0, len(selected), AT_ONCE))
+        named = (", ".join(f"{each} as c{i}" for i, each in enumerate(part)) for part in parts)
+        return [cell for listed in named for (cell,) in self.ask(listed, rest).lists().values()]
+
+    def check(self, texts: frozenset[str]) -> None:
+        """Refuse what is not counted in a database, weights that are none, and cells that are no finite numbers.
+
+        `texts` are the columns that the database stores as text, of which those that memory reads as numbers are refused.
+        """
         if self.plan.sample:
             raise UsageError(
                 "the default model is calibrated on a sample of rows, which a database does not give",
@@ -123,98 +157,92 @@ class _Counting:
         for column in self.plan.columns:
             if column.kind == TEXT:
                 raise UsageError(f"column {column.name!r} is text, which is not counted in a database", remedy=ELSEWHERE)
+            self._refuse_text(column, texts)
         if self.plan.weights:
+            self._refuse_text_cells([self.plan.weights])
             self._check_weights(self.plan.weights)
         summed = (b for b in self.plan.blocks if _is_moments(b, self.by_name) or _is_scatter(b, self.by_name))
         self._check_numbers([name for block in summed for name in block.columns])
+
+    def _refuse_text(self, column: Column, texts: frozenset[str]) -> None:
+        """Refuse text that is read as numbers or dates in memory: a database would count its spellings, or not cast them."""
+        part = self.plan.parts.get(column.name)
+        stored = part.origin if part else column.name
+        if stored in texts and (part or column.kind != CATEGORY):
+            what = f"{'dates or times' if part or are_times(column.form) else 'numbers'} stored as text"
+            raise UsageError(
+                f"column {stored!r} holds {what}, which are not read in a database",
+                remedy=f"cast it in a view or in query= (--query), name families={{{stored!r}: 'categorical'}} to count its "
+                f"texts, or leave in_database= (--in-database) out: {ELSEWHERE}",
+            )
+
+    def _refuse_text_cells(self, names: Sequence[str]) -> None:
+        """Refuse text among numbers in SQLite, which has no types of columns and casts text to 0."""
+        if self.database.dialect != "sqlite":
+            return
+        found = self.one_row([f"max(case when {self.sql.is_text(name)} then {quoted(name)} end)" for name in names], "")
+        for name, value in zip(names, found, strict=True):
+            if value is not None:
+                raise DataError(
+                    "which is not a number", column=name, value=value,
+                    remedy=f"pass missing=[{value!r}], clean it, or make the column categorical",
+                )  # fmt: skip
 
     def _check_weights(self, name: str) -> None:
         w = f"cast({quoted(name)} as double precision)"
         bad = self.ask(f"{w} as w", f"where {w} is null or not ({w} >= 0 and {w} <= {LARGEST_WEIGHT!r}) limit 1")
         if len(bad):
-            value = bad["w"][0].as_py()
+            value = bad.lists()["w"][0]
             check_weights(np.array([np.nan if value is None else value]), name)
 
     def _check_numbers(self, names: Sequence[str]) -> None:
         if not names:
             return
         # NaN is greater than every number, so that the smallest of those beyond the range is infinity, if there is one.
-        x = [self.number(name) for name in names]
-        ends = [f"min(case when abs({e}) > {LARGEST} then {e} end) as x{i}" for i, e in enumerate(x)]
-        found = self.ask(", ".join(ends), f"where {self.used}").to_pylist()[0]
-        for name, value in zip(names, found.values(), strict=True):
+        self._refuse_text_cells([name for name in names if name not in self.plan.parts])
+        x = [self.sql.number(name) for name in names]
+        found = self.one_row([f"min(case when abs({e}) > {LARGEST} then {e} end)" for e in x], f"where {self.used}")
+        for name, value in zip(names, found, strict=True):
             if value is not None and np.isinf(value):
                 raise DataError(
                     "which is not a finite number", column=name, value=value,
                     remedy="correct it, treat infinity as missing, or choose another family for the column",
                 )  # fmt: skip
 
-    def number(self, name: str) -> str:
-        """SQL of a column as a number, null where a number stands for a missing cell."""
-        if part := self.plan.parts.get(name):
-            return f"cast({self._part_code(part)} + {int(part.part != 'hour')} as double precision)"
-        self._refuse_written(name, self.by_name[name].form)
-        if are_times(self.by_name[name].form):
-            return self._seconds(name)
-        x = f"cast({quoted(name)} as double precision)"
-        for number in missing_numbers(self.missing.of(name)):
-            x = f"nullif({x}, {float(number)!r})"
-        return x
-
-    @staticmethod
-    def _refuse_written(name: str, code: str) -> None:
-        """Refuse numbers and dates that are written as text in a form that only the reader knows."""
-        if code not in (PLAIN, TYPED_TIMES):
-            raise UsageError(
-                f"column {name!r} holds {describe_format(code)}, written as text, which is not counted in a database",
-                remedy=ELSEWHERE,
-            )
-
-    def _seconds(self, name: str) -> str:
-        clock = CLOCKS.get(self.database.dialect)
-        if clock is None:
-            raise UsageError(f"column {name!r} holds dates, which are not counted in this database", remedy=ELSEWHERE)
-        return f"cast({clock.format(quoted(name))} as double precision)"
-
-    def _part_code(self, part: DatePart) -> str:
-        """SQL of the code of a part of a date, equal to that of `DatePart.codes`; null where it is missing."""
-        self._refuse_written(part.origin, part.format_code)
-        seconds = self._seconds(part.origin)
-        if part.part == "month":
-            time = TIMES[self.database.dialect].format(seconds)
-            place = f"extract(month from {time}) - 1"
-        else:
-            period, unit, shift = (24, 3600, 0) if part.part == "hour" else (7, 86400, 3)
-            whole = f"(floor({seconds} / {unit}) + {shift})"
-            place = f"{whole} - {period} * floor({whole} / {period})"
-        return f"cast(case when abs({seconds}) <= {LARGEST} then {place} end as integer)"
-
     def classes(self) -> tuple[int, int, Tally]:
         """Number of rows, of those without a label, and the tally of the classes alone."""
         target, used = quoted(self.plan.target), self.used
-        sums = f"count(*) as n, sum(case when {used} then 1 else 0 end) as used, sum({self.weight}) as w"
-        found = self.ask(f"{target}, {sums}", f"group by {target}")
-        if self.plan.target not in found.schema.names:
-            raise no_column(self.database.label, self.plan.target, found.schema.names)
-        n, kept, w = (np.array(found[name].to_pylist(), float) for name in ("n", "used", "w"))
-        frame = self._frame(found.select([0]))
+        names = [self.free(name) for name in ("n", "used", "w")]
+        sums = (f"{each} as {name}" for each, name in zip((
+            "count(*)", f"sum(case when {used} then 1 else 0 end)", f"sum({self.weight})"), names, strict=True))  # fmt: skip
+        found = self.ask(f"{target}, {', '.join(sums)}", f"group by {target}")
+        if self.plan.target not in found.columns:
+            raise no_column(self.database.label, self.plan.target, [*found.columns])
+        n, kept, w = (np.array(found.lists()[name], float) for name in names)
+        frame = self._frame(found, [self.plan.target])
         hidden = frame.coded(self.plan.target)
         unlabelled = hidden.codes < hidden.low if hidden.low == 0 else np.zeros(len(n), bool)
         bare = replace(self.plan, blocks=(), columns=(), weights=None, sample=False)
         tally = replace(tally_batch(frame, bare, weights=w), rows=int(kept[~unlabelled].sum()))
         return int(n.sum()), int(n[unlabelled].sum()), tally
 
-    def _frame(self, table: Any) -> Frame:
-        columns = {name: column.combine_chunks() for name, column in zip(table.schema.names, table.columns, strict=True)}
-        return Frame(columns, len(table), 0, self.missing)
+    def free(self, name: str) -> str:
+        """A name for a result that is no column's."""
+        taken = {known.casefold() for known in (self.plan.target, *self.by_name)}
+        while (made := f"likely__{name}").casefold() in taken:
+            name += "_"
+        return made
+
+    def _frame(self, answer: Answer, names: Sequence[str]) -> Frame:
+        return Frame({name: answer.columns[name] for name in names}, answer.rows, 0, self.missing)
 
     def drop_identifiers(self, rows: int) -> Plan:
         """The plan without columns that identify rows rather than classify them, by the number of their values."""
         known = (n for n in self.plan.droppable if n in self.by_name and n not in self.plan.parts)
         names = [n for n in known if self.by_name[n].kind == CATEGORY]
         if names:
-            found = self.ask(", ".join(f"count(distinct {quoted(n)}) as c{i}" for i, n in enumerate(names)), "").to_pylist()[0]
-            for name, values in zip(names, found.values(), strict=True):
+            found = self.one_row([f"count(distinct {quoted(name)})" for name in names], "")
+            for name, values in zip(names, found, strict=True):
                 if values > MOST_VALUES and values > min(rows / 2, MOST_KEPT):
                     self._drop(name, values, rows)
         return self.plan
@@ -232,7 +260,9 @@ class _Counting:
         """The tally of all blocks."""
         target = classes.schema.target
         moments = [block for block in self.plan.blocks if _is_moments(block, self.by_name)]
-        found: dict[Block, Statistic] = dict(self._moments(moments, target)) if moments else {}
+        found: dict[Block, Statistic] = {}
+        for i in range(0, len(moments), AT_ONCE):
+            found |= self._moments(moments[i : i + AT_ONCE], target)
         known: dict[str, Column] = {}
         for block in self.plan.blocks:
             if _is_scatter(block, self.by_name):
@@ -253,51 +283,47 @@ class _Counting:
             raise UsageError(
                 f"the joint block {block.name!r} of categories and numbers is not counted in a database", remedy=ELSEWHERE
             )
-        cells = {name: self._cell(name) for name in (self.plan.target, *block.columns)}
+        cells = {name: self.sql.cell(name) for name in (self.plan.target, *block.columns)}
         listed = ", ".join(f"{cell} as {quoted(name)}" for name, cell in cells.items())
-        select = f"{listed}, cast(sum({self.weight}) as double precision) as {WEIGHT}"
-        table = self.ask(select, f"where {self.used} group by {', '.join(cells.values())}")
+        weight = self.free("n")
+        select = f"{listed}, cast(sum({self.weight}) as double precision) as {weight}"
+        answer = self.ask(select, f"where {self.used} group by {', '.join(cells.values())}")
         plan = replace(self.plan, blocks=(block,), columns=columns, weights=None, sample=False)
-        frame = self._frame(table.drop_columns([WEIGHT]))
+        frame = self._frame(answer, [*cells])
         for name in block.columns:
             if (part := self.plan.parts.get(name)) and self.by_name[name].kind == CATEGORY:
-                places = table[name].to_pylist()
+                places = answer.lists()[name]
                 frame = frame.with_column(name, arrow_array([None if i is None else part.values[i] for i in places]))
-        return tally_batch(frame, plan, weights=np.array(table[WEIGHT].to_pylist(), float))
-
-    def _cell(self, name: str) -> str:
-        """SQL of a cell as it is counted: the code of a part of a date, or a number."""
-        part = self.plan.parts.get(name)
-        if part is None or name not in self.by_name:
-            return quoted(name)
-        return self._part_code(part) if self.by_name[name].kind == CATEGORY else self.number(name)
+        return tally_batch(frame, plan, weights=np.array(answer.lists()[weight], float))
 
     def _scatter(self, block: Block, target: Column) -> Scatter:
         """Weight, mean vector and scatter matrix of a joint Gaussian by class, of rows without missing cells."""
         width = range(len(block.columns))
-        listed = ", ".join(f"{self._finite(name)} as x{i}" for i, name in enumerate(block.columns))
+        listed = ", ".join(f"{self.sql.finite(name)} as x{i}" for i, name in enumerate(block.columns))
         rows = f"select {quoted(self.plan.target)} as y, {self.weight} as w, {listed}"
         there = " and ".join(f"x{i} is not null" for i in width)
         means = ", ".join(f"sum(w * x{i}) / sum(w) as m{i}" for i in width)
         apart = [f"(r.x{i} - c.m{i})" for i in width]
         first = ", ".join(f"min(c.m{i}) as m{i}, sum(r.w * {apart[i]}) as d{i}" for i in width)
-        second = ", ".join(f"sum(r.w * {apart[i]} * {apart[j]}) as s{i}_{j}" for i in width for j in range(i + 1))
+        every = [f"sum(r.w * {apart[i]} * {apart[j]}) as s{i}_{j}" for i in width for j in range(i + 1)]
 
-        def build(table: str) -> str:
+        def build(table: str, second: str) -> str:
             given = f"with likely_a as ({rows} from {table} where {self.used}), "
             given += f"likely_r as (select * from likely_a where {there}), "
             given += f"likely_c as (select y, {means} from likely_r group by y) "
-            joined = "from likely_r r join likely_c c on c.y = r.y group by r.y"
+            joined = "from likely_r r join likely_c c on c.y = r.y group by r.y order by r.y"
             return f"{given}select r.y as y, sum(r.w) as n, {first}, {second} {joined}"
 
-        found = self.database.ask(build).to_pydict()
+        found: dict[str, list[Any]] = {}
+        for some in (", ".join(every[i : i + AT_ONCE]) for i in range(0, len(every), AT_ONCE)):
+            found |= self.database.ask(lambda table, second=some: build(table, second)).lists()
         place = [target.code.get(target.canonical(label)) for label in found["y"]]
         return _scatter_of(found, place, len(target.values), len(block.columns))
 
     def _moments(self, blocks: Sequence[Block], target: Column) -> Iterator[tuple[Block, Statistic]]:
         """Weight, mean and spread by class of every block: the mean first, then what is left around it."""
         names = [block.columns[0] for block in blocks]
-        inner = ", ".join(f"{self._finite(name)} as x{i}" for i, name in enumerate(names))
+        inner = ", ".join(f"{self.sql.finite(name)} as x{i}" for i, name in enumerate(names))
         rows = f"select {quoted(self.plan.target)} as y, {self.weight} as w, {inner}"
         first = ", ".join(
             f"sum({there}) as n{i}, sum(w * x{i}) / sum({there}) as m{i}"
@@ -312,14 +338,17 @@ class _Counting:
             given += f"likely_c as (select y, {first} from likely_r group by y) "
             return f"{given}select r.y as y, {means}, {second} from likely_r r join likely_c c on c.y = r.y group by r.y"
 
-        found = self.database.ask(build).to_pydict()
+        found = self.database.ask(build).lists()
         place = [target.code.get(target.canonical(label)) for label in found["y"]]
         for i, block in enumerate(blocks):
             yield block, _statistic(found, i, place, len(target.values))
 
-    def _finite(self, name: str) -> str:
-        x = self.number(name)
-        return f"case when abs({x}) <= {LARGEST} then {x} end"
+def _stored_texts(source: Source) -> frozenset[str]:
+    """The columns that a database stores as text; none of files, whose formats are those found here."""
+    inner: Any = source
+    while not isinstance(inner, FirstRows | FilesInDuckdb):
+        inner = inner.inner
+    return inner.texts if isinstance(inner, FirstRows) else frozenset()
 
 
 def _is_moments(block: Block, by_name: Mapping[str, Column]) -> bool:

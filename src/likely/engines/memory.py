@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,13 +65,14 @@ def tally_source(batches: Iterable[Batch], plan: Plan, progress: Callable[[int],
     sums: list[Tally] = []  # of consecutive batches, see `_must_wait`
     waiting: list[Tally] = []  # batches that are added together
     parts = 0
-    for rows, counted in _tallies(batches, plan):
-        waiting.append(counted)
-        parts += 1
-        if len(waiting) >= TOGETHER or _has_many_values(counted):
-            plan = _added(sums, waiting, plan)
-        if progress:
-            progress(rows)
+    with contextlib.closing(_tallies(batches, plan)) as tallies:
+        for rows, counted in tallies:
+            waiting.append(counted)
+            parts += 1
+            if len(waiting) >= TOGETHER or _has_many_values(counted):
+                plan = _added(sums, waiting, plan)
+            if progress:
+                progress(rows)
     plan = _added(sums, waiting, plan) if waiting else plan
     if sums:
         total = functools.reduce(lambda a, b: truncated(b + a), reversed(sums))
@@ -115,7 +117,7 @@ def _has_many_values(tally: Tally) -> bool:
     return any(len(column.values) > MANY_VALUES for column in tally.schema.columns)
 
 
-def _tallies(batches: Iterable[Batch], plan: Plan) -> Iterator[tuple[int, Tally]]:
+def _tallies(batches: Iterable[Batch], plan: Plan) -> Generator[tuple[int, Tally]]:
     """The tally of every batch, in order; several are counted in parallel while the next ones are read."""
     before = CountedBefore()
 

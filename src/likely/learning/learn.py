@@ -39,8 +39,10 @@ from likely.sources import (
     Batch,
     ReadOptions,
     Source,
+    is_source,
     missing_of,
     open_source,
+    released,
     require_rows,
 )
 from likely.sources.date_parts import with_parts
@@ -154,26 +156,27 @@ def learn(
     reading = ReadOptions.of(missing, {name: value for name, value in how.items() if name != "reading"}, how.get("reading"))
     where, rows = choose(DatabaseEngine() if in_database else engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading=reading)
-    plain = plain or average or select is not False or textbook(smoothing)
-    plan = plan_for(
-        table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
-    )
-    fields = table.known | {"average": bool(average), "dependence": dependence, **missing_of(table.source).stored()}
-    strict, gaps = unlabelled == "error", missing_of(table.source)
-    parts = functools.cache(lambda: PartPlan.of(plan, gaps, fields, refuse_unlabelled=strict))  # memory counts no parts
-    source = where.rows(with_parts(table.source, plan.parts), lambda stream: parts().read_as_planned(stream))
-    counted = CountedSource(source, plan, strict)
-    found = where.tally(counted, lambda: parts().task(), progress).tally
-    tally = without_idle_parts(without_identifiers(found, plan.droppable))
-    tally = with_taken(tally, missing_of(source))
-    require_rows(counted.rows, table.source.label)
-    settings = ModelSettings(
-        smoothing, class_prior, tuple(plainly(label) for label in classes), select, Unlabelled(unlabelled, max_iter, tol)
-    )
-    # The fitted model as it is: a changed copy would have to derive its parameters again.
-    fields |= {"engine": f"{where.name}: {where.reason}"}
-    model = _fitted(_CountedRows(counted, where), tally, reading, settings, fields)
-    return model if keep_rows else model.without_rows()
+    with released(None if is_source(data) else table.source):  # a source that is given may be read again
+        plain = plain or average or select is not False or textbook(smoothing)
+        plan = plan_for(
+            table, families, joint, ignore, plain=plain, few_classes=target_bins is None, date_parts=date_parts
+        )
+        fields = table.known | {"average": bool(average), "dependence": dependence, **missing_of(table.source).stored()}
+        strict, gaps = unlabelled == "error", missing_of(table.source)
+        parts = functools.cache(lambda: PartPlan.of(plan, gaps, fields, refuse_unlabelled=strict))  # memory counts no parts
+        source = where.rows(with_parts(table.source, plan.parts), lambda stream: parts().read_as_planned(stream))
+        counted = CountedSource(source, plan, strict)
+        found = where.tally(counted, lambda: parts().task(), progress).tally
+        tally = without_idle_parts(without_identifiers(found, plan.droppable))
+        tally = with_taken(tally, missing_of(source))
+        require_rows(counted.rows, table.source.label)
+        settings = ModelSettings(
+            smoothing, class_prior, tuple(plainly(label) for label in classes), select, Unlabelled(unlabelled, max_iter, tol)
+        )
+        # The fitted model as it is: a changed copy would have to derive its parameters again.
+        fields |= {"engine": f"{where.name}: {where.reason}"}
+        model = _fitted(_CountedRows(counted, where), tally, reading, settings, fields)
+        return model if keep_rows else model.without_rows()
 
 
 def _opened(where: Engine, rows: Any, target: Any, weights: Any, target_bins: Any, *, reading: ReadOptions) -> Opened:

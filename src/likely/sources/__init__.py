@@ -5,6 +5,7 @@ Never: models.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -38,8 +39,12 @@ __all__ = [
     "as_tokens",
     "for_target",
     "from_memory",
+    "is_postgres",
+    "is_source",
     "missing_of",
     "open_source",
+    "release",
+    "released",
     "require_rows",
     "rows_in_metadata",
 ]
@@ -68,6 +73,7 @@ class ReadOptions:
     max_unpacked: int | None = None
     memory_limit: int | None = None
     short_batches: bool = False  # whether rows are scored, which is as fast in short batches, and takes less memory
+    carried: bool = False  # whether rows are written again, with every digit
     rejects: list[str] = field(default_factory=list, compare=False)
     missing_labels: tuple[str, ...] | None = None  # in the target; None: as in the other columns
     target: str | None = None
@@ -182,7 +188,7 @@ class Source(Protocol):
 def open_source(data: Any, reading: ReadOptions | None = None) -> Source:
     """Open a path, a glob, a frame, a dict of columns, a list of dicts or an array; a source is returned unchanged."""
     reading = reading or ReadOptions()
-    if callable(getattr(type(data), "batches", None)):
+    if is_source(data):
         opened: Source = data
         return opened
     if isinstance(data, (str, PathLike)):
@@ -200,9 +206,33 @@ def open_source(data: Any, reading: ReadOptions | None = None) -> Source:
     return replace(from_memory(data, reading.gaps(False)), reading=reading)
 
 
+def is_source(data: Any) -> bool:
+    """Whether something is a source already."""
+    return callable(getattr(type(data), "batches", None))
+
+
 def is_postgres(data: Any) -> bool:
     """Whether a path is the URI of a PostgreSQL database."""
     return isinstance(data, str) and data.startswith(("postgresql://", "postgres://"))
+
+
+def release(source: Any) -> None:
+    """Let go of what a source holds between two passes: the snapshot and the locks of a PostgreSQL table."""
+    for part in getattr(source, "parts", ()) if isinstance(getattr(source, "parts", None), tuple) else ():
+        release(part)
+    if (inner := getattr(source, "inner", None)) is not None:
+        release(inner)
+    elif callable(let_go := getattr(source, "release", None)):
+        let_go()
+
+
+@contextlib.contextmanager
+def released(source: Source | None) -> Iterator[None]:
+    """A context that ends with `release`."""
+    try:
+        yield
+    finally:
+        release(source)
 
 
 def for_target(source: Source, target: str | None) -> Source:

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from likely.errors import DataError
 
 SMALL = 20_000  # above this, pyarrow.array is faster even with 0.25 s for importing pandas
+# What databases give as an infinite time or date: DuckDB the ends of the range, PostgreSQL's driver less than thirty years from
+# them (and with the other sign). In nanoseconds, the end of the range is a date that tables do have.
+ENDLESS, ENDLESS_DAYS = 9_222_425_352_054_775_808, 2_147_472_691
 LONGEST_TEXT = (1 << 31) - 1  # maximum bytes of an Arrow string array with 32-bit offsets
 DAMAGED = "the data are damaged: write them again from their origin"
 
@@ -204,4 +207,8 @@ def seconds(column: Any) -> NDArray[np.float64]:
     else:
         unit = per[kind.unit]
     ticks = pc.cast(column, pa.int32() if t.is_time32(kind) else pa.int64())
-    return np.asarray(numpy_array(ticks), dtype=np.float64) / unit
+    found = np.asarray(numpy_array(ticks), dtype=np.float64) / unit
+    last = ENDLESS_DAYS * 86400.0 if t.is_date(kind) else ENDLESS / unit
+    if unit != per["ns"] and np.fmax.reduce(np.abs(found), initial=0.0) >= last:
+        found = np.where(np.abs(found) >= last, np.copysign(np.inf, found), found)
+    return found

@@ -149,6 +149,7 @@ class Frame:
     formats: Mapping[str, NumberFormat] = field(default_factory=dict)  # formats of text columns that are read as numbers
     resolve: FormatResolver | None = field(default=None, compare=False, repr=False)
     parts: Mapping[str, DatePart] = field(default_factory=dict)  # columns derived from dates
+    stored: Mapping[str, Any] = field(default_factory=dict)  # as they are written, columns that are read as something else
     checked: bool = False  # whether every index of a dictionary is known to be in range
     _numbers: dict[str, Array] = field(default_factory=dict, compare=False)
     _coded: dict[str, Coded] = field(default_factory=dict, compare=False)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
-from likely.errors import DataError, did_you_mean
+from likely.errors import DataError, ResourceError
 from likely.kernels.parallel import cached_property
+from likely.sources.arrow_arrays import one_chunk
 from likely.sources.batch import Batch, Frame, to_arrow
 from likely.sources.cell_values import is_text, name_columns
 from likely.sources.file_type import DUCKDB
+from likely.sources.interruption import each, interruptible
+from likely.sources.memory_limit import database_bytes
 from likely.sources.single_file import SingleFile
+from likely.sources.table_names import Place, choose_table, quoted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,14 +38,29 @@ def open_database(path: str, reading: Any, **named: Any) -> Database:
     return (DuckdbTable if by_name or head[8:12] == DUCKDB else SqliteTable)(path, reading, **named)
 
 
-def quoted(name: str) -> str:
-    """A name as quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def subquery(query: str) -> str:
     """A query as a table of another one, under a name."""
     return f"({query.strip().rstrip(';')}\n) as likely_query"  # a line comment at its end must not swallow the bracket
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows that a query gives: Arrow arrays, or lists where the values of a column have several types."""
+
+    columns: dict[str, Any]
+    rows: int
+
+    @classmethod
+    def of(cls, table: Any) -> Answer:
+        """The answer in an Arrow table."""
+        return cls(dict(zip(table.column_names, map(one_chunk, table.columns), strict=True)), len(table))
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def lists(self) -> dict[str, list[Any]]:
+        """The columns as lists of Python values."""
+        return {name: c if isinstance(c, list) else c.to_pylist() for name, c in self.columns.items()}
 
 
 @dataclass(frozen=True)
@@ -60,34 +82,27 @@ class Database(SingleFile):
                 remedy="run it again when nothing writes to it, or copy the file first",
             )
 
-    def tables(self) -> list[str]:
-        """All tables and views of the file."""
+    def tables(self) -> list[Place]:
+        """All tables and views of the file, each with its schema."""
         raise NotImplementedError
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
         raise NotImplementedError
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the SQL of the rows."""
         raise NotImplementedError
 
     @cached_property
-    def table(self) -> str:
+    def place(self) -> Place:
         """The requested table, or the only one."""
-        names, wanted = self.tables(), self.reading.table
-        if wanted is None and len(names) == 1:
-            return names[0]
-        more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
-        listed = ", ".join(map(repr, names[:20])) + more
-        if wanted is None:
-            raise DataError(
-                f"{self.label} has {len(names)} tables: {listed}" if names else f"{self.label} has no table",
-                remedy="name one with table= (--table)" if names else None,
-            )
-        if wanted not in names:
-            raise DataError(f"{self.label} has no table {wanted!r}{did_you_mean(wanted, names)}: it has {listed}")
-        return wanted
+        return choose_table(self.reading.table, self.tables(), "main", self.label)
+
+    @property
+    def table(self) -> str:
+        """Its name in SQL."""
+        return ".".join(map(quoted, self.place))
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,8 @@ class SqliteTable(Database):
         self._refuse_cut()
         with self._open(shut=False) as connection:
             try:
-                result = connection.execute(f"pragma quick_check({quoted(self.table)})").fetchone()[0]
+                check = f"pragma quick_check({quoted(self.place[1])})"
+                result = interruptible(lambda: connection.execute(check).fetchone()[0], connection.interrupt)
             except connection.OperationalError as error:  # a view has no pages
                 result = "ok" if "no such table" in str(error) else str(error)
         if result != "ok":
@@ -142,21 +158,21 @@ class SqliteTable(Database):
                 raise DataError(message, remedy="pass a plain select") from None
             raise DataError(f"{self.label} cannot be read as a SQLite database ({error})") from None
 
-    def tables(self) -> list[str]:
+    def tables(self) -> list[Place]:
         """User-defined tables and views."""
         found = "select name from sqlite_master where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
         with self._open() as connection:
-            return [name for (name,) in connection.execute(f"{found} order by name")]
+            return [("main", name) for (name,) in connection.execute(f"{found} order by name")]
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
         start = 0
         self.refuse_changes()
         with self._open() as connection:
-            cursor = connection.execute(f"select * from {self._where}")
+            cursor = interruptible(lambda: connection.execute(f"select * from {self._where}"), connection.interrupt)
             names = name_columns([column[0] for column in cursor.description], self.label)
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
-            while rows := cursor.fetchmany(BATCH_ROWS):
+            while rows := interruptible(lambda: cursor.fetchmany(BATCH_ROWS), connection.interrupt):
                 columns = {name: to_arrow([row[i] for row in rows], name, start) for i, name in wanted}
                 yield Frame(columns, len(rows), start, self.missing)
                 start += len(rows)
@@ -164,18 +180,20 @@ class SqliteTable(Database):
 
     @property
     def _where(self) -> str:
-        return quoted(self.checked_table) if self.reading.query is None else subquery(self.reading.query)
+        return self.checked_table if self.reading.query is None else subquery(self.reading.query)
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the SQL of the rows."""
-        import pyarrow as pa
-
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the SQL of the rows."""
         self.refuse_changes()
         with self._open() as connection:
-            cursor = connection.execute(build(self._where))
-            names = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-        return pa.table({name: to_arrow([row[i] for row in rows], name) for i, name in enumerate(names)})
+            query = build(self._where)
+
+            def found() -> tuple[list[str], list[Any]]:
+                cursor = connection.execute(query)
+                return [column[0] for column in cursor.description], cursor.fetchall()
+
+            names, rows = interruptible(found, connection.interrupt)
+        return Answer({name: to_arrow([row[i] for row in rows], name) for i, name in enumerate(names)}, len(rows))
 
 
 def _only_reading(action: int, _: str | None, name: str | None, *__: Any) -> int:
@@ -205,54 +223,109 @@ class DuckdbTable(Database):
             "enable_external_access": False,
             "lock_configuration": True,
         }
+        if (limit := self.reading.memory_limit) is not None:
+            config |= {"memory_limit": f"{database_bytes(limit)}B", "temp_directory": _folder_for_sorting()}
         try:
             with duckdb.connect(self.path, read_only=True, config=config) as connection:
                 yield connection
+        except duckdb.OutOfMemoryException as error:
+            message = f"the memory limit does not suffice for the query of {self.label} ({str(error).splitlines()[0][:200]})"
+            raise ResourceError(message, remedy="raise memory_limit (--memory-limit), or simplify the query") from None
         except (duckdb.Error, RuntimeError, UnicodeError) as error:
             reason = str(error).splitlines()[0][:200]
             raise DataError(f"{self.label} cannot be read as a DuckDB database ({reason})") from None
 
-    def tables(self) -> list[str]:
-        """User-defined tables and views, those of other schemas as schema.table."""
-        with self._open() as connection:
-            return [_dotted(schema, name) for schema, name in self._listed(connection)]
-
-    def _listed(self, connection: Any) -> list[tuple[str, str]]:
+    def tables(self) -> list[Place]:
+        """User-defined tables and views."""
         found = "select schema_name, {0}_name from duckdb_{0}s() where not internal and database_name = current_database()"
-        rows = connection.execute(f"{found.format('table')} union all {found.format('view')} order by all").fetchall()
+        with self._open() as connection:
+            rows = connection.execute(f"{found.format('table')} union all {found.format('view')} order by all").fetchall()
         return [(schema, name) for schema, name in rows]
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in order of the table."""
         self.refuse_changes()
+        where = self._where
         with self._open() as connection, self.as_arrow("DuckDB"):
-            where = self._where(connection) if self.reading.query is None else subquery(self.reading.query)
-            described = connection.execute(f"describe select * from {where}").fetchall()
+            query = f"describe select * from {where}"
+            described = interruptible(lambda: connection.execute(query).fetchall(), connection.interrupt)
             name_columns([row[0] for row in described], self.label)
             names = [row[0] for row in described if kinds is None or row[0] in kinds]
-            picked = [pick(row[0], row[1]) for row in described if row[0] in names] or ["1"]
-            found = connection.sql(f"select {', '.join(picked)} from {where}")
-            yield from self.frames(found.to_arrow_reader(BATCH_ROWS), names)
+            kept = Kept.of(described if self.reading.carried else [], names)
+            picked = [pick(row[0], row[1]) for row in described if row[0] in names] + kept.picked or ["1"]
+            rows = f"select {', '.join(picked)} from {where}"
+            reader = interruptible(lambda: connection.sql(rows).to_arrow_reader(BATCH_ROWS), connection.interrupt)
+            with contextlib.closing(reader):
+                yield from map(kept.apart, self.frames(each(reader, connection.interrupt), [*names, *kept.names]))
         self.refuse_changes()
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the SQL of the rows."""
         self.refuse_changes()
+        query = build(self._as_read)
         with self._open() as connection, self.as_arrow("DuckDB"):
-            where = self._where(connection) if self.reading.query is None else subquery(self.reading.query)
-            return connection.sql(build(where)).to_arrow_table()
+            return Answer.of(interruptible(lambda: connection.sql(query).to_arrow_table(), connection.interrupt))
 
-    def _where(self, connection: Any) -> str:
-        schema, name = next(pair for pair in self._listed(connection) if _dotted(*pair) == self.table)
-        return f"{quoted(schema)}.{quoted(name)}"
+    @property
+    def _where(self) -> str:
+        return self.table if self.reading.query is None else subquery(self.reading.query)
+
+    @cached_property
+    def _as_read(self) -> str:
+        """The rows with every column as it is read."""
+        with self._open() as connection:
+            return as_read(self._where, connection.execute(f"describe select * from {self._where}").fetchall())
 
 
-def _dotted(schema: str, name: str) -> str:
-    return name if schema == "main" else f"{schema}.{name}"
+@cache
+def _folder_for_sorting() -> str:
+    """A folder that DuckDB makes and removes: one, since all connections of a process to a file have the same settings."""
+    return os.path.join(tempfile.gettempdir(), f"likely-{secrets.token_hex(8)}")
+
+
+def as_read(where: str, described: Sequence[Sequence[Any]]) -> str:
+    """The rows with every column as it is read, from names and types of the columns."""
+    picked = [pick(row[0], row[1]) for row in described]
+    return where if picked == [quoted(row[0]) for row in described] else subquery(f"select {', '.join(picked)} from {where}")
 
 
 def pick(name: str, kind: str) -> str:
-    """SQL expression of a column: very wide integers as double, UUIDs as text."""
+    """SQL expression of a column as it is read: very wide integers as double, UUIDs as text."""
     if kind in ("HUGEINT", "UHUGEINT", "BIGNUM"):
         return f"{quoted(name)}::double as {quoted(name)}"
     return f"{quoted(name)}::varchar as {quoted(name)}" if kind == "UUID" else quoted(name)
+
+
+def _as_stored(name: str, kind: str) -> str | None:
+    """SQL of a column as it is written beside predictions, where that differs from what is read: no digit is lost."""
+    if kind == "HUGEINT":
+        return f"{quoted(name)}::decimal(38, 0)"
+    other = kind in ("UHUGEINT", "BIGNUM") or "INTERVAL" in kind or "UNION" in kind  # types of no Parquet file
+    return f"{quoted(name)}::varchar" if other else None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Columns that are read a second time as they are stored, to be written beside predictions."""
+
+    names: dict[str, str]  # from the name in the query to that of the column
+    picked: list[str]
+
+    @classmethod
+    def of(cls, described: Sequence[Sequence[Any]], names: Sequence[str]) -> Kept:
+        """Those of the columns, given by name and type, for which that is needed."""
+        return cls.selecting({row[0]: sql for row in described if row[0] in names and (sql := _as_stored(row[0], row[1]))})
+
+    @classmethod
+    def selecting(cls, stored: Mapping[str, str]) -> Kept:
+        """Columns with their SQL."""
+        aliases = {f"likely__{i}": name for i, name in enumerate(stored)}
+        picked = [f"{stored[name]} as {quoted(alias)}" for alias, name in aliases.items()]
+        return cls(aliases, picked)
+
+    def apart(self, frame: Frame) -> Frame:
+        """The rows with the stored columns apart from those that are read."""
+        if not self.names:
+            return frame
+        columns = {name: column for name, column in frame.columns.items() if name not in self.names}
+        return replace(frame, columns=columns, stored={name: frame.columns[alias] for alias, name in self.names.items()})

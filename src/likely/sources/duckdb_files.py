@@ -13,9 +13,10 @@ from likely.kernels.thread_count import threads
 from likely.sources.batch import Batch
 from likely.sources.cell_values import BLANKS, WHOLE, tokens
 from likely.sources.csv_files import CsvFile
-from likely.sources.databases import pick, quoted
+from likely.sources.databases import Answer, pick
 from likely.sources.files import FileSequence, ParquetFile
 from likely.sources.missing_tokens import MissingTokens
+from likely.sources.table_names import quoted
 from likely.sources.text_columns import TypedFile
 from likely.sources.wrapper import SourceWrapper
 
@@ -61,8 +62,8 @@ class FilesInDuckdb(SourceWrapper):
         """The rows, read in this process."""
         return self.inner.batches(kinds)
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the name of the rows."""
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the name of the rows."""
         import duckdb
 
         paths = [file.checked.readable if isinstance(file, CsvFile) else file.path for file in self.files]
@@ -72,7 +73,7 @@ class FilesInDuckdb(SourceWrapper):
             with duckdb.connect(config={"threads": threads(), "autoinstall_known_extensions": False}) as connection:
                 self._survey(connection)
                 connection.execute(f"create view {ROWS} as {self._rows(connection)}")
-                return connection.sql(build(ROWS)).to_arrow_table()
+                return Answer.of(connection.sql(build(ROWS)).to_arrow_table())
         except (duckdb.Error, UnicodeError) as error:
             reason = str(error).splitlines()[0][:200]
             raise DataError(

@@ -9,6 +9,7 @@ from likely.errors import ResourceError, UsageError
 
 BATCH_BYTES = 8 << 20  # maximum size of a batch, in bytes of text or of Arrow arrays
 SMALLEST_BATCH = 1 << 18
+SMALLEST_DATABASE = 1 << 26
 BYTES_A_COLUMN = 512  # minimum of a batch: some work is done once for each batch and column
 BASE = 200 << 20  # the interpreter with its libraries and a model of typical size
 AT_ONCE = 40  # batches' worth of memory: several are processed at a time, each with codes and numbers
@@ -28,6 +29,11 @@ def batch_bytes(limit: int | None, columns: int = 0) -> int:
     """
     usual = max(BATCH_BYTES, columns * BYTES_A_COLUMN)
     return usual if limit is None else min(usual, max(SMALLEST_BATCH, (limit - BASE) // AT_ONCE))
+
+
+def database_bytes(limit: int) -> int:
+    """Memory that a database inside this process may use, so that reading and counting its rows stay within a limit too."""
+    return max(SMALLEST_DATABASE, (limit - BASE) // 2)
 
 
 def check_memory(limit: int | None) -> None:

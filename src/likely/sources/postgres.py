@@ -8,22 +8,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from likely.errors import DataError, UsageError, did_you_mean, import_optional
+from likely.errors import DataError, UsageError, import_optional
 from likely.kernels.parallel import cached_property
 from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
-from likely.sources.databases import quoted, subquery
+from likely.sources.databases import Answer, Kept, subquery
+from likely.sources.interruption import each, interruptible
 from likely.sources.missing_tokens import MissingTokens
+from likely.sources.table_names import choose_table, quoted
 from likely.sources.text_columns import TypedFile
 
 if TYPE_CHECKING:
     from likely.sources import ReadOptions, Source
 
-TABLES = """select table_schema, table_name from information_schema.tables
-where table_schema not in ('pg_catalog', 'information_schema') order by 1, 2"""
+TABLES = """select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname <> 'information_schema' and n.nspname not like 'pg\\_%'
+and has_schema_privilege(n.oid, 'usage') and has_any_column_privilege(c.oid, 'select') order by 1, 2"""
 AS_NUMBER = ("numeric", "money")
 AS_TEXT = ("uuid", "enum", "citext", "bpchar", "inet", "cidr", "macaddr")
+NAMES_OF_TYPES = (b"POSTGRESQL:type", b"ADBC:postgresql:typname")
+MOST_DIGITS = 76  # of a decimal in Arrow
+HEADER, SCALES = 4, 1 << 11  # of a typmod of numeric: precision << 16 | scale, plus a header
 
 
 def open_postgres(uri: str, reading: ReadOptions) -> Source:
@@ -42,7 +48,13 @@ def label_of(uri: str) -> str:
 def connect(uri: str) -> Any:
     """A connection; MissingDependencyError names the extra."""
     driver = import_optional("adbc_driver_postgresql.dbapi", "PostgreSQL", library="adbc_driver_postgresql")
-    return driver.connect(uri)
+    return interruptible(lambda: driver.connect(uri), lambda: None)
+
+
+def execute(cursor: Any, statement: str, values: Any = None) -> Any:
+    """The cursor after a statement, which Ctrl-C cancels."""
+    interruptible(lambda: cursor.execute(statement, values), cursor.adbc_cancel)
+    return cursor
 
 
 @contextlib.contextmanager
@@ -70,11 +82,21 @@ class PostgresTable:
 
     dialect: ClassVar[str] = "postgres"
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the SQL of the rows, with every column as it is read."""
         with self._open() as cursor:
-            cursor.execute(build(self._where(cursor)))
-            return cursor.fetch_arrow_table()
+            picked = [_pick(column) for column in self._described(cursor)]
+            plain = picked == [quoted(column.name) for column in self._described(cursor)]
+            rows = self._where if plain else subquery(f"select {', '.join(picked)} from {self._where}")
+            execute(cursor, build(rows))
+            return Answer.of(interruptible(cursor.fetch_arrow_table, cursor.adbc_cancel))
+
+    def _described(self, cursor: Any) -> Any:
+        """Names and types of the columns."""
+        if "described" not in self.held:
+            query = f"select * from {self._where}"
+            self.held["described"] = interruptible(lambda: cursor.adbc_execute_schema(query), cursor.adbc_cancel)
+        return self.held["described"]
 
     @property
     def label(self) -> str:
@@ -95,60 +117,108 @@ class PostgresTable:
         """A read-only connection on the common snapshot."""
         with named_errors(self.label):
             if "snapshot" not in self.held:
-                self.held["connection"] = keeper = connect(self.uri)
-                with keeper.cursor() as cursor:
-                    cursor.execute("set transaction isolation level repeatable read, read only")
-                    cursor.execute("select pg_export_snapshot()")
-                    self.held["snapshot"] = cursor.fetchone()[0]
+                self._keep_snapshot()
             with contextlib.closing(connect(self.uri)) as connection, connection.cursor() as cursor:
-                cursor.execute("set transaction isolation level repeatable read, read only")
-                cursor.execute(f"set transaction snapshot '{self.held['snapshot']}'")
+                execute(cursor, "set transaction isolation level repeatable read, read only")
+                execute(cursor, f"set transaction snapshot '{self.held['snapshot']}'")
                 yield cursor
 
-    def _where(self, cursor: Any) -> str:
+    def _keep_snapshot(self) -> None:
+        """Lock what is read against TRUNCATE and ALTER, then take the snapshot.
+
+        Of a truncated table every snapshot is empty, older ones too. Each statement of this transaction has a snapshot of its
+        own, so that what is exported is no older than the locks.
+        """
+        self.held["connection"] = keeper = connect(self.uri)
+        try:
+            with keeper.cursor() as cursor:
+                execute(cursor, "set transaction isolation level read committed, read only")
+                self.held["tables"] = execute(cursor, TABLES).fetchall()
+                execute(cursor, f"select 1 from {self._where} limit 0").fetchall()
+                self.held["snapshot"] = execute(cursor, "select pg_export_snapshot()").fetchone()[0]
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let go of snapshot and locks; a later pass sees the table as it is then."""
+        keeper = self.held.pop("connection", None)
+        self.held.clear()
+        if keeper is not None:
+            keeper.close()
+
+    @property
+    def _where(self) -> str:
         """The table or query that is read."""
         if self.reading.query is not None:
             return subquery(self.reading.query)
-        cursor.execute(TABLES)
-        named = {name if schema == "public" else f"{schema}.{name}": (schema, name) for schema, name in cursor.fetchall()}
-        wanted = self.reading.table
-        if wanted is None and len(named) == 1:
-            wanted = next(iter(named))
-        listed = ", ".join(map(repr, list(named)[:20]))
-        if wanted is None:
-            raise DataError(f"{self.label} has {len(named)} tables: {listed}", remedy="name one with table= (--table)")
-        if wanted not in named:
-            raise DataError(f"{self.label} has no table {wanted!r}{did_you_mean(wanted, named)}: it has {listed}")
-        return ".".join(map(quoted, named[wanted]))
+        places = [(schema, name) for schema, name in self.held["tables"]]
+        return ".".join(map(quoted, choose_table(self.reading.table, places, "public", self.label)))
 
     def batches(self, kinds: Mapping[str, str] | None = None) -> Iterator[Batch]:
         """The rows, in the order in which the database gives them."""
         start = 0
         with self._open() as cursor:
-            where = self._where(cursor)
-            schema = cursor.adbc_execute_schema(f"select * from {where}")
-            every = name_columns(schema.names, self.label)
-            names = [name for name in every if kinds is None or name in kinds]
-            picked = ", ".join(_pick(schema.field(every.index(name))) for name in names)
-            cursor.execute(f"select {picked or '1'} from {where}")
-            for batch in cursor.fetch_record_batch():
+            schema = self._described(cursor)
+            names = [name for name in name_columns(schema.names, self.label) if kinds is None or name in kinds]
+            fields = [column for column in schema if column.name in names]
+            kept = Kept.selecting({c.name: sql for c in fields if self.reading.carried and (sql := _as_stored(c))})
+            picked = [*map(_pick, fields), *kept.picked] or ["1"]
+            execute(cursor, f"select {', '.join(picked)} from {self._where}")
+            stored = {alias: _decimal(schema.field(name)) for alias, name in kept.names.items()}
+            for batch in each(cursor.fetch_record_batch(), cursor.adbc_cancel):
                 self.reading.check_memory()
                 columns = {
-                    name: validated(_stored(column), name, start) for name, column in zip(names, batch.columns, strict=False)
+                    name: validated(_typed(column, stored.get(name)), name, start)
+                    for name, column in zip([*names, *kept.names], batch.columns, strict=False)
                 }
-                yield Frame(columns, batch.num_rows, start, self.missing)
+                yield kept.apart(Frame(columns, batch.num_rows, start, self.missing))
                 start += batch.num_rows
 
 
+def _kind(column: Any) -> str:
+    """PostgreSQL's name of the type of a column; old drivers have it for types that they do not know."""
+    found = next((column.metadata[key] for key in NAMES_OF_TYPES if key in (column.metadata or {})), b"").decode()
+    return found or str(getattr(column.type, "type_name", ""))
+
+
 def _pick(column: Any) -> str:
-    """SQL of a column: exact decimals as double, identifiers and enumerations as text."""
-    kind = str(getattr(column.type, "type_name", ""))
-    name = quoted(column.name)
+    """SQL of a column as it is read: exact decimals as double, identifiers and enumerations as text."""
+    kind, name = _kind(column), quoted(column.name)
     if kind in AS_NUMBER:
         return f"{name}{'::numeric' if kind == 'money' else ''}::double precision as {name}"
     return f"{name}::text as {name}" if kind in AS_TEXT else name
 
 
-def _stored(column: Any) -> Any:
-    """The column without its extension type (a type of the database's own): by the kind of its storage it is left out."""
-    return getattr(column, "storage", column)
+def _as_stored(column: Any) -> str | None:
+    """SQL of a column as it is written beside predictions, where that differs from what is read: no digit is lost."""
+    kind, name = _kind(column), quoted(column.name)
+    if kind == "numeric" and _decimal(column) is not None:
+        return f"nullif({name}, 'NaN')::text"
+    if kind == "money":
+        return f"{name}::numeric::text"
+    storage = str(getattr(column.type, "storage_type", column.type))
+    unknown = storage == "binary" and kind not in ("", "bytea", *AS_TEXT)
+    return f"{name}::text" if kind in ("numeric", "interval") or unknown else None
+
+
+def _decimal(column: Any) -> Any:
+    """Type in Arrow of a decimal with a declared number of digits; None for anything else."""
+    import pyarrow as pa
+
+    modifier = int((column.metadata or {}).get(b"POSTGRESQL:typmod", b"-1"))
+    if _kind(column) != "numeric" or modifier < HEADER:
+        return None
+    digits, scale = (modifier - HEADER) >> 16, (modifier - HEADER) % SCALES
+    if digits > MOST_DIGITS or scale > digits:  # or a negative scale
+        return None
+    return pa.decimal128(digits, scale) if digits <= MOST_DIGITS // 2 else pa.decimal256(digits, scale)
+
+
+def _typed(column: Any, kind: Any) -> Any:
+    """A column in the type that it is written in.
+
+    The extension type of a database's own type is left off, which no rule reads: such a column is left out by its storage.
+    """
+    column = getattr(column, "storage", column)
+    return column if kind is None else column.cast(kind)

@@ -11,7 +11,7 @@ from likely.kernels.parallel import cached_property
 from likely.sources.arrow_arrays import validated
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
-from likely.sources.databases import BATCH_ROWS, pick
+from likely.sources.databases import BATCH_ROWS, Answer, as_read, pick
 from likely.sources.missing_tokens import MissingTokens
 from likely.sources.text_columns import TypedFile
 
@@ -36,14 +36,14 @@ class Relation:
 
     dialect: ClassVar[str] = "duckdb"
 
-    def ask(self, build: Callable[[str], str]) -> Any:
-        """Arrow table of a query; `build` makes it from the SQL of the rows."""
+    def ask(self, build: Callable[[str], str]) -> Answer:
+        """The answer to a query; `build` makes it from the SQL of the rows."""
         import duckdb
 
-        if "reader" in self.under_way:
-            self.under_way.pop("reader").close()
+        self._end_pass()
+        query = build(as_read("likely_rows", [*zip(self.relation.columns, map(str, self.relation.types), strict=True)]))
         try:
-            return self.relation.query("likely_rows", build("likely_rows")).to_arrow_table()
+            return Answer.of(self.relation.query("likely_rows", query).to_arrow_table())
         except duckdb.Error as error:
             raise DataError(f"{self.label} cannot be counted ({str(error).splitlines()[0][:200]})") from None
 
@@ -60,14 +60,13 @@ class Relation:
         """The rows, in the order of the query; a pass still in progress is ended, as a connection runs one query at a time."""
         import duckdb
 
-        start = 0
+        start, reader = 0, None
         try:
             every = name_columns(self.relation.columns, self.label)
             names = [name for name in every if kinds is None or name in kinds]
             types = dict(zip(every, map(str, self.relation.types), strict=True))
             picked = ", ".join(pick(name, types[name]) for name in names) or "1"
-            if "reader" in self.under_way:
-                self.under_way.pop("reader").close()
+            self._end_pass()
             self.under_way["reader"] = reader = self.relation.project(picked).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
                 self.reading.check_memory()
@@ -77,3 +76,10 @@ class Relation:
         except (duckdb.Error, OSError) as error:
             reason = str(error).splitlines()[0][:200]
             raise DataError(f"{self.label} cannot be read to its end ({reason})") from None
+        finally:  # or the connection could run nothing else
+            if self.under_way.get("reader") is reader:
+                self._end_pass()
+
+    def _end_pass(self) -> None:
+        if "reader" in self.under_way:
+            self.under_way.pop("reader").close()

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from likely.errors import DataError, SaveError, UsageError
-from likely.sources.databases import SQLITE, quoted
+from likely.sources.databases import SQLITE
+from likely.sources.interruption import interruptible
+from likely.sources.table_names import name_parts, quoted
 
 BATCH_ROWS = 65_536
 DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
@@ -29,7 +31,7 @@ def write_table(parquet: str, path: str, table: str, *, replace: bool = False) -
     path : str
         A DuckDB or SQLite file, which may be new, or the URI of a PostgreSQL database.
     table : str
-        Name of the table.
+        Name of the table: `table`, `schema.table`, parts with dots in double quotes.
     replace : bool, default=False
         Whether a table of this name is replaced; otherwise it is refused.
     """
@@ -62,6 +64,12 @@ def _is_duckdb(path: str) -> bool:
     return path.lower().endswith((".duckdb", ".ddb"))
 
 
+def _place(table: str, usual: str) -> tuple[str, str]:
+    """Schema and name of a table."""
+    parts = name_parts(table)
+    return (parts[0], parts[1]) if len(parts) > 1 else (usual, parts[0])
+
+
 def _taken(path: str, table: str) -> UsageError:
     return UsageError(
         f"{path!r} has a table {table!r} already: name another one, or replace it with --replace-table (replace=True)"
@@ -71,12 +79,14 @@ def _taken(path: str, table: str) -> UsageError:
 def _to_duckdb(parquet: str, path: str, table: str, replace: bool, state: str) -> None:
     import duckdb
 
+    schema, name = _place(table, "main")
     try:
         with duckdb.connect(path) as connection:
-            found = "select 1 from information_schema.tables where table_schema = current_schema() and table_name = ?"
-            if not replace and connection.execute(found, [table]).fetchone():
+            found = "select 1 from information_schema.tables where table_schema = ? and table_name = ?"
+            if not replace and connection.execute(found, [schema, name]).fetchone():
                 raise _taken(path, table)
-            made = f"create {'or replace ' if replace else ''}table {quoted(table)} as select * from read_parquet(?)"
+            wanted = f"{quoted(schema)}.{quoted(name)}"
+            made = f"create {'or replace ' if replace else ''}table {wanted} as select * from read_parquet(?)"
             connection.execute(made, [parquet])
     except (duckdb.Error, OSError) as error:
         raise SaveError(f"{path!r} cannot be written ({str(error).splitlines()[0][:200]}); {state}") from None
@@ -87,19 +97,25 @@ def _to_sqlite(parquet: str, path: str, table: str, replace: bool, state: str) -
 
     import pyarrow.parquet as pq
 
+    schema_name, name = _place(table, "main")
+    if schema_name != "main":
+        raise UsageError(
+            f"SQLite has no schema {schema_name!r} for the table {table!r}",
+            remedy=f"quote a name with a dot: {quoted(table)}",
+        )
     with pq.ParquetFile(parquet) as file, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         schema = file.schema_arrow
         columns = ", ".join(f"{quoted(field.name)} {_affinity(field)}" for field in schema)
         try:
             connection.execute("begin immediate")
-            there = connection.execute("select 1 from sqlite_master where name = ?", [table]).fetchone()
+            there = connection.execute("select 1 from sqlite_master where name = ?", [name]).fetchone()
             if there and not replace:
                 raise _taken(path, table)
-            connection.execute(f"drop table if exists {quoted(table)}")
-            connection.execute(f"create table {quoted(table)} ({columns})")
+            connection.execute(f"drop table if exists {quoted(name)}")
+            connection.execute(f"create table {quoted(name)} ({columns})")
             places = ", ".join("?" * len(schema))
             for rows in _rows(file):
-                connection.executemany(f"insert into {quoted(table)} values ({places})", rows)
+                connection.executemany(f"insert into {quoted(name)} values ({places})", rows)
             connection.execute("commit")
         except sqlite3.Error as error:
             raise SaveError(f"{path!r} cannot be written ({error}); {state}") from None
@@ -136,19 +152,21 @@ def _to_postgres(parquet: str, uri: str, table: str, replace: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from likely.sources.postgres import connect, label_of, named_errors
+    from likely.sources.postgres import connect, execute, label_of, named_errors
 
+    schema, name = _place(table, "public")
+    wanted = f"{quoted(schema)}.{quoted(name)}" if len(name_parts(table)) > 1 else quoted(name)  # else by the search path
     with (
         named_errors(label_of(uri), "written"),
         pq.ParquetFile(parquet) as file,
         contextlib.closing(connect(uri)) as connection,
         connection.cursor() as cursor,
     ):
-        cursor.execute("select to_regclass($1) is not null", (quoted(table),))
-        if cursor.fetchone()[0]:
+        if execute(cursor, "select to_regclass($1) is not null", (wanted,)).fetchone()[0]:
             if not replace:
                 raise _taken(label_of(uri), table)
-            cursor.execute(f"drop table {quoted(table)}")
+            execute(cursor, f"drop table {wanted}")
         rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(BATCH_ROWS))
-        cursor.adbc_ingest(table, rows, mode="create")
+        where = {"db_schema_name": schema} if len(name_parts(table)) > 1 else {}
+        interruptible(lambda: cursor.adbc_ingest(name, rows, mode="create", **where), cursor.adbc_cancel)
         connection.commit()
