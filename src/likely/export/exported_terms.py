@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.export.term_forms import (
+    Array,
+    AveragedTerm,
+    CellGaussianTerm,
+    CellTerm,
+    Code,
+    ExportedModel,
+    GaussianPattern,
+    JointTerm,
+    LinearTerms,
+    RelativeGaussian,
+    SquareTerm,
+    StudentDensity,
+    TableTerm,
+    Term,
+    TextTerm,
+    bounded,
+)
 from likely.families.likelihoods import (
-    FARTHEST,
     BinnedGaussian,
     BinnedTable,
     GaussianTerm,
@@ -23,145 +39,11 @@ from likely.families.likelihoods import (
     ScaledTerm,
     YesNoTable,
 )
-from likely.schema import CATEGORY, Column
+from likely.families.posterior_predictive import Averaged, StudentPredictive, log_gamma
+from likely.schema import CATEGORY
 
-Array = NDArray[np.float64]
-IMPOSSIBLE = -1e305  # stands for the logarithm of zero, which some databases cannot write
-RULED_OUT = 0.5 * IMPOSSIBLE  # a score below was ruled out by a probability of zero
+MOST_CELLS = 1024  # Gaussians of a class in a joint block of categories and numbers, those of rows with missing cells included
 MOST_PATTERNS = 64  # of missing cells in a joint Gaussian
-
-
-@dataclass(frozen=True)
-class Code:
-    """Line of a table for each cell of one column: values or bins in order, then unseen, then missing.
-
-    `kind` is "category", "bins" (of a number, with `edges`) or "yes" (whether a number is above zero).
-    """
-
-    kind: str
-    column: str
-    size: int  # lines, those of unseen and missing cells included
-    edges: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class TableTerm:
-    """Line of a table: the codes of its columns are one index, the last column counting fastest."""
-
-    codes: tuple[Code, ...]
-    table: Array  # lines × classes
-
-    @property
-    def strides(self) -> list[int]:
-        """Step of the index for each code."""
-        steps = [1]
-        for code in self.codes[:0:-1]:
-            steps.append(steps[-1] * code.size)
-        return steps[::-1]
-
-
-@dataclass(frozen=True, eq=False)
-class CellTerm:
-    """Line of a table at a sum of offsets, one for each code; a negative sum contributes nothing."""
-
-    codes: tuple[Code, ...]
-    maps: tuple[NDArray[np.int64], ...]
-    table: Array
-
-
-@dataclass(frozen=True, eq=False)
-class SquareTerm:
-    """peak + curve * (x - mean)**2 of one number, by class; 0 where it is missing."""
-
-    column: str
-    mean: Array
-    curve: Array
-    peak: Array
-
-    @property
-    def reach(self) -> float:
-        """Size of numbers beyond which the square might overflow: `beyond` of likelihoods.py takes its place."""
-        steepest = max(1.0, float(np.abs(self.curve).max(initial=0.0)))
-        return float(np.sqrt(FARTHEST / steepest) - np.abs(self.mean).max(initial=0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class LinearTerms:
-    """level + slope * x, summed over the numbers that are present; a number that is no count rules out every class."""
-
-    columns: tuple[str, ...]
-    slope: Array  # columns × classes
-    level: Array
-    trials: str | float | None = None  # of a binomial: a column, or the number in every row; the second number is trials - hits
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianPattern:
-    """Joint Gaussian of the numbers that are present in a row: constant - |root (x - mean)|² / 2, by class."""
-
-    seen: tuple[int, ...]
-    mean: Array  # classes × seen
-    root: Array  # classes × seen × seen, lower triangular
-    constant: Array  # classes
-
-
-@dataclass(frozen=True, eq=False)
-class JointTerm:
-    """Joint Gaussian log density of several numbers, by pattern of missing cells, times a weight."""
-
-    columns: tuple[str, ...]
-    patterns: tuple[GaussianPattern, ...]
-    weight: float
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeGaussian:
-    """Joint Gaussians of the numbers of bins, summed by class, relative to the best class, bounded below, times a weight."""
-
-    codes: tuple[Code, ...]
-    centres: tuple[Array, ...]  # by column: the number of each line of the code
-    pattern: GaussianPattern  # a line for each component
-    owner: tuple[int, ...]  # the class of each component, ascending
-    lowest: float
-    weight: float
-
-    def of_class(self, c: int) -> list[int]:
-        """The components of a class."""
-        return [k for k, owner in enumerate(self.owner) if owner == c]
-
-
-@dataclass(frozen=True, eq=False)
-class TextTerm:
-    """Sum over the words of a document; `likelihood` is a form with a table of weights for each word."""
-
-    column: str
-    likelihood: Any
-
-
-Term = TableTerm | CellTerm | SquareTerm | LinearTerms | JointTerm | RelativeGaussian | TextTerm
-
-
-@dataclass(frozen=True, eq=False)
-class ExportedModel:
-    """What an exporter needs: the columns, the classes with their constants, and the terms."""
-
-    columns: tuple[Column, ...]
-    target: str
-    classes: tuple[Any, ...]
-    log_prior: Array
-    constant: Array  # log prior and bias
-    terms: tuple[Term, ...]
-    missing: tuple[str, ...] = ()
-    codes: tuple[Code, ...] = field(default=())
-
-    @property
-    def by_name(self) -> dict[str, Column]:
-        """Columns by name."""
-        return {column.name: column for column in self.columns}
-
-    def of(self, kind: type) -> list[Any]:
-        """Terms of one form."""
-        return [term for term in self.terms if isinstance(term, kind)]
 
 
 def exported(model: Any) -> ExportedModel:
@@ -183,14 +65,9 @@ def exported(model: Any) -> ExportedModel:
     )  # fmt: skip
 
 
-def bounded(numbers: Array) -> Array:
-    """The numbers with IMPOSSIBLE in place of minus infinity."""
-    return np.where(np.isneginf(numbers), IMPOSSIBLE, numbers)
-
-
 @dataclass(frozen=True)
 class _Block:
-    """A block as a term is made of it: columns, form, weight, codes of single columns, and lines of each category."""
+    """A block as a term is made of it: columns, form, weight, codes of single columns, lines of each category (0: a number)."""
 
     columns: tuple[str, ...]
     form: Any
@@ -209,13 +86,13 @@ def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Ter
         return [TextTerm(parameters.columns[0], likelihood)]
     for form, make in FORMS.items():
         if isinstance(likelihood, form):
-            sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
+            columns = [scorer.schema.by_name[name] for name in parameters.columns]
+            sizes = [len(column.values) + 2 if column.kind == CATEGORY else 0 for column in columns]
             return [make(_Block(tuple(parameters.columns), likelihood, weight, alone, tuple(sizes)))]
     raise UsageError(
-        f"column {parameters.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
-        f"({type(likelihood).__name__}) is no table, which cannot be exported",
+        f"column {parameters.columns[0]!r} has a likelihood ({type(likelihood).__name__}) that cannot be exported",
         column=parameters.columns[0],
-        remedy="learn it as binned or categorical (--family), or the model without average=True (--average)",
+        remedy="learn it with a family of this package (--family)",
     )
 
 
@@ -258,12 +135,15 @@ def _linear(block: _Block) -> Term:
 def _joint(block: _Block) -> Term:
     columns, form = block.columns, block.form
     if form.lines:
-        raise UsageError(
-            f"columns {', '.join(map(repr, columns))} are a joint block of categories and numbers, which cannot be exported",
-            column=columns[0],
-            remedy="learn the model with blocks of categories alone or of numbers alone",
-        )
+        return _cell_gaussians(block)
     width = len(columns)
+    _check_width(columns, width)
+    patterns = tuple(_pattern(form.mean[:, 0], form.covariance[:, 0], seen) for seen in _subsets(width))
+    return JointTerm(columns, tuple(_weighted(p, form.weight[:, 0]) for p in patterns), block.weight)
+
+
+def _check_width(columns: tuple[str, ...], width: int) -> None:
+    """Refuse a joint Gaussian of too many numbers."""
     if 2**width > MOST_PATTERNS:
         raise UsageError(
             f"a joint Gaussian of {width} columns ({', '.join(map(repr, columns))}) has {2**width:,} patterns of missing "
@@ -271,9 +151,62 @@ def _joint(block: _Block) -> Term:
             column=columns[0],
             remedy=f"learn the model with smaller blocks, of at most {MOST_PATTERNS.bit_length() - 1} columns",
         )
-    subsets = [seen for size in range(width, 0, -1) for seen in combinations(range(width), size)]
-    patterns = tuple(_pattern(form.mean[:, 0], form.covariance[:, 0], seen) for seen in subsets)
-    return JointTerm(columns, tuple(_weighted(p, form.weight[:, 0]) for p in patterns), block.weight)
+
+
+def _subsets(width: int) -> list[tuple[int, ...]]:
+    """The numbers that may be present in a row, the larger sets first; none is left out."""
+    return [seen for size in range(width, 0, -1) for seen in combinations(range(width), size)]
+
+
+def _cell_gaussians(block: _Block) -> Term:
+    """A Gaussian for each cell of the categories of a block; a missing category is summed over its known values."""
+    form, kinds = block.form, [size > 0 for size in block.sizes]
+    numbers = tuple(name for name, category in zip(block.columns, kinds, strict=True) if not category)
+    codes = tuple(Code("category", n, size) for n, size in zip(block.columns, block.sizes, strict=True) if size)
+    _check_width(numbers, len(numbers))
+    cells = form.weight.shape[1]
+    if cells * 2 ** len(numbers) > MOST_CELLS:
+        raise UsageError(
+            f"columns {', '.join(map(repr, block.columns))} are a joint block with {cells:,} combinations of values and "
+            f"{2 ** len(numbers)} patterns of missing numbers: too many to be exported",
+            column=block.columns[0],
+            remedy=f"learn the model with smaller blocks, of at most {MOST_CELLS:,} such patterns",
+        )
+    width = len(numbers)
+    mean, covariance = form.mean.reshape(-1, width), form.covariance.reshape(-1, width, width)
+    patterns = tuple(_pattern(mean, covariance, seen) for seen in _subsets(width))
+    lines = tuple(_cells_of_line(line, form.lines) for line in product(*(range(size + 1) for size in form.lines)))
+    return CellGaussianTerm(numbers, codes, patterns, bounded(form.weight), lines, block.weight)
+
+
+def _cells_of_line(line: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The cells of a combination of codes; an unseen value is no part of a missing one, unless there is no other."""
+    each = [range(max(size - 1, 1)) if code == size else (code,) for code, size in zip(line, sizes, strict=True)]
+    return tuple(int(np.ravel_multi_index(cell, sizes)) for cell in product(*each))
+
+
+def _averaged(block: _Block) -> Term:
+    column, form = block.columns[0], block.form
+    parts = [_density(column, each) for each in (form.dependent, form.independent)]
+    if parts[0] is None or parts[1] is None:
+        raise UsageError(
+            f"column {column!r} is averaged over whether it depends on the class, and its prediction "
+            f"({type(form.dependent).__name__}) is neither a table nor that of a Gaussian, which cannot be exported",
+            column=column,
+            remedy="learn it as Gaussian, binned or categorical (--family), or the model without average=True (--average)",
+        )
+    return AveragedTerm(column, parts[0], parts[1], form.log_on, form.log_off)
+
+
+def _density(column: str, form: Any) -> StudentDensity | SquareTerm | None:
+    """The predictive density of one number; None where it has no exported form."""
+    if isinstance(form, GaussianTerm):
+        return SquareTerm(column, form.mean, form.curve, form.peak)
+    if not isinstance(form, StudentPredictive):
+        return None
+    half = (form.degrees + 1) / 2
+    peak = log_gamma(half) - log_gamma(form.degrees / 2) - 0.5 * np.log(np.pi * form.degrees) - np.log(form.scale)
+    return StudentDensity(form.mean, form.scale * np.sqrt(form.degrees), form.degrees, peak)
 
 
 def _pattern(mean: Array, covariance: Array, seen: tuple[int, ...]) -> GaussianPattern:
@@ -309,24 +242,6 @@ FORMS: dict[type, Callable[[_Block], Term]] = {
     GaussianTerm: _square,
     LinearTerm: _linear,
     JointGaussianTerm: _joint,
+    Averaged: _averaged,
     BinnedGaussian: _relative,
 }
-
-
-def number_columns(exported_model: ExportedModel) -> list[str]:
-    """Columns that are read as numbers, in the order of the schema."""
-    used = {code.column for code in exported_model.codes if code.kind != "category"}
-    for term in exported_model.terms:
-        if isinstance(term, SquareTerm):
-            used.add(term.column)
-        elif isinstance(term, LinearTerms):
-            used |= {*term.columns, *([term.trials] if isinstance(term.trials, str) else [])}
-        elif isinstance(term, JointTerm):
-            used |= set(term.columns)
-    return [column.name for column in exported_model.columns if column.name in used]
-
-
-def category_columns(exported_model: ExportedModel) -> list[str]:
-    """Columns that are read as categories, in the order of the schema."""
-    used = {code.column for code in exported_model.codes if code.kind == "category"}
-    return [column.name for column in exported_model.columns if column.name in used and column.kind == CATEGORY]

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from likely.export import sql_averages as averaged
 from likely.export.dialects import Dialect, Expression
-from likely.export.exported_terms import (
+from likely.export.expressions import SMALLEST, ExpressionWriter
+from likely.export.sql_inputs import InputWriter
+from likely.export.term_forms import (
     IMPOSSIBLE,
+    AveragedTerm,
+    CellGaussianTerm,
     CellTerm,
     Code,
     ExportedModel,
@@ -23,12 +28,9 @@ from likely.export.exported_terms import (
     TableTerm,
     TextTerm,
 )
-from likely.export.expressions import ExpressionWriter
-from likely.export.sql_inputs import InputWriter
 from likely.families.likelihoods import FARTHEST, LARGEST_COUNT
 
 NOWHERE = -(1 << 28)  # offset of an unknown cell: any sum with it is negative, and none overflows
-SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 LARGE = 1e100  # numbers of a joint Gaussian are bounded, so that no square overflows
 
 
@@ -47,7 +49,7 @@ class TermWriter:
         """Lines of the tables; bounded numbers of Gaussians; whether a number is infinite."""
         found: dict[str, Any] = {helper: self.inputs.code(code) for code, helper in self.helper.items()}
         for term in self.scored.terms:
-            if isinstance(term, JointTerm):
+            if isinstance(term, JointTerm | CellGaussianTerm):
                 for j, name in enumerate(term.columns):
                     found[f"likely__y{self.number[id(term)]}_{j}"] = self._bounded(name, LARGE)
         if self.inputs.numbers:
@@ -65,7 +67,7 @@ class TermWriter:
         found: dict[str, Any] = {}
         for term in self.scored.terms:
             name = f"likely__t{self.number[id(term)]}"
-            if isinstance(term, TableTerm) and len(term.codes) > 1:
+            if isinstance(term, TableTerm | CellGaussianTerm) and len(term.codes) > 1:
                 parts = [self._step(code, step) for code, step in zip(term.codes, term.strides, strict=True)]
                 found[name] = self.write.total([*parts, self.write.whole(1)])
             elif isinstance(term, CellTerm):
@@ -85,22 +87,63 @@ class TermWriter:
         return self.write.lookup(self.helper[code], numbers.tolist(), whole)
 
     def components(self) -> dict[str, Any]:
-        """Log densities of the components of joint Gaussians, each times its share of the class."""
+        """Log densities of the components of joint Gaussians, each times its share; squares of averaged numbers."""
         found: dict[str, Any] = {}
-        for term in self.scored.of(RelativeGaussian):
+        for term in self.scored.terms:
             n = self.number[id(term)]
-            helpers = [f"likely__t{n}_{j}" for j in range(len(term.codes))]
-            found |= {f"likely__k{n}_{k}": self._log_density(term.pattern, helpers, k) for k in range(len(term.owner))}
+            if isinstance(term, RelativeGaussian):
+                helpers = [f"likely__t{n}_{j}" for j in range(len(term.codes))]
+                found |= {f"likely__k{n}_{k}": self._log_density(term.pattern, helpers, k) for k in range(len(term.owner))}
+            elif isinstance(term, CellGaussianTerm):
+                for c, g in np.ndindex(*term.log_weight.shape):
+                    found[f"likely__g{n}_{c}_{g}"] = self._of_cell(term, c, g)
+            elif isinstance(term, AveragedTerm):
+                found |= averaged.squares(self.write, term, n, self.inputs.numbers[term.column])
         return found
 
     def densities(self) -> dict[str, Any]:
-        """Log densities of the joint Gaussians by class, which are compared with each other."""
+        """Log densities of the joint Gaussians by class, which are compared with each other; predictions of numbers."""
         found: dict[str, Any] = {}
-        for term in self.scored.of(RelativeGaussian):
+        for term in self.scored.terms:
             n = self.number[id(term)]
+            if isinstance(term, AveragedTerm):
+                found |= averaged.predictions(self.write, term, n, partial(self._square, term.column))
             for c in range(len(self.scored.classes)):
-                found[f"likely__d{n}_{c}"] = self._log_sum([f"likely__k{n}_{k}" for k in term.of_class(c)])
+                if isinstance(term, RelativeGaussian):
+                    found[f"likely__d{n}_{c}"] = self._log_sum([f"likely__k{n}_{k}" for k in term.of_class(c)])
+                elif isinstance(term, CellGaussianTerm):
+                    found[f"likely__h{n}_{c}"] = self._of_line(term, c)
         return found
+
+    def _line(self, term: TableTerm | CellGaussianTerm) -> str:
+        """The helper column that has the line of a table, from 1."""
+        return f"likely__t{self.number[id(term)]}" if len(term.codes) > 1 else self.helper[term.codes[0]]
+
+    def _of_cell(self, term: CellGaussianTerm, c: int, g: int) -> Expression:
+        """Log probability of a cell and density of the numbers that are present; only for the rows that need it."""
+        write, n = self.write, self.number[id(term)]
+        helpers, line = [f"likely__y{n}_{j}" for j in range(len(term.columns))], self._line(term)
+        used = self.e.In(
+            this=write.column(line), expressions=[write.whole(i + 1) for i, cells in enumerate(term.lines) if g in cells]
+        )
+        share, component = float(term.log_weight[c, g]), c * term.log_weight.shape[1] + g
+        branches = [(self.e.Not(this=used), write.number(0.0))]
+        for pattern in term.patterns:
+            density = self._log_density(pattern, helpers, component)
+            branches.append((self._present(helpers, pattern), write.total([write.number(share), density])))
+        return write.case(branches, write.number(share))
+
+    def _present(self, helpers: list[str], pattern: GaussianPattern) -> Expression:
+        """Whether every number of a pattern is in the row."""
+        write = self.write
+        return write.all_of([self.e.Not(this=write.is_null(write.column(helpers[j]))) for j in pattern.seen])
+
+    def _of_line(self, term: CellGaussianTerm, c: int) -> Expression:
+        """Log density of the cell of a row; of all that are possible where a category is missing."""
+        n = self.number[id(term)]
+        sums = [self._log_sum([f"likely__g{n}_{c}_{g}" for g in cells]) for cells in term.lines]
+        leaves = [str(each.sql(dialect=self.syntax.name)) for each in sums]
+        return self.write.stairs(self._line(term), [str(i + 1) for i in range(1, len(leaves))], leaves)
 
     def _log_sum(self, names: list[str]) -> Expression:
         """ln Σ exp of columns, with the largest taken out."""
@@ -138,8 +181,7 @@ class TermWriter:
 
     def table(self, term: TableTerm, c: int) -> list[Any]:
         """Line of a table."""
-        line = f"likely__t{self.number[id(term)]}" if len(term.codes) > 1 else self.helper[term.codes[0]]
-        return [] if not term.table[:, c].any() else [self.write.lookup(line, term.table[:, c].tolist())]
+        return [] if not term.table[:, c].any() else [self.write.lookup(self._line(term), term.table[:, c].tolist())]
 
     def cell(self, term: CellTerm, c: int) -> list[Any]:
         """Cell of an interaction; nothing where it is unknown."""
@@ -149,14 +191,17 @@ class TermWriter:
 
     def square(self, term: SquareTerm, c: int) -> list[Any]:
         """Gaussian log density of one number; nothing where it is missing."""
-        write, x = self.write, self.inputs.x(term.column)
+        return [self._square(term.column, term, c)]
+
+    def _square(self, column: str, term: SquareTerm, c: int) -> Expression:
+        write, x = self.write, self.inputs.x(column)
         mean, curve, peak = (write.number(float(each[c])) for each in (term.mean, term.curve, term.peak))
         away = write.minus(x, mean)
         near = self.e.Add(this=peak, expression=write.times(write.times(curve, away), away.copy()))
         nothing = (write.is_null(x.copy()), write.number(0.0))
         inside = write.compare("LTE", self.e.Abs(this=x.copy()), write.number(term.reach))
         far = write.minus(peak.copy(), self._beyond(float(term.curve[c]), away.copy()))
-        return [write.case([nothing, (inside, near)], far)]
+        return write.case([nothing, (inside, near)], far)
 
     def _beyond(self, curve: float, away: Expression) -> Expression:
         """The square of a number that is very far away, or what stands for it, from its logarithm."""
@@ -201,10 +246,17 @@ class TermWriter:
         helpers = [f"likely__y{n}_{j}" for j in range(len(term.columns))]
         branches = []
         for pattern in term.patterns:  # the larger ones first: the first that is complete has every number of the row
-            there = [self.e.Not(this=write.is_null(write.column(helpers[j]))) for j in pattern.seen]
             density = write.times(write.number(term.weight), self._log_density(pattern, helpers, c))
-            branches.append((write.all_of(there), density))
+            branches.append((self._present(helpers, pattern), density))
         return [write.case(branches, write.number(0.0))]
+
+    def cell_gaussian(self, term: CellGaussianTerm, c: int) -> list[Any]:
+        """Joint Gaussian of the cell of a row."""
+        return [self.write.times(self.write.number(term.weight), self.write.column(f"likely__h{self.number[id(term)]}_{c}"))]
+
+    def averaged(self, term: AveragedTerm, c: int) -> list[Any]:
+        """Average of the predictions with and without dependence on the class."""
+        return [averaged.mixed(self.write, self.number[id(term)], c, self.inputs.x(term.column))]
 
     def text(self, term: TextTerm, c: int) -> list[Any]:
         """Sum over the words of a text, from the stage after the inputs."""
@@ -224,6 +276,8 @@ WRITTEN: dict[type, Callable[..., list[Any]]] = {
     SquareTerm: TermWriter.square,
     LinearTerms: TermWriter.linear,
     JointTerm: TermWriter.joint,
+    CellGaussianTerm: TermWriter.cell_gaussian,
+    AveragedTerm: TermWriter.averaged,
     RelativeGaussian: TermWriter.relative,
     TextTerm: TermWriter.text,
 }
