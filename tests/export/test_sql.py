@@ -191,6 +191,33 @@ def test_views_and_tables_without_row_numbers_are_scored_in_sqlite(kind):
     assert np.abs(shares - model.predict_proba(known)).max() < 1e-9
 
 
+def test_texts_that_a_collation_of_sqlite_takes_for_one_are_scored_apart():
+    import databases
+
+    cells = ["u", "U", "v", None]
+    table = pa.table({"a": [cells[i % 4] for i in range(80)], "y": ["np"[i % 4 == 1] for i in range(80)]})
+    model, database = learn(table, plain=True), databases.Sqlite()
+    database.put("stored", table)
+    database.connection.execute("create table data (a text collate nocase)")
+    database.connection.execute("insert into data select a from stored")
+    found = database.ask(model.sql(dialect="sqlite"))
+    assert len(found["label"]) == 80
+    assert np.abs(np.array(found["p_p"]) - model.predict_proba(table)[:, 1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_logarithms_of_little_more_than_one_have_all_digits(database, request):
+    from likely.export.dialects import dialect_of
+    from likely.export.expressions import ExpressionWriter
+    from likely.export.sql_averages import log_of_one_more
+
+    dialect = request.node.callspec.params["database"]
+    given = [0.0, 1e-300, 1e-17, 3e-14, 1e-9, 0.1, 1e300]
+    database.put("data", pa.table({"u": given}))
+    written = log_of_one_more(ExpressionWriter(dialect_of(dialect)), "u").sql(dialect=dialect)
+    assert database.ask(f"select {written} as r from data")["r"] == pytest.approx(np.log1p(given).tolist(), rel=1e-15, abs=0)
+
+
 def test_as_many_columns_as_an_index_of_sqlite_has_and_more_are_scored():
     import databases
 

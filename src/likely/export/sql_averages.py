@@ -61,11 +61,11 @@ def _density(
     if isinstance(form, SquareTerm):
         return gaussian(form, c)
     level, half = write.number(float(form.peak[c])), write.number(float(form.degrees[c] + 1) / 2)
-    density = write.minus(level, write.times(half, _log_of_one_more(write, square)))
+    density = write.minus(level, write.times(half, log_of_one_more(write, square)))
     return write.case([(write.is_null(write.column(square)), write.number(IMPOSSIBLE))], density)
 
 
-def _log_of_one_more(write: ExpressionWriter, name: str) -> Expression:
+def log_of_one_more(write: ExpressionWriter, name: str) -> Expression:
     """ln(1 + u) with all digits of a small u, which is multiplied by half the number of rows."""
     u = write.column(name)
     more = write.total([write.number(1.0), u])
