@@ -1,6 +1,7 @@
 """Databases that tests run for real: DuckDB, SQLite, a PostgreSQL server of the test's own, a Spark session."""
 
 import contextlib
+import datetime as dt
 import glob
 import math
 import os
@@ -39,7 +40,7 @@ class Sqlite:
         names = table.schema.names
         self.connection.execute(f"drop table if exists {quoted(name)}")
         self.connection.execute(f"create table {quoted(name)} ({', '.join(map(quoted, names))})")
-        cells = [[None if _nan(v) else v for v in column.to_pylist()] for column in table.columns]
+        cells = [[_stored(v) for v in column.to_pylist()] for column in table.columns]
         self.connection.executemany(
             f"insert into {quoted(name)} values ({', '.join('?' * len(names))})", zip(*cells, strict=True)
         )
@@ -51,8 +52,13 @@ class Sqlite:
         return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
-def _nan(value):
-    return isinstance(value, float) and math.isnan(value)
+def _stored(value):
+    """A cell as SQLite has it: no NaN, and dates and times as text."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 class Postgres:

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; at run time the same names are imported when first used
+    import likely.export  # noqa: F401 - documented as `likely.export`
     from likely import brain as brain
     from likely import distributions as distributions
     from likely import errors as errors
@@ -248,6 +249,7 @@ _MODULES = {
     "lesson": "teaching.lesson",
     "pictures": "report.pictures",
 }
+_ROOMS = ("export",)  # documented by their own functions, not as public names
 
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
@@ -270,8 +272,8 @@ def _module(path: str, name: str) -> ModuleType:
 
 
 def _lookup(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = importlib.import_module(f"likely.{_MODULES[name]}")
+    if name in _MODULES or name in _ROOMS:
+        value: Any = importlib.import_module(f"likely.{_MODULES.get(name, name)}")
     elif name in _HOMES:
         value = getattr(_module(_HOMES[name], name), name)
     else:

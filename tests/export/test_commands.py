@@ -1,10 +1,14 @@
 """The commands sql and export, and the JSON document of a model."""
 
+import datetime as dt
 import json
 import math
+import subprocess
+import sys
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,6 +16,7 @@ import likely
 from commands import document, run
 from hostile import hostile
 from likely.export import to_json
+from processes import environment
 from tables import learn
 
 
@@ -29,6 +34,7 @@ def test_sql_prints_the_statement_of_the_library(model, tmp_path):
     asked = ("--column", "x", "--prefix", "new_", "--pretty", "-o", str(tmp_path / "m.sql"))
     run("sql", model, *asked)
     assert (tmp_path / "m.sql").read_text() == known.sql(columns=["x"], prefix="new_", pretty=True) + "\n"
+    assert run("sql", model, "--dialect", "postgresql").stdout == known.sql(dialect="postgres") + "\n"
     run("sql", model, "--dialect", "oracle", expect=2)
 
 
@@ -109,9 +115,71 @@ def test_the_document_is_enough_to_score_rows_by_hand():
         assert by_hand(described, cells) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_a_missing_dependency_names_its_extra(monkeypatch):
-    import sys
+def joint_by_hand(term, lines, row):
+    """Entries of a joint block of categories and numbers, from the document alone."""
+    at = sum(lines[i] * step for i, step in zip(term["codes"], term["strides"], strict=True))
+    classes, cells = np.shape(term["log_weight"])
+    there = [j for j, name in enumerate(term["columns"]) if row[name] is not None]
+    density = np.zeros((classes, cells))
+    for pattern in term["patterns"]:
+        if pattern["seen"] == there:
+            away = np.array([row[term["columns"][j]] for j in there]) - np.array(pattern["mean"])
+            square = (np.einsum("kij,kj->ki", pattern["root"], away) ** 2).sum(1)
+            density = (np.array(pattern["constant"]) - square / 2).reshape(classes, cells)
+    own = (density + np.array(term["log_weight"]))[:, term["cells"][at]]
+    return term["weight"] * np.logaddexp.reduce(own, axis=1)
 
+
+def density_by_hand(form, x):
+    """Log density of a number by class, from the document alone."""
+    away = x - np.array(form["mean"])
+    if form["form"] == "square":
+        return np.array(form["peak"]) + np.array(form["curve"]) * away**2
+    degrees = np.array(form["degrees"])
+    return np.array(form["peak"]) - (degrees + 1) / 2 * np.log1p((away / np.array(form["width"])) ** 2)
+
+
+@pytest.mark.parametrize("settings", [{"average": True}, {"plain": True, "joint": [("c.d", 'a"b', "x")]}])
+def test_averages_and_joint_blocks_are_scored_by_hand_from_the_document(settings):
+    table = hostile(300).select(["c.d", 'a"b', "x", "y"])
+    model = learn(table, **settings)
+    described = json.loads(json.dumps(to_json(model)))
+    values = {column["name"]: column["values"] for column in described["columns"]}
+    seen = set()
+    for row, wanted in zip(table.slice(0, 60).to_pylist(), model.predict_proba(table.slice(0, 60)), strict=True):
+        cells = {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()}
+        lines, score = [], np.array(described["constant"])
+        for code in described["codes"]:
+            cell, known = cells[code["column"]], values[code["column"]]
+            lines.append(code["missing"] if cell is None else known.index(cell) if cell in known else code["unseen"])
+        for term in described["terms"]:
+            seen.add(term["form"])
+            if term["form"] == "table":
+                score = score + term["table"][lines[term["codes"][0]]]
+            elif term["form"] == "cell gaussians":
+                score = score + joint_by_hand(term, lines, cells)
+            elif cells[term["column"]] is not None:
+                one = term["log_dependent"] + density_by_hand(term["dependent"], cells[term["column"]])
+                other = term["log_independent"] + density_by_hand(term["independent"], cells[term["column"]])
+                score = score + np.logaddexp(one, other)
+        powers = np.exp(score - score.max())
+        assert powers / powers.sum() == pytest.approx(wanted, abs=1e-9)
+    assert seen & {"averaged", "cell gaussians"}
+
+
+def test_the_document_is_had_from_the_package_and_holds_dates_as_text():
+    when = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=7 * i) for i in range(400)]  # noqa: DTZ001
+    table = pa.table({"when": when, "y": [dt.date(2024, 1, 1 + (t.weekday() > 4)) for t in when]})
+    model = learn(table, date_parts=["when.weekday"])
+    assert json.loads(json.dumps(to_json(model)))["classes"] == ["2024-01-01", "2024-01-02"]
+    held = {column["name"]: column.get("holds") for column in to_json(model)["columns"]}
+    assert held["when.weekday"] == "weekday of 'when' in UTC, as an English name (Monday)"
+    asked = [sys.executable, "-c", "import likely; print(likely.export.to_json.__name__)"]
+    done = subprocess.run(asked, capture_output=True, text=True, env=environment(), check=True)
+    assert done.stdout == "to_json\n"
+
+
+def test_a_missing_dependency_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot.expressions", None)
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     model = learn({"a": ["u", "v"] * 4, "y": [0, 1] * 4}, plain=True)

@@ -22,21 +22,27 @@ def wide(rows=300):
     return pa.table({name: rng.normal(y) + shared for name in GAUSSIANS} | {"y": np.array(["n", "p"])[y]})
 
 
+def levels(rows=900):
+    """A category of so many values that a Gaussian for each is too much."""
+    columns = {"c": [f"level {i % 600}" for i in range(rows)], "x": [float(i % 7) for i in range(rows)]}
+    return pa.table(columns | {"y": [["n", "p"][i % 3 == 0] for i in range(rows)]})
+
+
 def texts():
     return pa.table({"a": ["free prize now", "free lunch here"] * 20, "y": ["n", "p"] * 20})
 
 
 PARTS = {
     "mixed joint block": (
-        hostile(200), {"plain": True, "joint": [("c.d", "x")]},
-        "columns 'c.d', 'x' are a joint block of categories and numbers", "blocks of categories alone or of numbers alone",
+        levels(), {"plain": True, "joint": [("c", "x")]},
+        "columns 'c', 'x' are a joint block with 601 combinations of values", "smaller blocks, of at most 1,024",
     ),
     "wide joint Gaussian": (
         wide(), {"plain": True, "joint": [tuple(GAUSSIANS)]},
         "a joint Gaussian of 7 columns .* has 128 patterns of missing cells", "smaller blocks",
     ),
-    "averaged numbers": (
-        hostile(200), {"average": True, "families": {'a"b': "gaussian"}}, "column 'a\"b' is averaged", "binned",
+    "averaged counts": (
+        hostile(200), {"average": True, "families": {"n": "poisson"}}, "column 'n' is averaged", "Gaussian, binned",
     ),
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A model as SQL gives the probabilities of `posterior`, in every database that can be run here."""
 
-import datetime as dt
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -64,20 +64,6 @@ def test_large_models_score_alike_in_duckdb(shared_data):
     both_ways(learn(table, "class"), table, databases.Duckdb(), "duckdb")
 
 
-def test_dates_and_their_parts_are_read_as_seconds(postgres):
-    import databases
-
-    start = dt.datetime(1969, 12, 20, 5, 30)  # noqa: DTZ001 - databases have naive times
-    when = [None if i % 17 == 4 else start + dt.timedelta(hours=7 * i) for i in range(600)]
-    labels = ["weekend" if t and t.weekday() > 4 else "weekday" for t in when]
-    table = pa.table({"when": when, "z": [i % 5 for i in range(600)], "y": labels})
-    model = learn(table, date_parts=["when.weekday", "when.month", "when.hour"])
-    both_ways(model, table, databases.Duckdb(), "duckdb")
-    both_ways(model, table, postgres, "postgres")
-    with pytest.raises(UsageError, match="'when' holds dates"):
-        model.sql(dialect="sqlite")
-
-
 TEXTS = ["Free prize, call NOW", "it's lunch", "", "Prize prize prize!", None, "ÄRGER über äpfel", "call at 5", "x", "lunch?"]
 KINDS = {
     "auto": likely.Text(),
@@ -118,6 +104,19 @@ def test_pairs_of_words_of_the_default_are_scored(database, request):
     database.put("likely_words", model.word_weights())
     asked = pa.table({"say": [*texts[:40], "good", "", None, "not good good not", "NOT   good; x good -not"]})
     both_ways(model, asked, database, request.node.callspec.params["database"], by=("say",))
+
+
+def test_texts_are_split_for_bigquery_as_for_duckdb():
+    import sqlglot
+
+    table = pa.table({"say": ["free prize now", "free lunch here"] * 20, "y": ["n", "p"] * 20})
+    for kind in ("multinomial", "n-grams", "complement"):
+        model = learn(table, families={"say": KINDS[kind]}, plain=True)
+        statement = model.sql(dialect="bigquery")
+        assert sqlglot.parse_one(statement, dialect="bigquery").sql(dialect="bigquery") == statement
+        assert r"REGEXP_EXTRACT_ALL(LOWER(likely__w0), '[\\p{L}\\p{N}_]{2,}')" in statement
+    with pytest.raises(UsageError, match="snowflake cannot split it into words: choose one of duckdb, postgres, bigquery"):
+        model.sql(dialect="snowflake")
 
 
 def scored_texts(database, dialect, kind, rows=240):
@@ -161,6 +160,111 @@ def test_databases_that_cannot_be_run_here_get_a_statement_that_parses(dialect):
     table = hostile(300).rename_columns(["a", "b", "c", "d", "e", "f", "y"])
     statement = learn(table).sql(dialect=dialect)
     assert sqlglot.parse_one(statement, dialect=dialect).sql(dialect=dialect) == statement
+
+
+@pytest.mark.parametrize("kind", ["view", "without rowid", "collated", "columns named like row numbers"])
+def test_views_and_tables_without_row_numbers_are_scored_in_sqlite(kind):
+    import databases
+
+    table, database = hostile(400), databases.Sqlite()
+    if kind == "columns named like row numbers":
+        table = table.rename_columns([*table.schema.names[:3], "rowid", "oid", "_rowid_", "y"])
+    model = learn(table, ignore=[], plain=kind == "collated")
+    asked = pa.concat_tables([table, table.slice(50, 100)])  # equal rows, too
+    database.put("stored", asked)
+    columns = ", ".join(map(databases.quoted, asked.schema.names))
+    how = {"without rowid": "id integer primary key, ", "collated": "id integer, "}.get(kind)
+    if how is None:
+        database.connection.execute("create view data as select * from stored order by 5 desc")
+    else:
+        typed = [f"{databases.quoted(name)}{' collate nocase' if kind == 'collated' else ''}" for name in asked.schema.names]
+        end = " without rowid" if kind == "without rowid" else ""
+        database.connection.execute(f"create table data ({how}{', '.join(typed)}){end}")
+        numbered = f"insert into data select row_number() over () as id, {columns} from stored"
+        database.connection.execute(numbered)
+    wanted = database.ask("select * from data")
+    found = database.ask(model.sql(dialect="sqlite"))
+    assert [name for name in found if name in wanted] == list(wanted)
+    assert all(found[name] == wanted[name] for name in wanted)
+    known = pa.table({name: wanted[name] for name in asked.schema.names})
+    shares = np.column_stack([found[f"p_{label}"] for label in model.classes])
+    assert np.abs(shares - model.predict_proba(known)).max() < 1e-9
+
+
+def test_texts_that_a_collation_of_sqlite_takes_for_one_are_scored_apart():
+    import databases
+
+    cells = ["u", "U", "v", None]
+    table = pa.table({"a": [cells[i % 4] for i in range(80)], "y": ["np"[i % 4 == 1] for i in range(80)]})
+    model, database = learn(table, plain=True), databases.Sqlite()
+    database.put("stored", table)
+    database.connection.execute("create table data (a text collate nocase)")
+    database.connection.execute("insert into data select a from stored")
+    found = database.ask(model.sql(dialect="sqlite"))
+    assert len(found["label"]) == 80
+    assert np.abs(np.array(found["p_p"]) - model.predict_proba(table)[:, 1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_logarithms_of_little_more_than_one_have_all_digits(database, request):
+    from likely.export.dialects import dialect_of
+    from likely.export.expressions import ExpressionWriter
+    from likely.export.sql_averages import log_of_one_more
+
+    dialect = request.node.callspec.params["database"]
+    given = [0.0, 1e-300, 1e-17, 3e-14, 1e-9, 0.1, 1e300]
+    database.put("data", pa.table({"u": given}))
+    written = log_of_one_more(ExpressionWriter(dialect_of(dialect)), "u").sql(dialect=dialect)
+    assert database.ask(f"select {written} as r from data")["r"] == pytest.approx(np.log1p(given).tolist(), rel=1e-15, abs=0)
+
+
+def test_as_many_columns_as_an_index_of_sqlite_has_and_more_are_scored():
+    import databases
+
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 300)
+    table = pa.table({f"x{j}": np.round(rng.normal(y), 1) for j in range(150)} | {"y": y})
+    both_ways(learn(table, plain=True), table, databases.Sqlite(), "sqlite")
+
+
+AVERAGED = {
+    "numbers": {"average": True},
+    "known variance": {"average": True, "families": {'a"b': likely.Gaussian(variance=1.0)}},
+    "shared variance": {"average": True, "families": {'a"b': likely.Gaussian(tie="class")}},
+}
+MIXED = {
+    "one category": [("c.d", "x", 'a"b')],
+    "two categories": [('a"b', "c.d", "Ünï `tick`")],
+}
+
+
+@pytest.mark.parametrize("settings", AVERAGED.values(), ids=AVERAGED)
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_numbers_averaged_over_whether_they_depend_on_the_class_are_scored(database, request, settings):
+    table = hostile(600)
+    asked = pa.concat_tables([table, strange(table)])
+    both_ways(learn(table, **settings), asked, database, request.node.callspec.params["database"])
+
+
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_an_average_of_both_predictions_and_of_very_many_rows_is_scored(database, request):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 200_000)
+    table = pa.table({"x": rng.normal(size=len(y)) + 0.02 * y, "w": rng.normal(y), "y": y})
+    model = learn(table, average=True)
+    shares = [math.exp(block.likelihood.log_on) for block in model.block_parameters]
+    assert any(0.01 < share < 0.99 for share in shares)  # an average in earnest
+    asked = pa.table({"x": [*rng.normal(size=60), 1e-12, None, 1e200, -1e308], "w": [*rng.normal(size=62), None, 0.0]})
+    both_ways(model, asked, database, request.node.callspec.params["database"])
+
+
+@pytest.mark.parametrize("smoothing", [1.0, 0])
+@pytest.mark.parametrize("joint", MIXED.values(), ids=MIXED)
+@pytest.mark.parametrize("database", FAST, indirect=True)
+def test_a_joint_block_of_categories_and_numbers_is_scored(database, request, joint, smoothing):
+    table = hostile(600)
+    model = learn(table, plain=True, joint=joint, smoothing=smoothing)
+    both_ways(model, pa.concat_tables([table, strange(table)]), database, request.node.callspec.params["database"])
 
 
 def test_an_infinite_number_has_no_answer():
@@ -212,9 +316,20 @@ def test_what_has_no_sql_is_refused_with_a_reason():
         texts.sql(dialect="sqlite")
     with pytest.raises(UsageError, match="no column of text"):
         learn({"a": ["u", "v"], "y": [0, 1]}, plain=True).word_weights()
-    mixed = learn(hostile(200), plain=True, joint=[("c.d", "x")])
-    with pytest.raises(UsageError, match="joint block of categories and numbers"):
-        mixed.sql()
+
+
+def test_another_name_of_a_dialect_is_the_dialect():
+    model = learn({"a": ["u", "v"], "y": [0, 1]}, plain=True)
+    assert model.sql(dialect="postgresql") == model.sql(dialect="postgres")
+
+
+def test_the_numbers_of_a_table_are_one_part_of_the_statement():
+    from likely.export.dialects import dialect_of
+    from likely.export.expressions import ExpressionWriter
+
+    found = ExpressionWriter(dialect_of("sqlite")).lookup("c", np.linspace(0, 1, 5000).tolist())
+    assert len(list(found.walk())) == 1  # a node of each number takes seconds
+    assert found.sql().count("CASE") == 4999
 
 
 @pytest.mark.parametrize("names", [("t", "s"), ("rowid", "data"), ("_ROWID_", "oid")], ids="-".join)

@@ -13,10 +13,20 @@ from likely.cli.terminal import Terminal, plain, standard_output
 from likely.errors import UsageError
 
 DIALECTS = ("duckdb", "postgres", "sqlite", "spark", "bigquery", "snowflake", "mysql")
+ALIASES = {"postgresql": "postgres"}
 ENDINGS = {"onnx": ".onnx", "sql": ".sql", "json": ".json"}
 
+
+class DialectName(click.Choice[str]):
+    """A dialect, by its name or another that it is known by."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name of the dialect."""
+        return super().convert(ALIASES.get(value, value), param, ctx)
+
+
 dialect_option = click.option(
-    "--dialect", type=click.Choice(DIALECTS), default="duckdb", show_default=True, help="Database that the SQL is for."
+    "--dialect", type=DialectName(DIALECTS), default="duckdb", show_default=True, help="Database that the SQL is for."
 )
 table_option = click.option("--table", default="data", show_default=True, metavar="NAME", help="Table that is scored.")
 column_option = click.option(

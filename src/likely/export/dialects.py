@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +20,9 @@ class Dialect:
     """Features of one database in which the databases differ.
 
     `attach` is how the answers come beside the columns of the table: "star" (all columns but the helper ones), "row" (the
-    row as one value), "lateral" (a subquery for each row) or "rowid" (a join). `arrays` is whether a table of numbers is
-    written as an array. `fence` names the optimisation fence: the clause that keeps the database from evaluating an
-    expression again at each of its uses.
+    row as one value), "lateral" (a subquery for each row) or "distinct" (a join by the inputs, each scored once). `arrays`
+    is whether a table of numbers is written as an array. `fence` names the optimisation fence: the clause that keeps the
+    database from evaluating an expression again at each of its uses.
     """
 
     name: str
@@ -44,17 +43,21 @@ DIALECTS = {
     for each in (
         Dialect("duckdb", arrays=True, split="duckdb"),
         Dialect("postgres", "row", arrays=True, fence="offset", folds_case=False, longest_name=63, split="postgres"),
-        Dialect("sqlite", attach="rowid", fence="materialized", nan="none", binary="BINARY", loose=True),
+        Dialect("sqlite", attach="distinct", fence="materialized", nan="none", binary="BINARY", loose=True),
         Dialect("spark", arrays=True, variables="${", split="spark"),
-        Dialect("bigquery", nan="function"),
+        Dialect("bigquery", nan="function", split="bigquery"),
         Dialect("snowflake", folds_case=False),
         Dialect("mysql", attach="lateral", fence="limit", nan="none", binary="utf8mb4_bin"),
     )
 }
 
 
+ALIASES = {"postgresql": "postgres"}
+
+
 def dialect_of(name: str) -> Dialect:
     """The dialect of this name; UsageError names the known ones."""
+    name = ALIASES.get(name, name)
     if name not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise UsageError(f"dialect={name!r} is not known{did_you_mean(name, DIALECTS)}: choose one of {known}")
@@ -77,23 +80,3 @@ def element(dialect: Dialect, array: Expression, place: Expression) -> Expressio
         return e.Bracket(this=e.Paren(this=array), expressions=[place], offset=1)
     name = {"duckdb": "LIST_EXTRACT", "spark": "ELEMENT_AT"}[dialect.name]
     return e.Anonymous(this=name, expressions=[array, place])
-
-
-def epoch(dialect: Dialect, column: Expression, name: str) -> Expression:
-    """Seconds since 1970 of a column of dates or times stamps."""
-    e = load_sqlglot()
-    clocks: dict[str, Callable[[Any], Any]] = {
-        "duckdb": lambda t: e.Anonymous(this="EPOCH", expressions=[t]),
-        "postgres": lambda t: e.cast(e.Extract(this=e.Var(this="EPOCH"), expression=t), "double"),
-        "spark": lambda t: e.Div(
-            this=e.cast(e.Anonymous(this="UNIX_MICROS", expressions=[t]), "double"),
-            expression=e.Literal(this="1e6", is_string=False),
-        ),
-    }
-    if dialect.name not in clocks:
-        raise UsageError(
-            f"column {name!r} holds dates, which are not written in the SQL of {dialect.name}: choose one of "
-            f"{', '.join(clocks)}, or learn with the date as a number",
-            column=name,
-        )
-    return clocks[dialect.name](e.cast(column, "timestamp"))

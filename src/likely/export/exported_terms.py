@@ -3,190 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likely.errors import UsageError
+from likely.export.term_forms import (
+    Array,
+    AveragedTerm,
+    CellGaussianTerm,
+    CellTerm,
+    Code,
+    ExportedModel,
+    GaussianPattern,
+    JointTerm,
+    LinearTerms,
+    RelativeGaussian,
+    SquareTerm,
+    StudentDensity,
+    TableTerm,
+    Term,
+    TextTerm,
+    bounded,
+)
 from likely.families.base_measures import BinomialMeasure
 from likely.families.joint_gaussian_term import JointGaussianTerm
 from likely.families.likelihood_form import ScoringLoop, TextForm
-from likely.families.likelihoods import (
-    FARTHEST,
-    BinnedGaussian,
-    GaussianTerm,
-    InteractionTable,
-    LinearTerm,
-    LookupTable,
-)
-from likely.families.posterior_predictive import Averaged
-from likely.schema import CATEGORY, Column
+from likely.families.likelihoods import BinnedGaussian, GaussianTerm, InteractionTable, LinearTerm, LookupTable
+from likely.families.posterior_predictive import Averaged, StudentPredictive, log_gamma
+from likely.schema import CATEGORY
 
-Array = NDArray[np.float64]
-IMPOSSIBLE = -1e305  # stands for the logarithm of zero, which some databases cannot write
-RULED_OUT = 0.5 * IMPOSSIBLE  # a score below was ruled out by a probability of zero
+MOST_CELLS = 1024  # Gaussians of a class in a joint block of categories and numbers, those of rows with missing cells included
 KINDS = ("category", "bins", "yes")  # of codes that all exporters write
 MOST_PATTERNS = 64  # of missing cells in a joint Gaussian
-
-
-@dataclass(frozen=True)
-class Code:
-    """Row index for each cell of one column: values or bins in order, then unseen, then missing.
-
-    `kind` is "category", "bins" (of a number, with `edges`) or "yes" (whether a number is above zero).
-    """
-
-    kind: str
-    column: str
-    size: int  # number of codes, those of unseen and missing cells included
-    edges: tuple[float, ...] = ()
-
-
-class ExportedTerm:
-    """Term of a model in a form that exporters can write."""
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Columns that are read as numbers, besides those that have codes."""
-        return ()
-
-
-@dataclass(frozen=True, eq=False)
-class TableTerm(ExportedTerm):
-    """Table of log-likelihoods; the codes of its columns form the row index, the last column changing fastest."""
-
-    codes: tuple[Code, ...]
-    table: Array  # rows × classes
-
-    @property
-    def strides(self) -> list[int]:
-        """Step of the index for each code."""
-        steps = [1]
-        for code in self.codes[:0:-1]:
-            steps.append(steps[-1] * code.size)
-        return steps[::-1]
-
-
-@dataclass(frozen=True, eq=False)
-class CellTerm(ExportedTerm):
-    """Interaction table whose row index is a sum of offsets, one for each code; a negative sum contributes nothing."""
-
-    codes: tuple[Code, ...]
-    maps: tuple[NDArray[np.int64], ...]
-    table: Array
-
-
-@dataclass(frozen=True, eq=False)
-class SquareTerm(ExportedTerm):
-    """peak + curve * (x - mean)**2 of one number, by class; 0 where it is missing."""
-
-    column: str
-    mean: Array
-    curve: Array
-    peak: Array
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Columns that are read as numbers."""
-        return (self.column,)
-
-    @property
-    def reach(self) -> float:
-        """Size of numbers beyond which the square might overflow: `beyond` of likelihoods.py takes its place."""
-        steepest = max(1.0, float(np.abs(self.curve).max(initial=0.0)))
-        return float(np.sqrt(FARTHEST / steepest) - np.abs(self.mean).max(initial=0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class LinearTerms(ExportedTerm):
-    """level + slope * x, summed over the numbers that are present; a number that is no count rules out every class."""
-
-    columns: tuple[str, ...]
-    slope: Array  # columns × classes
-    level: Array
-    trials: str | float | None = None  # of a binomial: a column, or the number in every row; the second number is trials - hits
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Columns that are read as numbers."""
-        return (*self.columns, self.trials) if isinstance(self.trials, str) else self.columns
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianPattern:
-    """Joint Gaussian of the numbers that are present in a row: constant - |root (x - mean)|² / 2, by class."""
-
-    seen: tuple[int, ...]
-    mean: Array  # classes × seen
-    root: Array  # classes × seen × seen, lower triangular
-    constant: Array  # classes
-
-
-@dataclass(frozen=True, eq=False)
-class JointTerm(ExportedTerm):
-    """Joint Gaussian log density of several numbers, by pattern of missing cells, times a weight."""
-
-    columns: tuple[str, ...]
-    patterns: tuple[GaussianPattern, ...]
-    weight: float
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Columns that are read as numbers."""
-        return self.columns
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeGaussian(ExportedTerm):
-    """Joint Gaussians of the numbers of bins, summed by class, relative to the best class, bounded below, times a weight."""
-
-    codes: tuple[Code, ...]
-    centres: tuple[Array, ...]  # by column: the number of each line of the code
-    pattern: GaussianPattern  # a line for each component
-    owner: tuple[int, ...]  # the class of each component, ascending
-    lowest: float
-    weight: float
-
-    def of_class(self, c: int) -> list[int]:
-        """The components of a class."""
-        return [k for k, owner in enumerate(self.owner) if owner == c]
-
-
-@dataclass(frozen=True, eq=False)
-class TextTerm(ExportedTerm):
-    """Sum over the words of a document; `likelihood` is a form with a table of weights for each word."""
-
-    column: str
-    likelihood: Any
-
-
-Term = TableTerm | CellTerm | SquareTerm | LinearTerms | JointTerm | RelativeGaussian | TextTerm
-
-
-@dataclass(frozen=True, eq=False)
-class ExportedModel:
-    """Input of an exporter: the columns, the classes with their constants, and the terms."""
-
-    columns: tuple[Column, ...]
-    target: str
-    classes: tuple[Any, ...]
-    log_prior: Array
-    constant: Array  # log prior and bias
-    terms: tuple[Term, ...]
-    missing: tuple[str, ...] = ()
-    codes: tuple[Code, ...] = field(default=())
-
-    @property
-    def by_name(self) -> dict[str, Column]:
-        """Columns by name."""
-        return {column.name: column for column in self.columns}
-
-    def of(self, kind: type) -> list[Any]:
-        """Terms of one form."""
-        return [term for term in self.terms if isinstance(term, kind)]
 
 
 def exported(model: Any) -> ExportedModel:
@@ -208,14 +59,9 @@ def exported(model: Any) -> ExportedModel:
     )  # fmt: skip
 
 
-def bounded(numbers: Array) -> Array:
-    """The numbers with IMPOSSIBLE in place of minus infinity."""
-    return np.where(np.isneginf(numbers), IMPOSSIBLE, numbers)
-
-
 @dataclass(frozen=True)
 class _Block:
-    """Input for a term: columns, likelihood form, weight, encodings of single columns, sizes of the categories."""
+    """Input for a term: columns, form, weight, encodings of single columns, sizes of the categories (0: a number)."""
 
     columns: tuple[str, ...]
     form: Any
@@ -229,17 +75,9 @@ def _terms(scorer: Any, parameters: Any, alone: dict[str, Code]) -> Iterable[Ter
     if weight == 0:
         return []
     make = next((FORMS[kind] for kind in type(form).__mro__ if kind in FORMS), _refused)
-    sizes = [len(scorer.schema.by_name[name].values) + 2 for name in parameters.columns]
+    columns = [scorer.schema.by_name[name] for name in parameters.columns]
+    sizes = [len(column.values) + 2 if column.kind == CATEGORY else 0 for column in columns]
     return [make(_Block(tuple(parameters.columns), form, weight, alone, tuple(sizes)))]
-
-
-def _averaged(block: _Block) -> Term:
-    raise UsageError(
-        f"column {block.columns[0]!r} is averaged over whether it depends on the class, and its likelihood "
-        f"({type(block.form).__name__}) is no table, which cannot be exported",
-        column=block.columns[0],
-        remedy="learn it as binned or categorical (--family), or the model without average=True (--average)",
-    )
 
 
 def _refused(block: _Block) -> Term:
@@ -299,12 +137,15 @@ def _linear(block: _Block) -> Term:
 def _joint(block: _Block) -> Term:
     columns, form = block.columns, block.form
     if form.lines:
-        raise UsageError(
-            f"columns {', '.join(map(repr, columns))} are a joint block of categories and numbers, which cannot be exported",
-            column=columns[0],
-            remedy="learn the model with blocks of categories alone or of numbers alone",
-        )
+        return _cell_gaussians(block)
     width = len(columns)
+    _check_width(columns, width)
+    patterns = tuple(_pattern(form.mean[:, 0], form.covariance[:, 0], seen) for seen in _subsets(width))
+    return JointTerm(columns, tuple(_weighted(p, form.weight[:, 0]) for p in patterns), block.weight)
+
+
+def _check_width(columns: tuple[str, ...], width: int) -> None:
+    """Refuse a joint Gaussian of too many numbers."""
     if 2**width > MOST_PATTERNS:
         raise UsageError(
             f"a joint Gaussian of {width} columns ({', '.join(map(repr, columns))}) has {2**width:,} patterns of missing "
@@ -312,9 +153,67 @@ def _joint(block: _Block) -> Term:
             column=columns[0],
             remedy=f"learn the model with smaller blocks, of at most {MOST_PATTERNS.bit_length() - 1} columns",
         )
-    subsets = [seen for size in range(width, 0, -1) for seen in combinations(range(width), size)]
-    patterns = tuple(_pattern(form.mean[:, 0], form.covariance[:, 0], seen) for seen in subsets)
-    return JointTerm(columns, tuple(_weighted(p, form.weight[:, 0]) for p in patterns), block.weight)
+
+
+def _subsets(width: int) -> list[tuple[int, ...]]:
+    """The numbers that may be present in a row, the larger sets first; none is left out."""
+    return [seen for size in range(width, 0, -1) for seen in combinations(range(width), size)]
+
+
+def _cell_gaussians(block: _Block) -> Term:
+    """A Gaussian for each cell of the categories of a block; a missing category is summed over its known values."""
+    form, kinds = block.form, [size > 0 for size in block.sizes]
+    numbers = tuple(name for name, category in zip(block.columns, kinds, strict=True) if not category)
+    codes = tuple(Code("category", n, size) for n, size in zip(block.columns, block.sizes, strict=True) if size)
+    _check_width(numbers, len(numbers))
+    cells = form.weight.shape[1]
+    if cells * 2 ** len(numbers) > MOST_CELLS:
+        raise UsageError(
+            f"columns {', '.join(map(repr, block.columns))} are a joint block with {cells:,} combinations of values and "
+            f"{2 ** len(numbers)} patterns of missing numbers: too many to be exported",
+            column=block.columns[0],
+            remedy=f"learn the model with smaller blocks, of at most {MOST_CELLS:,} such patterns",
+        )
+    width = len(numbers)
+    mean, covariance = form.mean.reshape(-1, width), form.covariance.reshape(-1, width, width)
+    patterns = tuple(_pattern(mean, covariance, seen) for seen in _subsets(width))
+    lines = tuple(_cells_of_line(line, form.lines) for line in product(*(range(size + 1) for size in form.lines)))
+    return CellGaussianTerm(numbers, codes, patterns, bounded(form.weight), lines, block.weight)
+
+
+def _cells_of_line(line: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The cells of a combination of codes; an unseen value is no part of a missing one, unless there is no other."""
+    each = [range(max(size - 1, 1)) if code == size else (code,) for code, size in zip(line, sizes, strict=True)]
+    return tuple(int(np.ravel_multi_index(cell, sizes)) for cell in product(*each))
+
+
+def _averaged(block: _Block) -> Term:
+    column, form = block.columns[0], block.form
+    parts = [_density(column, each) for each in (form.dependent, form.independent)]
+    if parts[0] is None or parts[1] is None:
+        raise UsageError(
+            f"column {column!r} is averaged over whether it depends on the class, and its prediction "
+            f"({type(form.dependent).__name__}) is neither a table nor that of a Gaussian, which cannot be exported",
+            column=column,
+            remedy="learn it as Gaussian, binned or categorical (--family), or the model without average=True (--average)",
+        )
+    return AveragedTerm(column, parts[0], parts[1], form.log_on, form.log_off)
+
+
+def _density(column: str, form: Any) -> StudentDensity | SquareTerm | None:
+    """The predictive density of one number; None where it has no exported form."""
+    make = DENSITIES.get(type(form))
+    return None if make is None else make(column, form)
+
+
+def _gaussian_density(column: str, form: Any) -> SquareTerm:
+    return SquareTerm(column, form.mean, form.curve, form.peak)
+
+
+def _student_density(_: str, form: Any) -> StudentDensity:
+    half = (form.degrees + 1) / 2
+    peak = log_gamma(half) - log_gamma(form.degrees / 2) - 0.5 * np.log(np.pi * form.degrees) - np.log(form.scale)
+    return StudentDensity(form.mean, form.scale * np.sqrt(form.degrees), form.degrees, peak)
 
 
 def _pattern(mean: Array, covariance: Array, seen: tuple[int, ...]) -> GaussianPattern:
@@ -343,27 +242,18 @@ def _relative(block: _Block) -> Term:
     return RelativeGaussian(tuple(codes), tuple(centres), pattern, owner, form.lowest, block.weight * form.weight)
 
 
-# What a likelihood form, or the nearest that it derives from, becomes.
+# What a likelihood form, or the nearest that it derives from, becomes; and the predictive density of one number.
+DENSITIES: dict[type, Callable[[str, Any], StudentDensity | SquareTerm]] = {
+    GaussianTerm: _gaussian_density,
+    StudentPredictive: _student_density,
+}
 FORMS: dict[type, Callable[[_Block], Term]] = {
     TextForm: _text,
-    Averaged: _averaged,
     LookupTable: _table,
     InteractionTable: _cells,
     GaussianTerm: _square,
     LinearTerm: _linear,
     JointGaussianTerm: _joint,
+    Averaged: _averaged,
     BinnedGaussian: _relative,
 }
-
-
-def number_columns(exported_model: ExportedModel) -> list[str]:
-    """Columns that are read as numbers, in the order of the schema."""
-    used = {code.column for code in exported_model.codes if code.kind != "category"}
-    used |= {name for term in exported_model.terms for name in term.numbers}
-    return [column.name for column in exported_model.columns if column.name in used]
-
-
-def category_columns(exported_model: ExportedModel) -> list[str]:
-    """Columns that are read as categories, in the order of the schema."""
-    used = {code.column for code in exported_model.codes if code.kind == "category"}
-    return [column.name for column in exported_model.columns if column.name in used and column.kind == CATEGORY]

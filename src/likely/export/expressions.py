@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import accumulate, groupby
 from typing import Any
 
 from likely.export.dialects import Dialect, Expression, array_of, element, load_sqlglot
 
+SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 GREATEST_OF = 50  # arguments of one GREATEST: SQLite allows 100
 
 
@@ -51,6 +51,14 @@ class ExpressionWriter:
     def column(self, name: str, table: str | None = None) -> Expression:
         """A column by its exact name."""
         return self.e.Column(this=self.name(name), table=self.name(table) if table else None)
+
+    def cast(self, one: Expression, kind: str) -> Expression:
+        """A cast, without the copy that sqlglot's function makes."""
+        return self.e.cast(one, kind, copy=False)
+
+    def named(self, one: Expression, name: str) -> Expression:
+        """An expression under a name, without the copy that sqlglot's function makes."""
+        return self.e.Alias(this=one, alias=self.name(name))
 
     def compare(self, kind: str, one: Expression, other: Expression) -> Expression:
         """A comparison: kind is the name of sqlglot's class, such as LT."""
@@ -101,25 +109,35 @@ class ExpressionWriter:
             level = [g[0] if len(g) == 1 else self.e.Anonymous(this=name, expressions=g) for g in groups]
         return level[0]
 
-    def binary_search(
-        self, x: Callable[[], Any], edges: Sequence[float], leaves: Sequence[Any], whole: bool = False
-    ) -> Expression:
-        """Nested CASE, a binary search: leaves[i] for x between edges i - 1 and i, leaves[0] below the first edge."""
-        if len(leaves) == 1:
-            return leaves[0]
-        middle = len(leaves) // 2
-        bound = self.whole(int(edges[middle - 1])) if whole else self.number(edges[middle - 1])
-        low = self.binary_search(x, edges[: middle - 1], leaves[:middle], whole)
-        high = self.binary_search(x, edges[middle:], leaves[middle:], whole)
-        return self.case([(self.compare("LT", x(), bound), low)], high)
+    def binary_search(self, column: str, edges: Sequence[str], leaves: Sequence[str]) -> Expression:
+        """leaves[i] for a column between edges i - 1 and i, found by binary search; leaves[0] below the first edge.
+
+        One node with the text of all: a table may have a hundred thousand numbers, and a node of each takes seconds.
+        """
+        named = str(self.column(column).sql(dialect=self.dialect.name))
+        return self.e.Var(this=_halved(named, edges, leaves))
 
     def lookup(self, code: str, numbers: Sequence[float], whole: bool = False) -> Expression:
-        """The number at the index (from 1) in a helper column: an array element, or by binary search."""
+        """The number at the line that a helper column holds, from 1: of an array, or by halving."""
         runs = [(value, len(list(same))) for value, same in groupby(numbers)]
+        write = (lambda v: str(int(v))) if whole else written
         if self.dialect.arrays and len(runs) > 4:
-            write = (lambda v: str(int(v))) if whole and self.dialect.name != "postgres" else written
             place = element(self.dialect, array_of(self.dialect, [write(v) for v in numbers]), self.column(code))
-            return self.e.cast(place, "int") if whole else place
-        ends = reduce(lambda done, run: [*done, done[-1] + run[1]], runs, [0])[1:]
-        leaves = [self.whole(int(value)) if whole else self.number(value) for value, _ in runs]
-        return self.binary_search(lambda: self.column(code), [end + 1 for end in ends[:-1]], leaves, whole=True)
+            return self.cast(place, "int") if whole else place
+        ends = list(accumulate(length for _, length in runs))
+        leaves = [in_parentheses(write(value)) for value, _ in runs]
+        return self.binary_search(code, [str(end + 1) for end in ends[:-1]], leaves)
+
+
+def _halved(column: str, edges: Sequence[str], leaves: Sequence[str]) -> str:
+    if len(leaves) == 1:
+        return leaves[0]
+    middle = len(leaves) // 2
+    low = _halved(column, edges[: middle - 1], leaves[:middle])
+    high = _halved(column, edges[middle:], leaves[middle:])
+    return f"CASE WHEN {column} < {edges[middle - 1]} THEN {low} ELSE {high} END"
+
+
+def in_parentheses(number: str) -> str:
+    """A number that is written already; in parentheses if it has a sign."""
+    return f"({number})" if number.startswith("-") else number

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from likely.export.exported_terms import (
+from likely.export.exported_terms import exported
+from likely.export.input_meanings import meaning, plain
+from likely.export.term_forms import (
+    AveragedTerm,
+    CellGaussianTerm,
     CellTerm,
     Code,
     ExportedModel,
@@ -16,10 +20,11 @@ from likely.export.exported_terms import (
     LinearTerms,
     RelativeGaussian,
     SquareTerm,
+    StudentDensity,
     TableTerm,
     TextTerm,
-    exported,
 )
+from likely.schema import Column
 
 
 def describe(model: Any) -> dict[str, Any]:
@@ -33,14 +38,19 @@ def describe(model: Any) -> dict[str, Any]:
     return {
         "format": "likely/terms/1",
         "target": scored.target,
-        "classes": list(scored.classes),
+        "classes": [plain(label) for label in scored.classes],
         "log_prior": scored.log_prior.tolist(),
         "constant": scored.constant.tolist(),
         "missing": list(scored.missing),
-        "columns": [{"name": c.name, "kind": c.kind, "values": list(c.values)} for c in scored.columns],
+        "columns": [_column(column) for column in scored.columns],
         "codes": [_code(code) for code in scored.codes],
         "terms": [WRITTEN[type(term)](term, place, scored) for term in scored.terms],
     }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    held = {"holds": meaning(column)} if meaning(column) else {}
+    return {"name": column.name, "kind": column.kind, **held, "values": [plain(value) for value in column.values]}
 
 
 def _code(code: Code) -> dict[str, Any]:
@@ -79,6 +89,28 @@ def _joint(term: JointTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, 
     return {"form": "joint", "columns": list(term.columns), "patterns": patterns, "weight": term.weight}
 
 
+def _cell_gaussian(term: CellGaussianTerm, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
+    own = {"log_weight": term.log_weight.tolist(), "cells": [list(cells) for cells in term.lines], "weight": term.weight}
+    patterns = [_gaussian(pattern) for pattern in term.patterns]
+    codes = [place[code] for code in term.codes]
+    return {
+        "form": "cell gaussians", "columns": list(term.columns), "codes": codes, "strides": term.strides,
+        "patterns": patterns, **own,
+    }  # fmt: skip
+
+
+def _averaged(term: AveragedTerm, _: dict[Code, int], __: ExportedModel) -> dict[str, Any]:
+    logs = {"log_dependent": term.log_on, "log_independent": term.log_off}
+    parts = {"dependent": _density(term.dependent), "independent": _density(term.independent)}
+    return {"form": "averaged", "column": term.column, **logs, **parts}
+
+
+def _density(form: StudentDensity | SquareTerm) -> dict[str, Any]:
+    student = isinstance(form, StudentDensity)
+    names = ("mean", "width", "degrees", "peak") if student else ("mean", "curve", "peak")
+    return {"form": "student" if student else "square"} | {name: getattr(form, name).tolist() for name in names}
+
+
 def _relative(term: RelativeGaussian, place: dict[Code, int], _: ExportedModel) -> dict[str, Any]:
     codes, centres = [place[code] for code in term.codes], [each.tolist() for each in term.centres]
     own = {"gaussian": _gaussian(term.pattern), "class": list(term.owner), "lowest": term.lowest, "weight": term.weight}
@@ -97,6 +129,8 @@ WRITTEN: dict[type, Callable[..., dict[str, Any]]] = {
     SquareTerm: _square,
     LinearTerms: _linear,
     JointTerm: _joint,
+    CellGaussianTerm: _cell_gaussian,
+    AveragedTerm: _averaged,
     RelativeGaussian: _relative,
     TextTerm: _text,
 }

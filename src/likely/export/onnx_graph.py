@@ -1,20 +1,26 @@
 """A model as an ONNX graph: one input for each column, the label and the probabilities of the classes.
 
-Numbers are double tensors of shape (rows, 1) with NaN where missing; categories are string tensors, "" where missing, or
-double tensors where all categories are numbers or truth values.
+Numbers are double tensors of shape (rows, 1) with NaN where missing; categories are string tensors, or double tensors where
+all categories are numbers or truth values. The metadata `likely.inputs` says what each input holds, and what is missing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from likely.errors import UsageError, import_optional
-from likely.export.exported_terms import (
+from likely.export.exported_terms import exported
+from likely.export.input_meanings import are_numbers, check_literals, meaning
+from likely.export.onnx_joint import averaged, cell_gaussians, joint
+from likely.export.term_forms import (
     IMPOSSIBLE,
     RULED_OUT,
+    AveragedTerm,
+    CellGaussianTerm,
     CellTerm,
     Code,
     ExportedModel,
@@ -26,7 +32,6 @@ from likely.export.exported_terms import (
     TableTerm,
     TextTerm,
     category_columns,
-    exported,
     number_columns,
 )
 from likely.families.base_measures import LARGEST_COUNT
@@ -35,7 +40,6 @@ from likely.schema import Column
 from likely.sources.cell_values import missing_numbers
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-LARGE = 1e100  # numbers of a joint Gaussian are bounded, so that no square overflows
 
 
 def write_onnx(model: Any) -> Any:
@@ -48,10 +52,10 @@ def write_onnx(model: Any) -> Any:
             column=texts[0].column,
             remedy="leave it out with ignore=[...], or export the model as SQL",
         )
-    return _Graph(scored).model()
+    return OnnxGraph(scored).model()
 
 
-class _Graph:
+class OnnxGraph:
     """The nodes of a graph, and the constants that they use."""
 
     def __init__(self, scored: ExportedModel) -> None:
@@ -89,6 +93,8 @@ class _Graph:
         graph = helper.make_graph(self.nodes, "likely", self.inputs, [label, shares], self.constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
         made = helper.make_model(graph, opset_imports=opsets, producer_name="likely", ir_version=IR_VERSION)
+        described = [json.loads(each.doc_string) for each in self.inputs]
+        helper.set_model_props(made, {"likely.inputs": json.dumps(described, ensure_ascii=False)})
         self.onnx.checker.check_model(made)
         return made
 
@@ -99,8 +105,10 @@ class _Graph:
         for column in self.scored.columns:
             if column.name not in used:
                 continue
+            check_literals(column, "ONNX")
             kind = self.onnx.TensorProto.DOUBLE if _as_number(column, numbers) else self.onnx.TensorProto.STRING
-            self.inputs.append(self.helper.make_tensor_value_info(column.name, kind, ["rows", 1]))
+            described = json.dumps(self._described(column, numbers), ensure_ascii=False)
+            self.inputs.append(self.helper.make_tensor_value_info(column.name, kind, ["rows", 1], described))
             cell = column.name
             if _as_number(column, numbers):
                 for number in missing_numbers(self.scored.missing):
@@ -109,13 +117,19 @@ class _Graph:
             self.cells[column.name] = cell
         self.infinite = [self.node("IsInf", cell) for name, cell in self.cells.items() if name in numbers]
 
+    def _described(self, column: Column, numbers: set[str]) -> dict[str, Any]:
+        """What an input holds, and what stands for a missing cell."""
+        missing = "NaN" if _as_number(column, numbers) else missing_text(column)
+        held = {"holds": meaning(column)} if meaning(column) else {}
+        return {"name": column.name, "kind": column.kind, "missing": missing, **held}
+
     def _flat(self, x: str) -> str:
         return self.node("Squeeze", x, self.constant(np.array([1])))
 
     def code(self, code: Code) -> str:
         """Row index (from 0) for the cell of a column in each row."""
         if code not in self.codes:
-            make = {"category": self._category, "bins": self._bins, "yes": self._yes_no_code}[code.kind]
+            make = {"category": self._category, "bins": self._bins, "yes": self._yes}[code.kind]
             self.codes[code] = make(code)
         return self.codes[code]
 
@@ -129,7 +143,7 @@ class _Graph:
         found = self.node("ReduceSum", counted, self.constant(np.array([1])), keepdims=0)
         return self._missing_or(code, found)
 
-    def _yes_no_code(self, code: Code) -> str:
+    def _yes(self, code: Code) -> str:
         yes = self._flat(self.node("Greater", self.cells[code.column], self.constant(0.0)))
         return self._missing_or(code, self.node("Cast", yes, to=self.onnx.TensorProto.INT64))
 
@@ -146,7 +160,7 @@ class _Graph:
         for i, value in enumerate(column.values):
             for text in _spelled(value):
                 keys.setdefault(text, i)
-        for token in ("", *self.scored.missing):
+        for token in (missing_text(column), *self.scored.missing):
             keys.setdefault(token, code.size - 1)
         lines = self.node(
             "LabelEncoder", self.cells[column.name], domain="ai.onnx.ml",
@@ -165,15 +179,19 @@ class _Graph:
         return total
 
     def table(self, term: TableTerm) -> str:
-        """Term of a lookup table."""
-        line = self.code(term.codes[0])
-        for code in term.codes[1:]:
+        """Line of a table."""
+        return self.node("Gather", self.constant(term.table), self.line(term.codes))
+
+    def line(self, codes: tuple[Code, ...]) -> str:
+        """Common index of the codes of several columns, the last one counting fastest."""
+        line = self.code(codes[0])
+        for code in codes[1:]:
             line = self.node("Mul", line, self.constant(np.int64(code.size)))
             line = self.node("Add", line, self.code(code))
-        return self.node("Gather", self.constant(term.table), line)
+        return line
 
     def cell(self, term: CellTerm) -> str:
-        """Term of an interaction table; 0 where the cell is unknown."""
+        """Cell of an interaction; 0 where it is unknown."""
         offsets = [self.node("Gather", self.constant(m), self.code(c)) for c, m in zip(term.codes, term.maps, strict=True)]
         line = offsets[0]
         for more in offsets[1:]:
@@ -183,23 +201,24 @@ class _Graph:
         column = self.node("Unsqueeze", known, self.constant(np.array([1])))
         return self.node("Where", column, found, self.constant(0.0))
 
-    def _bounded(self, name: str, reach: float) -> str:
-        return self.node("Clip", self.cells[name], self.constant(-reach), self.constant(reach))
-
-    def _or_nothing(self, term: str, missing: str) -> str:
+    def or_nothing(self, term: str, missing: str) -> str:
+        """A term; 0 where the number is missing."""
         return self.node("Where", missing, self.constant(0.0), term)
 
     def square(self, term: SquareTerm) -> str:
         """Gaussian log density of one number; 0 where it is missing."""
         x = self.cells[term.column]
+        return self.or_nothing(self.gaussian(x, term), self.node("IsNaN", x))
+
+    def gaussian(self, x: str, term: SquareTerm) -> str:
+        """Gaussian log density of one number by class."""
         away = self.node("Sub", x, self.constant(term.mean[None]))
         square = self.node("Mul", self.constant(-term.curve[None]), self.node("Mul", away, away))
         twice = self.node("Mul", self.constant(2.0), self.node("Log", self.node("Abs", away)))
         size = self.node("Add", twice, self.constant(np.log(-term.curve)[None] + 1.0 - np.log(FARTHEST)))
         far = self.node("Mul", self.constant(FARTHEST), size)
         square = self.node("Where", self.node("Greater", square, self.constant(FARTHEST)), far, square)
-        found = self.node("Sub", self.constant(term.peak[None]), square)
-        return self._or_nothing(found, self.node("IsNaN", x))
+        return self.node("Sub", self.constant(term.peak[None]), square)
 
     def linear(self, term: LinearTerms) -> str:
         """Terms that are linear in counts."""
@@ -225,9 +244,9 @@ class _Graph:
         outside = self.node("Or", self.node("Less", x, self.constant(0.0)),
                             self.node("Greater", x, self.constant(LARGEST_COUNT)))  # fmt: skip
         found = self.node("Where", outside, self.constant(IMPOSSIBLE), found)
-        return self._or_nothing(found, self.node("IsNaN", x))
+        return self.or_nothing(found, self.node("IsNaN", x))
 
-    def _log_density(self, x: str, pattern: GaussianPattern) -> str:
+    def log_density(self, x: str, pattern: GaussianPattern) -> str:
         """constant - |root (x - mean)|² / 2 of all classes; x is rows × numbers."""
         classes, width = pattern.mean.shape
         root = pattern.root.reshape(classes * width, width)
@@ -238,23 +257,6 @@ class _Graph:
         half = self.node("Mul", self.constant(0.5), total)
         return self.node("Sub", self.constant(pattern.constant[None]), half)
 
-    def joint(self, term: JointTerm) -> str:
-        """Joint Gaussian of the numbers that are present."""
-        gone = [self.node("IsNaN", self.cells[name]) for name in term.columns]
-        zero = self.constant(0.0)
-        filled = [
-            self.node("Where", g, zero, self._bounded(n, LARGE)) for g, n in zip(gone, term.columns, strict=True)
-        ]
-        found = self.constant(np.zeros((1, len(self.scored.classes))))
-        for pattern in reversed(term.patterns):  # a larger complete pattern replaces a smaller one
-            x = self.node("Concat", *(filled[j] for j in pattern.seen), axis=1)
-            density = self.node("Mul", self.constant(term.weight), self._log_density(x, pattern))
-            lacking = gone[pattern.seen[0]]
-            for j in pattern.seen[1:]:
-                lacking = self.node("Or", lacking, gone[j])
-            found = self.node("Where", lacking, found, density)
-        return found
-
     def relative(self, term: RelativeGaussian) -> str:
         """Joint Gaussian relative to the best class."""
         column = self.constant(np.array([1]))
@@ -262,7 +264,7 @@ class _Graph:
             self.node("Unsqueeze", self.node("Gather", self.constant(centres), self.code(code)), column)
             for code, centres in zip(term.codes, term.centres, strict=True)
         ]
-        density = self._by_class(self._log_density(self.node("Concat", *numbers, axis=1), term.pattern), term)
+        density = self._by_class(self.log_density(self.node("Concat", *numbers, axis=1), term.pattern), term)
         below = self.node("Sub", density, self.node("ReduceMax", density, axes=[1], keepdims=1))
         return self.node("Mul", self.constant(term.weight), self.node("Max", below, self.constant(term.lowest)))
 
@@ -275,7 +277,7 @@ class _Graph:
         return self.node("Concat", *(self.node("ReduceLogSumExp", part, axes=[1], keepdims=1) for part in parts), axis=1)
 
     def _outputs(self, score: str) -> tuple[str, str]:
-        """Label and probabilities: those of the prior for an impossible row, NaN for one with an infinite number."""
+        """Label and probabilities; a row that every class rules out has those of the prior, an infinite number has NaN."""
         best = self.node("ReduceMax", score, axes=[1], keepdims=1)
         impossible = self.node("Less", best, self.constant(RULED_OUT))
         score = self.node("Where", impossible, self.constant(self.scored.log_prior[None]), score)
@@ -307,7 +309,15 @@ class _Graph:
 
 def _as_number(column: Column, numbers: set[str]) -> bool:
     """Whether a column is a tensor of numbers: a number, or a category all of whose values are numbers or truth values."""
-    return column.name in numbers or (bool(column.values) and not any(isinstance(v, str) for v in column.values))
+    return column.name in numbers or are_numbers(column)
+
+
+def missing_text(column: Column) -> str:
+    """The text that stands for a missing cell: the empty one, unless that is a category."""
+    text = ""
+    while text in column.values:
+        text = f"<{text or 'missing'}>"
+    return text
 
 
 def _spelled(value: Any) -> list[str]:
@@ -319,10 +329,12 @@ def _spelled(value: Any) -> list[str]:
 
 
 EXPORTED: dict[type, Callable[..., str]] = {
-    TableTerm: _Graph.table,
-    CellTerm: _Graph.cell,
-    SquareTerm: _Graph.square,
-    LinearTerms: _Graph.linear,
-    JointTerm: _Graph.joint,
-    RelativeGaussian: _Graph.relative,
+    TableTerm: OnnxGraph.table,
+    CellTerm: OnnxGraph.cell,
+    SquareTerm: OnnxGraph.square,
+    LinearTerms: OnnxGraph.linear,
+    JointTerm: joint,
+    CellGaussianTerm: cell_gaussians,
+    AveragedTerm: averaged,
+    RelativeGaussian: OnnxGraph.relative,
 }

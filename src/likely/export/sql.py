@@ -12,15 +12,15 @@ from typing import Any
 
 from likely.errors import UsageError
 from likely.export.dialects import Dialect, Expression, dialect_of
-from likely.export.exported_terms import RULED_OUT, ExportedModel, TextTerm, exported
-from likely.export.expressions import ExpressionWriter
+from likely.export.exported_terms import exported
+from likely.export.expressions import SMALLEST, ExpressionWriter
 from likely.export.sql_inputs import InputWriter
-from likely.export.sql_terms import SMALLEST, TermWriter
+from likely.export.sql_terms import TermWriter
 from likely.export.sql_words import WordWriter
+from likely.export.term_forms import RULED_OUT, ExportedModel, TextTerm, category_columns, number_columns
 
 OWN = "likely__"  # prefix of helper columns and stages
 TABLE = f"{OWN}table"  # the table in the statement: a name of its own, which no column has
-ROWID = ("_rowid_", "oid", "rowid")  # names of a row's number in SQLite, unless a column has them
 PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 Stage = dict[str, Any]
 
@@ -44,7 +44,7 @@ def write_sql(
     if scored.of(TextTerm):
         made.words = WordWriter(scored, syntax, made.write, parameters)
         stages.insert(1, made.words.stage(f"{OWN}1"))
-    return str(made.whole(stages).sql(dialect=dialect, pretty=pretty, unsupported_level=_level()))
+    return str(made.whole(stages).sql(dialect=syntax.name, pretty=pretty, copy=False, unsupported_level=_level()))
 
 
 def _level() -> Any:
@@ -135,9 +135,10 @@ class _Statement:
         self.e = self.write.e
         self.table = self._table(table)
         self.words: WordWriter | None = None
+        self.inputs = bool(number_columns(scored) or category_columns(scored) or scored.of(TextTerm))
         self.row = syntax.attach == "row" and columns is None
         self.lateral = syntax.attach == "lateral" and columns is None
-        self.rowid = syntax.attach == "rowid" and columns is None
+        self.distinct = syntax.attach == "distinct" and columns is None
 
     def _table(self, name: str) -> Expression:
         parts = [a.replace('""', '"') if a else b for a, b in PART.findall(name)]
@@ -149,49 +150,64 @@ class _Statement:
 
     def whole(self, stages: list[Stage]) -> Expression:
         """The statement of all stages."""
+        read = stages[0] if self.inputs else {}
         chained = self._chain(stages)
-        if not (self.lateral or self.rowid):
+        if not (self.lateral or self.distinct):
             return chained
         t, s = self.write.name(TABLE), self.write.name(f"{OWN}answers")
         table = self._aliased()
         starred = self.e.Column(this=self.e.Star(), table=t.copy())
         names = zip(self._answer_names(), answers(self.scored, self.prefix), strict=True)
-        chosen = [self.e.alias_(self.write.column(own, f"{OWN}answers"), name, quoted=True) for own, name in names]
+        chosen = [self.write.named(self.write.column(own, f"{OWN}answers"), name) for own, name in names]
         beside = self.e.Subquery(this=chained, alias=self.e.TableAlias(this=s))
         if self.lateral:
             join = self.e.Join(this=self.e.Lateral(this=beside, alias=None), kind="CROSS")
         else:
-            same = self.write.compare("EQ", self.write.column(f"{OWN}row", f"{OWN}answers"), self._rowid(TABLE))
-            join = self.e.Join(this=beside, on=same)
+            join = self.e.Join(this=beside, side="LEFT", on=self._same(read))
         made = self.e.Select(expressions=[starred, *chosen])
         made.set(FROM, self.e.From(this=table))
         made.set("joins", [join])
+        if self.distinct:
+            made.set(WITH, self.e.With(expressions=[self._kept()]))
         return made
+
+    def _kept(self) -> Expression:
+        """The rows, read once: a view may be in an order of its own, which a join does not keep."""
+        everything = self.e.Select(expressions=[self.e.Star()])
+        everything.set(FROM, self.e.From(this=self.table.copy()))
+        alias = self.e.TableAlias(this=self.write.name(f"{OWN}0"))
+        return self.e.CTE(this=everything, alias=alias, materialized=True)
+
+    def _same(self, read: Stage) -> Expression:
+        """Whether the inputs of a row are those of an answer: a view has no row numbers, and no column can be left out."""
+        same = [
+            self.e.Is(this=self.write.column(helper, f"{OWN}answers"), expression=self.e.Paren(this=cell.copy()))
+            for helper, cell in read.items()
+        ]
+        return self.write.all_of(same) if same else self.e.Boolean(this=True)
 
     def _aliased(self) -> Expression:
         """The table under a name of the statement."""
-        return self.e.Table(**self.table.args | {"alias": self.e.TableAlias(this=self.write.name(TABLE))})
+        return self.e.Table(**self._read().args | {"alias": self.e.TableAlias(this=self.write.name(TABLE))})
+
+    def _read(self) -> Expression:
+        """What the rows are read from."""
+        return self.e.Table(this=self.write.name(f"{OWN}0")) if self.distinct else self.table.copy()
 
     def _answer_names(self) -> list[str]:
         """Names of the answers where they are computed: numbered where they are selected again, as names may fold case."""
         names = answers(self.scored, self.prefix)
-        return [f"{OWN}a{i}" for i in range(len(names))] if self.lateral or self.rowid else names
-
-    def _rowid(self, table: str | None = None) -> Expression:
-        taken = {column.name.casefold() for column in self.scored.columns} | {self.scored.target.casefold()}
-        name = next((each for each in ROWID if each not in taken), ROWID[0])
-        return self.e.Column(
-            this=self.e.Identifier(this=name, quoted=False), table=self.write.name(table) if table else None
-        )
+        return [f"{OWN}a{i}" for i in range(len(names))] if self.lateral or self.distinct else names
 
     def _chain(self, stages: list[Stage]) -> Expression:
         """The stages, each selecting from the one before; the last one with the answers."""
         selects: list[Any] = []
         for i, stage in enumerate([*stages, {}]):
             last = i == len(stages)
-            made = self.e.Select(expressions=self._outputs(stages) if last else self._passed_on(i) + _named(self.e, stage))
-            if i == 0 and not self.lateral:
-                made.set(FROM, self.e.From(this=self._aliased() if self.row else self.table.copy()))
+            made = self.e.Select(expressions=self._outputs(stages) if last else self._passed_on(i) + _named(self.write, stage))
+            if i == 0 and not self.lateral and (self.inputs or not self.distinct):
+                made.set(FROM, self.e.From(this=self._aliased() if self.row else self._read()))
+                made.set("distinct", self.e.Distinct() if self.distinct else None)
             elif i:
                 made.set(FROM, self.e.From(this=self._before(selects, i)))
             if i == 1 and self.words:
@@ -199,7 +215,7 @@ class _Statement:
             if not last:
                 self._add_optimization_fence(made)
             selects.append(made)
-        return selects[-1] if self.lateral else self._common_table_expressions(selects)
+        return selects[-1] if self.lateral else self._with(selects)
 
     def _before(self, selects: list[Any], i: int) -> Expression:
         name = self.write.name(f"{OWN}{i}")
@@ -207,7 +223,7 @@ class _Statement:
             return self.e.Subquery(this=selects[-1], alias=self.e.TableAlias(this=name))
         return self.e.Table(this=name)
 
-    def _common_table_expressions(self, selects: list[Any]) -> Expression:
+    def _with(self, selects: list[Any]) -> Expression:
         """The stages as common table expressions of the last one."""
         materialized = True if self.syntax.fence == "materialized" else None
         named = {f"{OWN}{i + 1}": select for i, select in enumerate(selects[:-1])}
@@ -222,24 +238,21 @@ class _Statement:
         return selects[-1]
 
     def _add_optimization_fence(self, made: Any) -> None:
-        """Add a clause without effect on the rows that keeps the database from merging this stage into the next one."""
         if self.syntax.fence == "offset":
             made.set("offset", self.e.Offset(expression=self.write.whole(0)))
         elif self.syntax.fence == "limit":
             made.set("limit", self.e.Limit(expression=self.write.whole(2**64 - 1)))
 
     def _passed_on(self, i: int) -> list[Any]:
-        """Columns a stage passes on from the one before: all; in the first stage the requested ones."""
+        """What a stage takes over from the one before: everything, or in the first the columns that are asked for."""
         if i == 1 and self.words:
             return [self.e.Column(this=self.e.Star(), table=self.write.name(f"{OWN}1"))]
         if i:
             return [self.e.Star()]
         if self.row:
-            return [self.e.alias_(self.write.column(TABLE), f"{OWN}row", quoted=True)]
-        if self.lateral:
+            return [self.write.named(self.write.column(TABLE), f"{OWN}row")]
+        if self.lateral or self.distinct:
             return []
-        if self.rowid:
-            return [self.e.alias_(self._rowid(), f"{OWN}row", quoted=True)]
         return [self.e.Star()] if self.columns is None else [self.write.column(name) for name in self.columns]
 
     def _outputs(self, stages: list[Stage]) -> list[Any]:
@@ -252,8 +265,8 @@ class _Statement:
         elif self.row:
             row = self.e.Paren(this=self.write.column(f"{OWN}row"))
             carried = [self.e.Dot(this=row, expression=self.e.Star())]
-        elif self.rowid:
-            carried = [self.write.column(f"{OWN}row")]
+        elif self.distinct:
+            carried = [self.write.column(name) for name in (stages[0] if self.inputs else ())]
         elif self.columns is None:
             carried = [self.e.Star(except_=[self.write.name(name) for name in helpers])]
         else:
@@ -266,18 +279,18 @@ class _Statement:
             found.append(self.e.Div(this=self.write.column(f"{OWN}e{c}"), expression=whole, typed=True))
         if refused is not None:
             found = [self.write.case([(self.write.compare("EQ", refused.copy(), self.write.whole(0)), f)]) for f in found]
-        return [*carried, *(self.e.alias_(f, n, quoted=True) for f, n in zip(found, names, strict=True))]
+        return [*carried, *(self.write.named(f, n) for f, n in zip(found, names, strict=True))]
 
     def _label(self, k: int) -> Expression:
         """The most probable label, the first of equals; where every class is ruled out, that of the prior."""
         write, best = self.write, self.write.column(f"{OWN}m")
         prior = int(self.scored.log_prior.argmax())
-        branches = [(write.compare("LT", best.copy(), write.number(RULED_OUT)), self._label_literal(prior))]
+        branches = [(write.compare("LT", best.copy(), write.number(RULED_OUT)), self._written(prior))]
         scores = [write.compare("EQ", write.column(f"{OWN}s{c}"), best.copy()) for c in range(k - 1)]
-        branches += [(score, self._label_literal(c)) for c, score in enumerate(scores)]
-        return write.case(branches, self._label_literal(k - 1))
+        branches += [(score, self._written(c)) for c, score in enumerate(scores)]
+        return write.case(branches, self._written(k - 1))
 
-    def _label_literal(self, c: int) -> Expression:
+    def _written(self, c: int) -> Expression:
         """A label in its own type; as text where the labels have several types."""
         classes = self.scored.classes
         label = classes[c]
@@ -289,8 +302,8 @@ class _Statement:
         return self.write.whole(label) if isinstance(label, int) else self.e.cast(self.write.number(label), "double")
 
 
-def _named(e: Any, stage: Stage) -> list[Any]:
-    return [e.alias_(expression, name, quoted=True) for name, expression in stage.items()]
+def _named(write: ExpressionWriter, stage: Stage) -> list[Any]:
+    return [write.named(expression, name) for name, expression in stage.items()]
 
 
 FROM, WITH = "from_", "with_"  # sqlglot's names of the clauses

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from likely.errors import UsageError
-from likely.export.dialects import Dialect, Expression, epoch
-from likely.export.exported_terms import Code, ExportedModel, TextTerm, category_columns, number_columns
-from likely.export.expressions import ExpressionWriter
+from likely.export.dialects import Dialect, Expression
+from likely.export.expressions import ExpressionWriter, in_parentheses, written
+from likely.export.input_meanings import EXACT, check_literals
+from likely.export.sql_dates import DateWriter
+from likely.export.term_forms import Code, ExportedModel, TextTerm, category_columns, number_columns
 from likely.schema import Column
 from likely.sources.cell_values import BLANKS, missing_numbers
-from likely.sources.date_parts import DAY, DatePart, part_of
+from likely.sources.date_parts import DatePart, part_of
 from likely.sources.missing_tokens import MISSING
 from likely.sources.number_formats import are_times
 
 LARGEST = 1.7976931348623157e308
-EXACT = 2**53
 FEW = 64  # values that are compared one by one
 NUMBERS, TRUTHS, TEXTS, PARTS = "numbers", "truths", "texts", "parts"
 
@@ -25,6 +25,7 @@ class InputWriter:
 
     def __init__(self, scored: ExportedModel, syntax: Dialect, write: ExpressionWriter) -> None:
         self.scored, self.syntax, self.write, self.e = scored, syntax, write, write.e
+        self.dates = DateWriter(write)
         self.numbers = {name: f"likely__x{i}" for i, name in enumerate(number_columns(scored))}
         self.categories = {name: f"likely__v{i}" for i, name in enumerate(category_columns(scored))}
         self.texts = {term.column: f"likely__w{i}" for i, term in enumerate(scored.of(TextTerm))}
@@ -49,9 +50,10 @@ class InputWriter:
     def _number(self, column: Column) -> Expression:
         part = part_of(column)
         if part is not None:
-            raise UsageError(f"column {column.name!r} is a part of a date as a number, which is not written in SQL")
+            first = self.write.whole(0 if part.part == "hour" else 1)
+            return self.e.cast(self.write.total([self._date_part(part), first]), "double")
         if are_times(column.form):
-            return epoch(self.syntax, self.write.column(column.name), column.name)
+            return self._seconds(column.name, column.form)
         x: Any = self.e.cast(self.write.column(column.name), "double")
         if self.syntax.loose:
             x = self._checked(column.name)
@@ -71,14 +73,17 @@ class InputWriter:
         """A number of SQLite, whose columns may hold anything: other text is infinite, so that it has no answer."""
         kind = self.e.Anonymous(this="TYPEOF", expressions=[self.write.column(name)])
         typed = self.e.In(this=kind, expressions=[self.write.text("integer"), self.write.text("real")])
-        gone = (*MISSING, *self.scored.missing)
-        token = self.e.In(this=self._stripped(name), expressions=[self.write.text(t) for t in dict.fromkeys(gone)])
         digits = self.e.Glob(this=self._stripped(name), expression=self.write.text("*[^0-9.eE+-]*"))
         as_number = self.e.cast(self.write.column(name), "double")
-        nothing = self.write.is_null(self.write.column(name))
-        branches = [(typed, as_number), (self.write.any_of([nothing, token]), self.e.Null())]
+        branches = [(typed, as_number), (self._gone(name), self.e.Null())]
         branches.append((self.e.Not(this=self.e.Paren(this=digits)), as_number.copy()))
         return self.write.case(branches, self.e.Literal(this="9e999", is_string=False))
+
+    def _gone(self, name: str) -> Expression:
+        """Whether a cell of SQLite is null or a text that stands for a missing cell."""
+        tokens = dict.fromkeys((*MISSING, *self.scored.missing))
+        token = self.e.In(this=self._stripped(name), expressions=[self.write.text(t) for t in tokens])
+        return self.write.any_of([self.write.is_null(self.write.column(name)), token])
 
     def _stripped(self, name: str) -> Expression:
         text = self.e.cast(self.write.column(name), "text")
@@ -95,25 +100,31 @@ class InputWriter:
 
     def _category(self, column: Column) -> Expression:
         how = _compared(column)
-        if how == PARTS:
-            return self._date_part(part_of(column))
+        part = part_of(column)
+        if part is not None:
+            return self._date_part(part)
         if how == NUMBERS:
             return self._without_missing(self.e.cast(self.write.column(column.name), "double"))
         text = self._text(column.name)
+        if self.syntax.attach == "distinct":  # a cast keeps the collation of its column, by which texts might be one
+            text = self.e.Collate(this=text, expression=self.e.Var(this=self.syntax.binary))
         return self.e.Lower(this=text) if how == TRUTHS else text
 
-    def _date_part(self, part: DatePart | None) -> Expression:
-        """Position of the weekday, month or hour of a date, from 0."""
-        assert part is not None
-        write, e = self.write, self.e
-        if part.part == "month":
-            month = e.Extract(this=e.Var(this="MONTH"), expression=e.cast(write.column(part.origin), "timestamp"))
-            return write.minus(e.cast(month, "int"), write.whole(1))
-        seconds = epoch(self.syntax, write.column(part.origin), part.origin)
-        period, unit, shift = (24, 3600.0, 0) if part.part == "hour" else (7, DAY, 3)
-        units = e.cast(e.Floor(this=e.Div(this=seconds, expression=write.number(unit), typed=True)), "bigint")
-        moved = e.Paren(this=e.Add(this=units, expression=write.whole(shift + 700_000 * period)))  # years before 1970 too
-        return e.Mod(this=moved, expression=write.whole(period))
+    def _seconds(self, name: str, form: str) -> Expression:
+        """Seconds of a column of dates; in SQLite, where any text may be in it, infinite for what is no date."""
+        seconds = self.dates.seconds(name, form)
+        if not self.syntax.loose:
+            return seconds
+        unknown = (self.write.is_null(seconds), self.e.Literal(this="9e999", is_string=False))
+        return self.write.case([(self._gone(name), self.e.Null()), unknown], seconds.copy())
+
+    def _date_part(self, part: DatePart) -> Expression:
+        """Position of the weekday, month or hour of a date, from 0; in SQLite -1, an unseen one, for what is no date."""
+        position = self.dates.part(part)
+        if not self.syntax.loose:
+            return position
+        unknown = (self.write.is_null(position), self.write.whole(-1))
+        return self.write.case([(self._gone(part.origin), self.e.Null()), unknown], position.copy())
 
     def code(self, code: Code) -> Expression:
         """Row index (from 1) for the cell of a column."""
@@ -125,21 +136,22 @@ class InputWriter:
         if code.kind == "yes":
             yes = write.compare("GT", self.x(code.column), write.number(0.0))
             return write.case([*there, (yes, write.whole(2))], write.whole(1))
-        leaves = [write.whole(i + 1) for i in range(len(code.edges) + 1)]
-        return write.case(there, write.binary_search(lambda: self.x(code.column), code.edges, leaves))
+        edges = [in_parentheses(written(edge)) for edge in code.edges]
+        leaves = [str(i + 1) for i in range(len(code.edges) + 1)]
+        return write.case(there, write.binary_search(self.numbers[code.column], edges, leaves))
 
     def _category_code(self, column: Column, size: int) -> Expression:
         write, helper = self.write, self.categories[column.name]
         missing = (write.is_null(write.column(helper)), write.whole(size))
         how = _compared(column)
         if how == TEXTS and len(column.values) > FEW and self.syntax.arrays and all(map(_is_text, column.values)):
-            return write.case([missing], self._text_position(helper, column))
+            return write.case([missing], self._place(helper, column))
         branches = [missing]
         for i, value in enumerate(column.values):
             branches.append((self._equals(helper, value, how, column), write.whole(i + 1)))
         return write.case(branches, write.whole(size - 1))
 
-    def _text_position(self, helper: str, column: Column) -> Expression:
+    def _place(self, helper: str, column: Column) -> Expression:
         """Position of a text among very many values, found by the database's own function."""
         e, write = self.e, self.write
         values = e.Array(expressions=[write.text(value) for value in column.values])
@@ -177,13 +189,7 @@ def _compared(column: Column) -> str:
     """How the values of a category are compared: as texts, numbers, truth values, or parts of a date."""
     if part_of(column) is not None:
         return PARTS
-    for value in column.values:
-        if not isinstance(value, (str, bool, int, float)):
-            raise UsageError(
-                f"column {column.name!r} has the category {value!r}, which has no literal in SQL",
-                column=column.name,
-                remedy="learn it as text or as a number",
-            )
+    check_literals(column, "SQL")
     kinds = {type(value) for value in column.values}
     if kinds == {bool}:
         return TRUTHS

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from likely.export import sql_averages as averaged
 from likely.export.dialects import Dialect, Expression
-from likely.export.exported_terms import (
+from likely.export.expressions import SMALLEST, ExpressionWriter
+from likely.export.sql_inputs import InputWriter
+from likely.export.term_forms import (
     IMPOSSIBLE,
+    AveragedTerm,
+    CellGaussianTerm,
     CellTerm,
     Code,
     ExportedModel,
@@ -23,13 +28,10 @@ from likely.export.exported_terms import (
     TableTerm,
     TextTerm,
 )
-from likely.export.expressions import ExpressionWriter
-from likely.export.sql_inputs import InputWriter
 from likely.families.base_measures import LARGEST_COUNT
 from likely.families.likelihoods import FARTHEST
 
 NOWHERE = -(1 << 28)  # offset of an unknown cell: any sum with it is negative, and none overflows
-SMALLEST = -700.0  # of exponentials: PostgreSQL refuses those that underflow
 LARGE = 1e100  # numbers of a joint Gaussian are bounded, so that no square overflows
 
 
@@ -45,18 +47,15 @@ class TermWriter:
         self.number = {id(term): i for i, term in enumerate(scored.terms)}
 
     def codes(self) -> dict[str, Any]:
-        """Row indexes of the tables; bounded numbers of Gaussians; whether a number is infinite."""
+        """Lines of the tables; bounded numbers of Gaussians; whether a number is infinite."""
         found: dict[str, Any] = {helper: self.inputs.code(code) for code, helper in self.helper.items()}
         for term in self.scored.terms:
-            if type(term) in NUMBERS:
-                found |= NUMBERS[type(term)](self, term)
+            if isinstance(term, JointTerm | CellGaussianTerm):
+                for j, name in enumerate(term.columns):
+                    found[f"likely__y{self.number[id(term)]}_{j}"] = self._bounded(name, LARGE)
         if self.inputs.numbers:
             found["likely__refused"] = self.inputs.refused()
         return found
-
-    def joint_numbers(self, term: JointTerm) -> dict[str, Any]:
-        """Bounded numbers of a joint Gaussian."""
-        return {f"likely__y{self.number[id(term)]}_{j}": self._bounded(name, LARGE) for j, name in enumerate(term.columns)}
 
     def _bounded(self, name: str, reach: float) -> Expression:
         write = self.write
@@ -65,30 +64,21 @@ class TermWriter:
         return write.case([above, below], self.inputs.x(name))
 
     def cells(self) -> dict[str, Any]:
-        """Row indexes (from 1) of tables of several columns; the representative numbers of bins."""
+        """Lines of tables of several columns, from 1; the numbers of bins."""
         found: dict[str, Any] = {}
         for term in self.scored.terms:
-            if type(term) in LINES:
-                found |= LINES[type(term)](self, term, f"likely__t{self.number[id(term)]}")
+            name = f"likely__t{self.number[id(term)]}"
+            if isinstance(term, TableTerm | CellGaussianTerm) and len(term.codes) > 1:
+                parts = [self._step(code, step) for code, step in zip(term.codes, term.strides, strict=True)]
+                found[name] = self.write.total([*parts, self.write.whole(1)])
+            elif isinstance(term, CellTerm):
+                maps = [np.where(own < 0, NOWHERE, own) for own in term.maps]
+                parts = [self._looked_up(code, own, whole=True) for code, own in zip(term.codes, maps, strict=True)]
+                found[name] = self.write.total([*parts, self.write.whole(1)])
+            elif isinstance(term, RelativeGaussian):
+                for j, (code, centres) in enumerate(zip(term.codes, term.centres, strict=True)):
+                    found[f"{name}_{j}"] = self._looked_up(code, centres)
         return found
-
-    def table_line(self, term: TableTerm, name: str) -> dict[str, Any]:
-        """Line of a table of several columns."""
-        if len(term.codes) == 1:
-            return {}
-        parts = [self._step(code, step) for code, step in zip(term.codes, term.strides, strict=True)]
-        return {name: self.write.total([*parts, self.write.whole(1)])}
-
-    def cell_line(self, term: CellTerm, name: str) -> dict[str, Any]:
-        """Line of the cell of an interaction; below 1 where it is unknown."""
-        maps = [np.where(own < 0, NOWHERE, own) for own in term.maps]
-        parts = [self._looked_up(code, own, whole=True) for code, own in zip(term.codes, maps, strict=True)]
-        return {name: self.write.total([*parts, self.write.whole(1)])}
-
-    def centres(self, term: RelativeGaussian, name: str) -> dict[str, Any]:
-        """The numbers of bins."""
-        pairs = enumerate(zip(term.codes, term.centres, strict=True))
-        return {f"{name}_{j}": self._looked_up(code, centres) for j, (code, centres) in pairs}
 
     def _step(self, code: Code, step: int) -> Expression:
         line = self.write.minus(self.write.column(self.helper[code]), self.write.whole(1))
@@ -98,22 +88,63 @@ class TermWriter:
         return self.write.lookup(self.helper[code], numbers.tolist(), whole)
 
     def components(self) -> dict[str, Any]:
-        """Log densities of the components of joint Gaussians, each times its share of the class."""
+        """Log densities of the components of joint Gaussians, each times its share; squares of averaged numbers."""
         found: dict[str, Any] = {}
-        for term in self.scored.of(RelativeGaussian):
+        for term in self.scored.terms:
             n = self.number[id(term)]
-            helpers = [f"likely__t{n}_{j}" for j in range(len(term.codes))]
-            found |= {f"likely__k{n}_{k}": self._log_density(term.pattern, helpers, k) for k in range(len(term.owner))}
+            if isinstance(term, RelativeGaussian):
+                helpers = [f"likely__t{n}_{j}" for j in range(len(term.codes))]
+                found |= {f"likely__k{n}_{k}": self._log_density(term.pattern, helpers, k) for k in range(len(term.owner))}
+            elif isinstance(term, CellGaussianTerm):
+                for c, g in np.ndindex(*term.log_weight.shape):
+                    found[f"likely__g{n}_{c}_{g}"] = self._of_cell(term, c, g)
+            elif isinstance(term, AveragedTerm):
+                found |= averaged.squares(self.write, term, n, self.inputs.numbers[term.column])
         return found
 
     def densities(self) -> dict[str, Any]:
-        """Log densities of the joint Gaussians by class, which are compared with each other."""
+        """Log densities of the joint Gaussians by class, which are compared with each other; predictions of numbers."""
         found: dict[str, Any] = {}
-        for term in self.scored.of(RelativeGaussian):
+        for term in self.scored.terms:
             n = self.number[id(term)]
+            if isinstance(term, AveragedTerm):
+                found |= averaged.predictions(self.write, term, n, partial(self._square, term.column))
             for c in range(len(self.scored.classes)):
-                found[f"likely__d{n}_{c}"] = self._log_sum([f"likely__k{n}_{k}" for k in term.of_class(c)])
+                if isinstance(term, RelativeGaussian):
+                    found[f"likely__d{n}_{c}"] = self._log_sum([f"likely__k{n}_{k}" for k in term.of_class(c)])
+                elif isinstance(term, CellGaussianTerm):
+                    found[f"likely__h{n}_{c}"] = self._of_line(term, c)
         return found
+
+    def _line(self, term: TableTerm | CellGaussianTerm) -> str:
+        """The helper column that has the line of a table, from 1."""
+        return f"likely__t{self.number[id(term)]}" if len(term.codes) > 1 else self.helper[term.codes[0]]
+
+    def _of_cell(self, term: CellGaussianTerm, c: int, g: int) -> Expression:
+        """Log probability of a cell and density of the numbers that are present; only for the rows that need it."""
+        write, n = self.write, self.number[id(term)]
+        helpers, line = [f"likely__y{n}_{j}" for j in range(len(term.columns))], self._line(term)
+        used = self.e.In(
+            this=write.column(line), expressions=[write.whole(i + 1) for i, cells in enumerate(term.lines) if g in cells]
+        )
+        share, component = float(term.log_weight[c, g]), c * term.log_weight.shape[1] + g
+        branches = [(self.e.Not(this=used), write.number(0.0))]
+        for pattern in term.patterns:
+            density = self._log_density(pattern, helpers, component)
+            branches.append((self._present(helpers, pattern), write.total([write.number(share), density])))
+        return write.case(branches, write.number(share))
+
+    def _present(self, helpers: list[str], pattern: GaussianPattern) -> Expression:
+        """Whether every number of a pattern is in the row."""
+        write = self.write
+        return write.all_of([self.e.Not(this=write.is_null(write.column(helpers[j]))) for j in pattern.seen])
+
+    def _of_line(self, term: CellGaussianTerm, c: int) -> Expression:
+        """Log density of the cell of a row; of all that are possible where a category is missing."""
+        n = self.number[id(term)]
+        sums = [self._log_sum([f"likely__g{n}_{c}_{g}" for g in cells]) for cells in term.lines]
+        leaves = [str(each.sql(dialect=self.syntax.name)) for each in sums]
+        return self.write.binary_search(self._line(term), [str(i + 1) for i in range(1, len(leaves))], leaves)
 
     def _log_sum(self, names: list[str]) -> Expression:
         """ln Σ exp of columns, with the largest taken out."""
@@ -150,28 +181,30 @@ class TermWriter:
         return self.write.total(parts)
 
     def table(self, term: TableTerm, c: int) -> list[Any]:
-        """Term of a lookup table."""
-        line = f"likely__t{self.number[id(term)]}" if len(term.codes) > 1 else self.helper[term.codes[0]]
-        return [] if not term.table[:, c].any() else [self.write.lookup(line, term.table[:, c].tolist())]
+        """Line of a table."""
+        return [] if not term.table[:, c].any() else [self.write.lookup(self._line(term), term.table[:, c].tolist())]
 
     def cell(self, term: CellTerm, c: int) -> list[Any]:
-        """Term of an interaction table; 0 where the cell is unknown."""
+        """Cell of an interaction; 0 where it is unknown."""
         name = f"likely__t{self.number[id(term)]}"
         known = self.write.compare("GT", self.write.column(name), self.write.whole(0))
         return [self.write.case([(known, self.write.lookup(name, term.table[:, c].tolist()))], self.write.number(0.0))]
 
     def square(self, term: SquareTerm, c: int) -> list[Any]:
         """Gaussian log density of one number; 0 where it is missing."""
-        write, x = self.write, self.inputs.x(term.column)
+        return [self._square(term.column, term, c)]
+
+    def _square(self, column: str, term: SquareTerm, c: int) -> Expression:
+        write, x = self.write, self.inputs.x(column)
         mean, curve, peak = (write.number(float(each[c])) for each in (term.mean, term.curve, term.peak))
         away = write.minus(x, mean)
         near = self.e.Add(this=peak, expression=write.times(write.times(curve, away), away.copy()))
         nothing = (write.is_null(x.copy()), write.number(0.0))
         inside = write.compare("LTE", self.e.Abs(this=x.copy()), write.number(term.reach))
-        far = write.minus(peak.copy(), self._bounded_square(float(term.curve[c]), away.copy()))
-        return [write.case([nothing, (inside, near)], far)]
+        far = write.minus(peak.copy(), self._beyond(float(term.curve[c]), away.copy()))
+        return write.case([nothing, (inside, near)], far)
 
-    def _bounded_square(self, curve: float, away: Expression) -> Expression:
+    def _beyond(self, curve: float, away: Expression) -> Expression:
         """The square of a number that is very far away, or what stands for it, from its logarithm."""
         write = self.write
         size = write.total([
@@ -214,10 +247,17 @@ class TermWriter:
         helpers = [f"likely__y{n}_{j}" for j in range(len(term.columns))]
         branches = []
         for pattern in term.patterns:  # the larger ones first: the first that is complete has every number of the row
-            there = [self.e.Not(this=write.is_null(write.column(helpers[j]))) for j in pattern.seen]
             density = write.times(write.number(term.weight), self._log_density(pattern, helpers, c))
-            branches.append((write.all_of(there), density))
+            branches.append((self._present(helpers, pattern), density))
         return [write.case(branches, write.number(0.0))]
+
+    def cell_gaussian(self, term: CellGaussianTerm, c: int) -> list[Any]:
+        """Joint Gaussian of the cell of a row."""
+        return [self.write.times(self.write.number(term.weight), self.write.column(f"likely__h{self.number[id(term)]}_{c}"))]
+
+    def averaged(self, term: AveragedTerm, c: int) -> list[Any]:
+        """Average of the predictions with and without dependence on the class."""
+        return [averaged.mixed(self.write, self.number[id(term)], c, self.inputs.x(term.column))]
 
     def text(self, term: TextTerm, c: int) -> list[Any]:
         """Sum over the words of a text, from the stage after the inputs."""
@@ -231,19 +271,14 @@ class TermWriter:
         return [write.times(write.number(term.weight), write.greatest([below, write.number(term.lowest)]))]
 
 
-# What the stages before the scores need of a form, and its part of the score of a class.
-NUMBERS: dict[type, Callable[..., dict[str, Any]]] = {JointTerm: TermWriter.joint_numbers}
-LINES: dict[type, Callable[..., dict[str, Any]]] = {
-    TableTerm: TermWriter.table_line,
-    CellTerm: TermWriter.cell_line,
-    RelativeGaussian: TermWriter.centres,
-}
 WRITTEN: dict[type, Callable[..., list[Any]]] = {
     TableTerm: TermWriter.table,
     CellTerm: TermWriter.cell,
     SquareTerm: TermWriter.square,
     LinearTerms: TermWriter.linear,
     JointTerm: TermWriter.joint,
+    CellGaussianTerm: TermWriter.cell_gaussian,
+    AveragedTerm: TermWriter.averaged,
     RelativeGaussian: TermWriter.relative,
     TextTerm: TermWriter.text,
 }

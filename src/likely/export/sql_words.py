@@ -8,8 +8,8 @@ import numpy as np
 
 from likely.errors import UsageError
 from likely.export.dialects import Dialect, Expression
-from likely.export.exported_terms import Array, ExportedModel, TextTerm, bounded
 from likely.export.expressions import ExpressionWriter
+from likely.export.term_forms import Array, ExportedModel, TextTerm, bounded
 
 # Words, two or more letters, digits or underscores, with their places in each text; PostgreSQL's locale says what letters are.
 WORDS = {
@@ -18,6 +18,8 @@ WORDS = {
     "AS likely__lists",
     "postgres": "SELECT {text}, likely__match[1] AS likely__word, likely__place FROM {distinct} CROSS JOIN LATERAL "
     "REGEXP_MATCHES({shown}, '([[:alnum:]_]{{2,}})', 'g') WITH ORDINALITY AS likely__found(likely__match, likely__place)",
+    "bigquery": "SELECT {text}, likely__word, likely__place FROM {distinct} CROSS JOIN "
+    "UNNEST(REGEXP_EXTRACT_ALL({shown}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}')) AS likely__word WITH OFFSET AS likely__place",
     "spark": "SELECT {text}, POSEXPLODE(REGEXP_EXTRACT_ALL({shown}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}', 0)) "
     "AS (likely__place, likely__word) FROM {distinct}",
 }

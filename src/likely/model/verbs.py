@@ -253,7 +253,7 @@ class ModelVerbs:
         dialect : str, default="duckdb"
             "duckdb", "postgres", "sqlite", "spark", "bigquery", "snowflake" or "mysql".
         columns : sequence of str or None, default=None
-            Columns of the table that are returned; None: all. A view in SQLite needs them, since it has no rowid.
+            Columns of the table that are returned; None: all.
         prefix : str, default=""
             Prefix of the names of the added columns.
         parameters : str, default="likely_words"
@@ -290,7 +290,7 @@ class ModelVerbs:
         """The model as an ONNX graph, for tables of categories and numbers.
 
         Its inputs are named as the columns: double tensors of shape (rows, 1) with NaN where missing, and string tensors
-        with "" where missing. Its outputs are `label` and `probabilities`. Needs `likely[onnx]`.
+        with "" where missing (see docs/sql.md). Its outputs are `label` and `probabilities`. Needs `likely[onnx]`.
 
         Returns
         -------
