@@ -15,9 +15,9 @@ from likely.bayes.continuous import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, pseudocounts_of
-from likely.families.event_counts import not_a_count, polya_arc, sums
-from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.likelihoods import LinearTerm, log_factorial
+from likely.families.event_counts import event_counts, log_ways, not_a_count, polya_arc, sums
+from likely.families.family import Family, FittedBlock, SampledCells, Totals
+from likely.families.likelihoods import LinearTerm, log_coefficients
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import log_times, weighted_logs
@@ -51,7 +51,8 @@ class Binomial(Family):
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Failures and successes, by class."""
         pair = self.pair(rows.numbers)
-        return [Counts(sums(np.column_stack([pair[:, 1] - pair[:, 0], pair[:, 0]]), labels, weights, classes))]
+        events = np.column_stack([pair[:, 1] - pair[:, 0], pair[:, 0]])
+        return [event_counts(sums(events, labels, weights, classes), log_coefficients(events), labels, weights)]
 
     def pair(self, numbers: Array) -> Array:
         """Successes and trials of every row, both missing where one of them is."""
@@ -131,12 +132,23 @@ class Binomial(Family):
         pseudocounts = pseudocounts_of(block.prior, (False, True), seen)
         return polya_arc(seen, pseudocounts, block.likelihood, block.name, reverse=True)
 
+    def log_base(self, block: FittedBlock) -> float:
+        """Σ log (n choose k)."""
+        return log_ways(block.statistic, block.name)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Successes and failures."""
+        name, (failures, successes) = block.columns[0].name, block.statistic.seen.T
+        return {(name, "sum"): successes, (name, "failures"): failures}
+
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
-        """Successes drawn from the binomial of the class, where the number of trials is given for all rows."""
+        """Successes drawn from the binomial of the class, of Poisson trials with the mean of the class where these vary."""
+        seen, trials = block.statistic.seen, np.full(len(classes), self.trials)
         if isinstance(self.trials, str):
-            self.cannot(f"be sampled from without the column of trials {self.trials!r}")
-        drawn = rng.binomial(self.trials, np.exp(block.likelihood.slope[0])[classes])
-        return {block.columns[0].name: drawn.astype(np.float64)}
+            trials = rng.poisson((seen.sum(1) / np.maximum(block.class_counts, 1e-300))[classes])
+        drawn = rng.binomial(trials, np.exp(block.likelihood.slope[0])[classes])
+        both = (drawn.astype(np.float64), trials.astype(np.float64))
+        return {column.name: cells for column, cells in zip(block.columns, both, strict=False)}
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
         """Beta(successes + pseudocount, failures + pseudocount).
@@ -189,5 +201,5 @@ class Binomial(Family):
         """Σ log (n choose k) + k log p + (n − k) log (1 − p)."""
         failures, successes = counted["seen"][0]
         k, n = self.pair(numbers).T
-        ways = float(weights @ (log_factorial(n) - log_factorial(k) - log_factorial(n - k)))
+        ways = float(weights @ log_coefficients(np.column_stack([n - k, k])))
         return lambda p: log_times(failures, 1 - p["p"]) + log_times(successes, p["p"]) + ways

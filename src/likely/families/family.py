@@ -24,6 +24,7 @@ from likely.schema import CATEGORY, NUMBER, Column
 
 REGISTRY: dict[str, type[Family]] = {}
 SampledCells = dict[str, NDArray[Any]]
+Totals = Array | dict[Any, Array]  # by class, or for each value by class
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Family:
     reads_codes: ClassVar[bool] = False  # whether category codes can be counted without a copy
     reads_columns: ClassVar[bool] = False  # whether columns of numbers can be counted without a copy
     counts_moments: ClassVar[bool] = False  # whether its statistic is weight, mean and spread of the column
+    counts_rates: ClassVar[bool] = False  # whether its statistic is rows and events, of which a rate has a gamma prior
     one_column_at_a_time: ClassVar[bool] = False  # whether each column is worth its own thread
     needs_whole_rows: ClassVar[bool] = False  # whether a row with a missing cell in the block adds nothing to it
     columns_have_roles: ClassVar[bool] = False  # whether the order of the block's columns matters
@@ -203,6 +205,22 @@ class Family:
             self.cannot("give a marginal likelihood in closed form")
         return arc.log_dependent
 
+    def log_base(self, block: FittedBlock) -> float:
+        """Log of the factors of the block's probability that no parameter changes, such as 1 / x! of counts."""
+        return 0.0
+
+    def log_marginal_together(self, blocks: Sequence[FittedBlock]) -> float:
+        """Log marginal likelihood of all blocks of this family; a sum, unless they share parameters."""
+        return sum(self.log_marginal(block) + self.log_base(block) for block in blocks)
+
+    def prior_from_data(self, block: FittedBlock) -> str:
+        """What of the prior is estimated from the rows, so that a marginal likelihood uses them twice; empty if nothing."""
+        return "pseudocounts by the frequency of the values" if block.prior.background else ""
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """What was counted by class, by column and kind of total, in a form that other families of the column share."""
+        return {}
+
     def log_maximum(self, block: FittedBlock) -> float:
         """Log-likelihood of the block at its parameters, without factors that do not depend on the parameters."""
         arrays, classes = block.statistic.arrays(), [row["class"] for row in block.parameters.rows]
@@ -281,6 +299,10 @@ class Family:
         if self.single and table.shape[1] != 1:
             raise UsageError(f"the family {self.name} takes one column of values: estimate each column on its own")
         return names, table
+
+    def answers(self, values: Any) -> Any:
+        """Values as `estimate` reads their numbers; a family of yes and no reads words too."""
+        return values
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """The parameters of one class by name, from its table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from likely.kernels.parallel import cached_property, one_blas_thread
 Array = NDArray[np.float64]
 Codes = NDArray[Any]
 LARGE = 1e120  # a number whose square cannot overflow, whatever the scale of the others
+SMALL_COUNT = 4096  # below, the logarithms of factorials are kept in a table
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 FEW_ROWS = 100
 AT_ONCE = 1 << 16  # numbers that are made of some rows at a time
@@ -150,7 +152,7 @@ class LinearTerm:
 
     slope: Array  # columns × classes
     level: Array  # columns × classes
-    base: str  # "none", "poisson", "binomial" (trials in the second column) or "binomial 20" (trials of all rows)
+    base: str  # "none", "poisson", "multinomial", "binomial" (trials in the second column) or "binomial 20" (trials of all)
 
     def add(self, codes: Codes, numbers: Array, out: Array) -> None:
         """Add this block's term for every row and class."""
@@ -159,7 +161,7 @@ class LinearTerm:
 
     def linear(self) -> tuple[Array, Array] | None:
         """Slopes (columns × classes) and intercept by class; None of a binomial variable, or where a probability is zero."""
-        known = self.base in {"none", "poisson"} and np.isfinite(self.slope).all()
+        known = not self.base.startswith("binomial") and np.isfinite(self.slope).all()
         return (self.slope, self.level.sum(0)) if known else None
 
     def prepare(self, numbers: Array) -> tuple[Array, Array]:
@@ -170,10 +172,12 @@ class LinearTerm:
             x = np.column_stack([hits, trials - hits])
             x[np.isnan(x).any(1)] = np.nan
             base = np.zeros_like(x)
-            base[:, 0] = log_factorial(trials) - log_factorial(hits) - log_factorial(trials - hits)
+            base[:, 0] = log_coefficients(x)
         else:
             x = np.ascontiguousarray(numbers)
             base = -log_factorial(x) if self.base == "poisson" else np.zeros_like(x)
+            if self.base == "multinomial":
+                base[:, :1] = log_coefficients(x)[:, None]
         never = (x < 0) | (x > LARGEST_COUNT)  # not a count: probability zero in every class
         return np.where(never, 0.0, x), np.where(never, -np.inf, base)
 
@@ -357,11 +361,27 @@ Likelihood = (
 )  # fmt: skip
 
 
+def log_coefficients(events: Array) -> Array:
+    """log n! / ∏ kᵢ! of each row of counts, n being their sum; a missing one is left out."""
+    known = np.nan_to_num(events)
+    found: Array = log_factorial(known.sum(1)) - log_factorial(known).sum(1)
+    return found
+
+
+@cache
+def _small_log_factorials() -> Array:
+    from math import lgamma
+
+    return np.array([lgamma(v + 1.0) for v in range(SMALL_COUNT)])
+
+
 def log_factorial(x: Array) -> Array:
     """log x! for every number; 0 for NaN and negative ones."""
     from math import lgamma
 
-    # NumPy has no lgamma and SciPy is not a run-time dependency: counts repeat, so each distinct one is done once.
+    # NumPy has no lgamma and SciPy is not a run-time dependency: counts are small or repeat, so each is done once.
+    if x.size and ((x >= 0) & (x < SMALL_COUNT)).all() and ((place := x.astype(np.int64)) == x).all():
+        return _small_log_factorials()[place]
     distinct, place = np.unique(x, return_inverse=True)
     values = np.array([lgamma(v + 1.0) if 0.0 <= v <= LARGEST_COUNT else 0.0 for v in distinct.tolist()])
     return values[place].reshape(x.shape)
