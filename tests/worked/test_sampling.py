@@ -156,6 +156,8 @@ def test_a_binomial_column_is_drawn_with_its_trials() -> None:
     assert all(0 <= k <= n for k, n in zip(drawn["k"], drawn["n"], strict=True))
     of_a = [n for n, label in zip(drawn["n"], drawn["y"], strict=True) if label == "a"]
     assert np.mean(of_a) == pytest.approx(3.0, abs=0.15)
+    check = likely.predictive_check(model, table, replicates=40)
+    assert [name for name, _ in check.left_out] == ["k with n"]  # the model does not describe the trials
 
 
 def test_whole_numbers_are_drawn_whole_by_the_default_model() -> None:
