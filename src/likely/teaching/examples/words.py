@@ -61,7 +61,7 @@ def text_picture() -> str:
     table = {"text": [mail for mail, _ in MAILS], "v": [label for _, label in MAILS]}
     model = likely.learn(table, "v", families={"text": likely.Text(kind="multinomial")}, smoothing=1)
     share = {(row["value"], row["class"]): row["probability"] for row in model.parameters["text"]}
-    words = sorted({word for word, _ in share}, key=lambda word: share[word, "good"] - share[word, "spam"])
+    words = sorted({word for word, _ in share}, key=lambda word: (round(share[word, "good"] - share[word, "spam"], 9), word))
     rows = [
         (word, [Bar(share[word, v], colour=i, value=f"{share[word, v]:.3f}") for i, v in enumerate(model.classes)])
         for word in words
