@@ -38,7 +38,7 @@ SECTIONS = {
                  "predictive_check", "PredictiveCheck", "CheckedStatistic"),
     "Hidden labels and sequences": ("cluster", "Clusters", "sequences", "HiddenMarkovModel", "lesson"),
     "Families": ("Categorical", "Binned", "Gaussian", "Poisson", "Bernoulli", "Binomial", "Multinomial", "Joint", "Text"),
-    "Priors": ("Pseudocount", "MEstimate", "Dirichlet", "NormalInverseGamma", "Spread", "ByClass", "Priors"),
+    "Priors": ("Pseudocount", "MEstimate", "Dirichlet", "NormalInverseGamma", "GammaPrior", "Spread", "ByClass", "Priors"),
     "One distribution, and Bayes' rule": ("estimate", "Estimate", "Hypotheses", "SupervisedHypotheses",
                                           "GridHypotheses", "bayes_rule", "total_probability", "sum_rule",
                                           "product_rule", "conditional", "independent", "odds", "odds_ratio",

@@ -55,6 +55,22 @@ SHOWN = {
             "4x + 6/5·y = 101/5, as in LDA; with own variances σᵢₖ it is a parabola, as in QDA."),
         'likely.pictures.decision_surface(model, "x", "y", data)',
     ),
+    "spam": (
+        "Bayes' rule on events",
+        'P(spam) of a mail before a word of it is read, with "buy" in it, and with "buy" and "lottery": 0.6, 0.9, 0.923.',
+        'likely.Hypotheses(prior=prior, likelihood=likelihood).observe("buy").plot()',
+    ),
+    "text": (
+        "Words of two classes",
+        "P(w | v) = (n_k + 1) / (n + |Vocabulary|) of every word of four mails: no word has a probability of zero.",
+        'likely.learn(mails, "v", families={"text": likely.Text("multinomial")}, smoothing=1).plot()',
+    ),
+    "average": (
+        "Posterior of sixteen structures",
+        ("P(h | D) of every choice of the columns that depend on PlayTennis, from their marginal likelihoods: no choice is "
+            "certain, so Bayes-optimal prediction averages over all."),
+        "likely.compare_models(one, other).plot()",
+    ),
     "tennis": (
         "Naive Bayes as a network",
         "PlayTennis: the class is the parent of every column. Each node has its table θᵢⱼₖ as a tooltip.",

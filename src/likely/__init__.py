@@ -128,6 +128,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time the same na
         Dirichlet as Dirichlet,
     )
     from likely.priors import (
+        GammaPrior as GammaPrior,
+    )
+    from likely.priors import (
         MEstimate as MEstimate,
     )
     from likely.priors import (
@@ -228,6 +231,7 @@ _HOMES = {
     "Pseudocount": "priors",
     "MEstimate": "priors",
     "Dirichlet": "priors",
+    "GammaPrior": "priors",
     "NormalInverseGamma": "priors",
     "Spread": "priors",
     "ByClass": "priors",

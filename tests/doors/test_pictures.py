@@ -50,9 +50,12 @@ def test_every_picture_command_writes_an_accessible_svg(name):
     assert f"Picture written to {name}.svg" in run("examples", name, "--picture", f"{name}.svg").stdout
 
 
-def test_an_example_without_a_figure_is_refused_with_those_that_have_one():
-    assert "tennis, ball, candies" in run("examples", "spam", "--picture", "spam.svg", expect=2).stderr
-    run("examples", "--picture", "all.svg", expect=2)
+def test_every_example_has_a_figure():
+    assert examples.PICTURES.keys() == examples.EXAMPLES.keys()
+
+
+def test_a_figure_of_no_example_is_refused_with_those_that_have_one():
+    assert "tennis, ball, candies" in run("examples", "--picture", "all.svg", expect=2).stderr
     run("examples", "candies", "--picture", "candies.png", expect=2)
     assert not list(Path().iterdir())
 

@@ -1,5 +1,7 @@
 """Decisions: expected loss by hand, reject option, thresholds, and curves equal to scikit-learn's."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,24 @@ def test_the_areas_of_an_unknown_class_are_refused() -> None:
         with pytest.raises(UsageError, match="'c' is no class"):
             area("c")
     assert found.class_auc("b") == 1.0
+
+
+def test_the_best_threshold_can_be_applied_where_scores_reach_one() -> None:
+    """Ranked first are two rows of the other class with a probability of 1: best is to take none."""
+    scores, positive = np.array([1.0, 1.0, 0.5]), np.array([False, False, True])
+    threshold, cost = Ranking.of(scores, positive).best_threshold()
+    taken = by_threshold(np.column_stack([1 - scores, scores]), ("no", "yes"), threshold) == 1
+    assert (taken != positive).mean() == pytest.approx(cost) == pytest.approx(1 / 3)
+    near = np.array([1.0, np.nextafter(1.0, 0.0)])
+    threshold, cost = Ranking.of(near, np.array([True, False])).best_threshold()
+    assert cost == 0.0
+    assert (near >= threshold).tolist() == [True, False]
+
+
+def test_a_threshold_may_be_any_real_number_but_no_percentage() -> None:
+    shares = np.array([[0.6, 0.4], [0.8, 0.2]])
+    for threshold in (np.float32(0.3), np.float64(0.3), Fraction(3, 10)):
+        assert by_threshold(shares, ("no", "yes"), threshold).tolist() == [1, 0]
+    for threshold in (30, 1.5, -0.1, True, "0.3", np.nan):
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            by_threshold(shares, ("no", "yes"), threshold)

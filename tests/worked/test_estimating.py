@@ -1,5 +1,6 @@
 """THEORY section 3: several parameters separate into several small problems, and every family's own formula."""
 
+import math
 from fractions import Fraction
 from math import comb, exp, factorial
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import DataError
+from likely.errors import DataError, UsageError
 
 F = Fraction
 # Candies: c cherry and m mint; of the cherries r_c are wrapped in red and g_c in green, of the mints r_m and g_m.
@@ -78,7 +79,7 @@ def test_multinomial_shares_are_words_of_all_words():
     counts = {"good": (0, 1, 4), "spam": (3, 2, 0)}
     row = {"buy": 1, "now": 0, "hello": 2}
     expected = [
-        np.log(share)
+        np.log(share * 3)  # the events of the row in any of 3! / (1! 0! 2!) orders
         + sum(row[w] * np.log((n + 1) / (sum(counts[k]) + 3)) for w, n in zip(words, counts[k], strict=True))
         for k, share in (("good", 1 / 3), ("spam", 2 / 3))
     ]
@@ -113,3 +114,55 @@ def test_a_joint_table_is_the_share_of_each_pair():
 def test_names_where_numbers_are_needed_are_refused_with_a_remedy(family):
     with pytest.raises(DataError, match=r"'a' is no number.*categorical"):
         likely.estimate([1, "a", "b"], family=family)
+
+
+def test_a_dirichlet_prior_below_one_has_a_posterior_and_where_counts_allow_a_mode() -> None:
+    few = likely.estimate([1, 2, 2], prior=likely.Dirichlet({1: 0.5, 2: 0.5, 3: 0.5}))
+    assert few.posterior.mean == pytest.approx({1: 1.5 / 4.5, 2: 2.5 / 4.5, 3: 0.5 / 4.5})
+    assert all(math.isnan(p) for p in few.map.values())
+    assert few.to_dict()["map"] == {"1": None, "2": None, "3": None}
+    enough = likely.estimate([1, 2, 2], prior=likely.Dirichlet(0.5))
+    assert enough.map == pytest.approx({1: 0.5 / 2, 2: 1.5 / 2})
+
+
+def test_without_values_the_posterior_is_the_prior() -> None:
+    die = likely.estimate([], prior=likely.Dirichlet({1: 2, 2: 3}))
+    assert (die.n, die.posterior.mean, die.map) == (0, {1: 0.4, 2: 0.6}, pytest.approx({1: 1 / 3, 2: 2 / 3}))
+    assert likely.estimate([], "bernoulli", prior=1).posterior.mean == {"p": 0.5}
+    normal = likely.estimate([], "gaussian", prior=likely.NormalInverseGamma(1, 2, 3, 4))
+    assert normal.posterior.mean == pytest.approx({"mean": 1.0, "variance": 2.0})
+    assert likely.estimate([], "poisson", prior=likely.GammaPrior(3, 2)).posterior.mean == {"rate": 1.5}
+    assert die.to_dict()["ml"] == {"1": None, "2": None}
+    assert "nan" in str(die)
+    for family, prior in (("categorical", 1), ("gaussian", 0), ("poisson", 0), ("bernoulli", 0)):
+        with pytest.raises(DataError, match="no value to estimate from"):
+            likely.estimate([], family, prior)
+
+
+def test_words_for_yes_and_no_are_bernoulli_values() -> None:
+    for values in (["yes", "no", "Yes "], [True, "false", "TRUE"], ["y", "n", "y"]):
+        assert likely.estimate(values, "bernoulli").ml == pytest.approx({"p": 2 / 3})
+    both = likely.estimate({"a": ["yes", "no"], "b": [0, 1]}, "bernoulli")
+    assert both.ml == {"a": 0.5, "b": 0.5}
+    with pytest.raises(DataError, match="'up' is no number"):
+        likely.estimate(["up", "down"], "bernoulli")
+
+
+def test_a_gamma_prior_of_a_rate_adds_events_and_rows() -> None:
+    values = [2, 4, 3]
+    for prior in (likely.GammaPrior(3, 2), likely.distributions.Gamma(3, 2)):
+        found = likely.estimate(values, "poisson", prior)
+        assert found.map == {"rate": (9 + 3 - 1) / (3 + 2)}
+        assert found.posterior.mean == {"rate": (9 + 3) / (3 + 2)}
+    table = {"x": [0, 1, 2, 5], "y": list("aabb")}
+    model = likely.learn(table, "y", families="poisson", smoothing=likely.GammaPrior(3, 2))
+    assert [row["rate"] for row in model.parameters["x"]] == [(1 + 2) / 4, (7 + 2) / 4]
+    assert model.parameter_posterior("x", "a").mean == {"rate": (1 + 3) / 4}
+    other = likely.learn({"x": [9], "y": ["a"]}, "y", families="poisson", smoothing=likely.GammaPrior(3, 2), classes=["a", "b"])
+    assert other.parameters["x"][1]["rate"] == 1.0  # of the prior alone, whatever the other class has
+    with pytest.raises(UsageError, match="prior of Poisson rates"):
+        likely.learn({"x": list("uvuv"), "y": list("aabb")}, "y", smoothing={"x": likely.GammaPrior(1, 1)})
+    with pytest.raises(UsageError, match="prior of Poisson rates"):
+        likely.estimate([1, 2], prior=likely.GammaPrior(1, 1))
+    with pytest.raises(UsageError, match="above 0"):
+        likely.GammaPrior(0, 1)

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 import likely
-from likely.errors import UsageError
+from likely.errors import LikelyWarning, UsageError
 
 TENNIS = "src/likely/data/tennis.csv"
 
@@ -79,6 +79,68 @@ def test_what_has_no_marginal_likelihood_is_refused() -> None:
     other = likely.learn({"Wind": ["a", "b"], "PlayTennis": ["Yes", "No"]}, "PlayTennis", smoothing=1)
     with pytest.raises(UsageError, match="the same rows"):
         likely.compare_models(one, other)
+
+
+def test_families_of_counts_are_compared_with_all_their_factors() -> None:
+    """x is 10 or 20: without 1/x! a Poisson distribution would seem to explain it far better than it does."""
+    rng = np.random.default_rng(0)
+    table = {"x": rng.choice([10, 20], 60).tolist(), "y": rng.choice(["a", "b"], 60).tolist()}
+    poisson = likely.learn(table, "y", families="poisson", smoothing=likely.GammaPrior(15, 1))
+    values = likely.learn(table, "y", families="categorical", smoothing=1)
+    found = likely.compare_models(poisson, values, names=["poisson", "categorical"])
+    assert found.best == "categorical"
+    assert max(found.log_marginal) < 0
+    assert found.bic[0] > found.bic[1] > 0
+    without = likely.learn(table | {"z": [0] * 60}, "y", families={"x": "poisson", "z": "categorical"},
+                           smoothing={"x": likely.GammaPrior(15, 1), "z": 1})  # fmt: skip
+    fewer = likely.learn(table | {"z": [0] * 60}, "y", families={"z": "categorical"}, ignore=["x"], smoothing=1)
+    assert max(likely.compare_models(without, fewer).log_marginal) < -100
+
+
+def test_the_evidence_of_count_vectors_sums_to_one_over_those_of_one_sum() -> None:
+    table = {"u": [1, 2, 0], "v": [2, 1, 3], "w": [1, 0, 0], "y": list("aab")}
+    model = likely.learn(table, "y", families={("u", "v", "w"): "multinomial"}, smoothing=1)
+    rows = [{"u": u, "v": v, "w": 5 - u - v} for u in range(6) for v in range(6 - u)]
+    assert np.exp(model.posterior(rows).log_evidence).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_expected_counts_of_em_have_no_marginal_likelihood() -> None:
+    table = {"x": ["u", "v", "u", "v", "u"], "y": ["a", "b", "a", "b", None]}
+    model = likely.learn(table, "y", smoothing=1, unlabelled=1.0)
+    with pytest.raises(UsageError, match="without a label"):
+        _ = model.log_marginal_likelihood
+    with pytest.raises(UsageError, match="without a label"):
+        likely.compare_models(model, model, names=["one", "other"])
+
+
+def test_models_of_other_cells_are_not_compared() -> None:
+    y = list("aabb")
+    prior = likely.GammaPrior(1, 1)
+    one = likely.learn({"x": [1, 2, 3, 4], "y": y}, "y", families="poisson", smoothing=prior)
+    for family in ("poisson", "categorical", "gaussian"):
+        smoothing = prior if family == "poisson" else 1
+        other = likely.learn({"x": [1, 2, 3, 5], "y": y}, "y", families=family, smoothing=smoothing)
+        with pytest.raises(UsageError, match="same cells of column 'x'"):
+            likely.compare_models(one, other)
+    values = likely.learn({"x": ["u", "v", "u", "v"], "y": y}, "y", smoothing=1)
+    others = likely.learn({"x": ["u", "v", "u", "w"], "y": y}, "y", smoothing=1)
+    with pytest.raises(UsageError, match="same cells"):
+        likely.compare_models(values, others)
+
+
+def test_a_prior_that_is_taken_from_the_rows_is_named() -> None:
+    table = {"x": [1, 2, 3, 4], "y": list("aabb")}
+    for family, remedy in (("gaussian", "NormalInverseGamma"), ("poisson", "GammaPrior")):
+        model = likely.learn(table, "y", families=family, smoothing=1)
+        with pytest.warns(LikelyWarning, match=remedy):
+            _ = model.log_marginal_likelihood
+
+
+def test_the_bic_of_an_average_over_structures_is_left_empty() -> None:
+    averaged = likely.learn(TENNIS, "PlayTennis", smoothing=1, average=True)
+    found = likely.compare_models(averaged, likely.learn(TENNIS, "PlayTennis", smoothing=1), names=["mean", "one"])
+    assert {row["model"]: row["bic"] is None for row in found.to_dict()["models"]} == {"mean": True, "one": False}
+    assert "nan" not in str(found)
 
 
 def test_with_a_known_variance_only_the_mean_is_integrated_out() -> None:

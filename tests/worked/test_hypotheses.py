@@ -1,14 +1,16 @@
 import json
 import math
 import pickle
+import warnings
 from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import likely
 from likely.bayes import Hypotheses
-from likely.errors import DataError
+from likely.errors import DataError, LikelyWarning
 
 F = Fraction
 BAGS = ("h1", "h2", "h3", "h4", "h5")
@@ -295,3 +297,18 @@ def test_what_was_derived_before_the_data_is_not_kept_after_them():
     again = Hypotheses.grid(0, 1, 101, likelihood=grid.likelihood, prior=prior).observe([False, False])
     assert again == after
     assert again.mean == after.mean
+
+
+def test_a_grid_too_coarse_for_its_posterior_says_so() -> None:
+    def coin(outcome: int, theta: float) -> float:
+        return theta if outcome else 1 - theta
+
+    grid = likely.Hypotheses.grid(0.001, 0.999, 101, likelihood=coin)
+    with pytest.warns(LikelyWarning, match=r"narrower than the cells.*more points"):
+        grid.observe({1: 70_000, 0: 30_000})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grid.observe({1: 70, 0: 30})
+        grid.observe({1: 20})
+        likely.Hypotheses.grid(0.69, 0.71, 101, likelihood=coin).observe({1: 70_000, 0: 30_000})
+        likely.Hypotheses.grid(0, 1, 101, likelihood=lambda x, theta: float(x <= theta)).observe([0.3, 0.5])

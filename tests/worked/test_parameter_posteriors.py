@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import UsageError
+from likely.errors import LikelyWarning, UsageError
 
 stats = pytest.importorskip("scipy.stats", reason="SciPy IS NOT INSTALLED: the posteriors are not compared")
 
@@ -107,3 +107,24 @@ def test_improper_posteriors_are_refused_with_the_remedy() -> None:
         _ = likely.estimate([1.0], "gaussian").posterior
     with pytest.raises(UsageError, match="pseudocounts"):
         _ = likely.estimate([0, 0], "poisson").posterior
+
+
+def test_cells_of_a_joint_table_have_intervals_and_its_columns_name_their_block() -> None:
+    table = {"u": list("aabb"), "v": list("abab"), "y": list("ccdd")}
+    model = likely.learn(table, "y", joint=[("u", "v")], smoothing=1)
+    assert "95 % interval" in str(model.parameters["u with v"])
+    with pytest.raises(KeyError, match="'u with v'"):
+        model.parameters["u"]
+    with pytest.raises(KeyError, match=r"^'z'$"):
+        model.parameters["z"]
+
+
+def test_a_joint_gaussian_is_left_out_of_the_draws_with_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    table = {"u": rng.normal(size=20).tolist(), "v": rng.normal(size=20).tolist(), "k": list("qrqqr") * 4, "y": list("cd") * 10}
+    model = likely.learn(table, "y", joint=[("u", "v")], smoothing=1)
+    with pytest.warns(LikelyWarning, match="'u with v' is left out"):
+        drawn = model.draw_parameters(3, seed=0)
+    assert list(drawn) == ["y", "k"]
+    with pytest.raises(UsageError, match="joint Gaussian"):
+        _ = model.log_marginal_likelihood

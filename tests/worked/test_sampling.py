@@ -146,3 +146,26 @@ def test_a_column_whose_values_are_all_in_rows_without_a_label_is_sampled_checke
         assert likely.predictive_check(model, data).rows == 38
         chosen = likely.learn(data, "y", select=True, unlabelled="ignore")
     assert np.isfinite(chosen.predict_proba(data)).all()
+
+
+def test_a_binomial_column_is_drawn_with_its_trials() -> None:
+    table = {"k": [1, 2, 3, 0], "n": [3, 3, 5, 5], "y": list("aabb")}
+    model = likely.learn(table, "y", families={"k": likely.Binomial("n")}, smoothing=1)
+    drawn = model.sample(4_000, seed=0)
+    assert list(drawn) == ["k", "n", "y"]
+    assert all(0 <= k <= n for k, n in zip(drawn["k"], drawn["n"], strict=True))
+    of_a = [n for n, label in zip(drawn["n"], drawn["y"], strict=True) if label == "a"]
+    assert np.mean(of_a) == pytest.approx(3.0, abs=0.15)
+    check = likely.predictive_check(model, table, replicates=40)
+    assert [name for name, _ in check.left_out] == ["k with n"]  # the model does not describe the trials
+
+
+def test_whole_numbers_are_drawn_whole_by_the_default_model() -> None:
+    rng = np.random.default_rng(0)
+    table = {"b": rng.integers(0, 2, 300).tolist(), "c": rng.poisson(4, 300).tolist(), "r": rng.normal(size=300).tolist(),
+             "y": rng.choice(["u", "v"], 300).tolist()}  # fmt: skip
+    with pytest.warns(LikelyWarning, match="calibration"):
+        drawn = likely.learn(table, "y").sample(500, seed=0)
+    assert set(drawn["b"]) == {0.0, 1.0}
+    assert all(x == round(x) for x in drawn["c"])
+    assert any(x != round(x) for x in drawn["r"])

@@ -250,3 +250,20 @@ def test_a_grid_of_no_functions_or_points_is_refused() -> None:
         likely.Hypotheses.grid(0, 1, likelihood=None)
     with pytest.raises(DataError, match="3 points or more"):
         likely.Hypotheses.grid(0, 1, "many", likelihood=lambda _, theta: theta)
+
+
+def test_a_hypothesis_that_is_excluded_is_not_asked_again() -> None:
+    asked = {0: 0, 5: 0}
+
+    def at_least(t: int):
+        def predict(x: int) -> bool:
+            asked[t] += 1
+            return x >= t
+
+        return predict
+
+    space = likely.Hypotheses.supervised(prior={0: 0.5, 5: 0.5}, predict={t: at_least(t) for t in asked})
+    after = space.observe([(3, False), (6, True), (7, True)])
+    assert asked == {0: 1, 5: 3}
+    assert after.posterior == {0: 0.0, 5: 1.0}
+    assert after.version_space == [5]

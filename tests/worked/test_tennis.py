@@ -190,7 +190,9 @@ def test_a_dirichlet_prior_imagines_beta_minus_one_rows_of_each_value():
 
 def test_a_dirichlet_below_one_has_no_mode_inside_and_is_refused():
     with pytest.raises(likely.errors.UsageError, match="at least 1"):
-        likely.Dirichlet(0.5)
+        tennis(likely.Dirichlet(0.5))
+    with pytest.raises(likely.errors.UsageError, match="above 0"):
+        likely.Dirichlet(0)
 
 
 def test_per_column_priors_leave_the_other_columns_alone():

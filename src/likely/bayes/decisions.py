@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from likely.errors import UsageError, did_you_mean
 
 Array = NDArray[np.float64]
+NEVER = 1.01  # a threshold that no probability reaches, not even a rounded one
 ANY = "*"  # a true class that stands for all that are not named
 
 
@@ -63,7 +65,7 @@ def _cost(given: Mapping[Any, Any], true: Any, decision: Any, classes: Sequence[
         line = given[ANY]
     if decision in line:
         value = line[decision]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise UsageError(f"the cost of {decision!r} for {true!r} is {value!r}: pass a finite number")
         return float(value)
     if decision not in classes:
@@ -87,9 +89,12 @@ def by_threshold(probabilities: Array, classes: Sequence[Any], thresholds: Any) 
         raise UsageError(f"threshold names the class {unknown[0]!r}{did_you_mean(str(unknown[0]), names)}: choose from {names}")
     wanted = np.zeros(len(classes))
     for label, value in thresholds.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-            raise UsageError(f"the threshold of {label!r} is {value!r}: pass a probability between 0 and 1")
-        wanted[classes.index(label)] = value
+        share = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+        if not (0.0 <= share <= 1.0 or share == NEVER):
+            raise UsageError(
+                f"the threshold of {label!r} is {value!r}: pass a probability between 0 and 1, or {NEVER} for never"
+            )
+        wanted[classes.index(label)] = share
     named = np.array([label in thresholds for label in classes])
     reached = named & (probabilities >= wanted)
     score = np.where(reached, 2.0 + probabilities, np.where(named, probabilities - 1.0, probabilities))
@@ -159,12 +164,17 @@ class Ranking:
         return np.asarray((self.false_positives * false_positive + missed * false_negative) / whole)
 
     def best_threshold(self, false_positive: float = 1.0, false_negative: float = 1.0) -> tuple[float, float]:
-        """The threshold with the lowest mean cost, midway to the next row below, and that cost."""
+        """The threshold with the lowest mean cost, midway to the next row below, and that cost.
+
+        Where no row should be taken and a score reaches 1, it is 1.01, which `threshold=` takes for never.
+        """
         costs = self.costs(false_positive, false_negative)
         i = int(costs.argmin())
-        here = min(float(self.thresholds[i]), 1.0)
+        here = min(float(self.thresholds[i]), 1.0) if i else 1.0
         below = float(self.thresholds[i + 1]) if i + 1 < len(self.thresholds) else 0.0
-        return (here + below) / 2 if i else min(1.0, (1.0 + below) / 2 if below < 1.0 else 1.0), float(costs[i])
+        midway = (here + below) / 2
+        above = midway if midway > below else here  # of two neighbouring floats the mean may be the lower
+        return (above if i or below < 1.0 else NEVER), float(costs[i])
 
     def cost_curve(self, points: int = 101) -> list[tuple[float, float]]:
         """Lowest mean cost against the share of a false positive in both costs, from 0 to 1."""

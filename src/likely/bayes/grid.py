@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from likely.bayes.exact import count
 from likely.bayes.frozen_values import changed
-from likely.errors import DataError
+from likely.errors import DataError, LikelyWarning
 from likely.kernels.parallel import cached_property
 
 Array = NDArray[np.float64]
@@ -132,6 +133,7 @@ class GridHypotheses:
         after: GridHypotheses = changed(self, seen=seen)
         if after._log_weights.max() == -math.inf:
             raise DataError("the data are impossible at every point of the grid", remedy="check them, or widen the grid")
+        after._warn_if_coarse()
         return after
 
     def trace(self, observations: Iterable[Any]) -> Iterator[GridHypotheses]:
@@ -259,6 +261,30 @@ class GridHypotheses:
         weights = np.exp(self._log_weights - self._log_weights.max())
         found: Array = weights / self._integral(weights)
         return found
+
+    def _warn_if_coarse(self) -> None:
+        """Warn where the posterior is narrower than a cell of the grid: the trapezoid rule is then wrong."""
+        step = (self.high - self.low) / (self.points - 1)
+        if self._cells_wide >= 1.0:
+            return
+        i = int(self._log_weights.argmax())
+        low, high = self.theta[max(i - 2, 0)], self.theta[min(i + 2, self.points - 1)]
+        warnings.warn(
+            f"the posterior is narrower than the cells of the grid, which are {step:g} wide: its mean, deviation, interval "
+            f"and evidence are wrong; use more points, or a grid from {low:g} to {high:g}",
+            LikelyWarning, stacklevel=3,
+        )  # fmt: skip
+
+    @property
+    def _cells_wide(self) -> float:
+        """Standard deviation of the posterior in cells, from the curvature of its logarithm at the peak."""
+        logs, i = self._log_weights, int(self._log_weights.argmax())
+        falls = [float(logs[i] - logs[j]) for j in (i - 1, i + 1) if 0 <= j < self.points]
+        finite = [fall for fall in falls if math.isfinite(fall)]
+        if not finite:
+            return 0.0
+        bend = sum(finite) * (2 / len(finite))  # beside an edge, where one side falls to zero, as if both sides were alike
+        return math.inf if bend <= 0 else 1.0 / math.sqrt(bend)
 
     @cached_property
     def _cumulative(self) -> Array:

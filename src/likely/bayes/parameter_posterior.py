@@ -124,7 +124,7 @@ class ParameterPosterior:
             "family": self.family,
             "level": level,
             "parameters": [
-                {"parameter": str(name), "mean": mean, "mode": _or_none(mode[name]), "interval": list(interval[name])}
+                {"parameter": str(name), "mean": mean, "mode": number_or_none(mode[name]), "interval": list(interval[name])}
                 for name, mean in self.mean.items()
             ],
         }
@@ -140,5 +140,6 @@ class ParameterPosterior:
         return "\n".join(lines)
 
 
-def _or_none(x: float) -> float | None:
+def number_or_none(x: float) -> float | None:
+    """The number, None for NaN."""
     return None if math.isnan(x) else x

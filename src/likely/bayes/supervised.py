@@ -88,9 +88,12 @@ class SupervisedHypotheses(Space):
         """
         seen, rows = list(self.pairs), list(self._rows)
         possible = self._possible
+        alive = {i for i in range(len(self.prior)) if all(row[i] > 0 for row in rows)}
         for pair in pairs:
             x, y = self._pair(pair)
-            row = tuple(self._distribution(h, x)[y] for h in self.prior)
+            # A hypothesis that the data have excluded stays excluded: it is not asked again.
+            row = tuple(self._probability(h, x, y) if i in alive else Fraction(0) for i, h in enumerate(self.prior))
+            alive = {i for i in alive if row[i] > 0}
             possible = [i for i in possible if row[i] > 0]
             if not possible:
                 raise DataError(
@@ -210,14 +213,31 @@ class SupervisedHypotheses(Space):
         row = self._distribution(h, x)
         return max(row, key=lambda y: row[y])
 
+    def _probability(self, h: Any, x: Any, y: Any) -> Number:
+        """P(y | x, h) for one label."""
+        if self.predictors is None:
+            return self._distribution(h, x)[y]
+        found = self.predictors[h](x)
+        if isinstance(found, Mapping) or found not in self.labels:
+            return self._predicted(h, x, found)[y]
+        return self._of_right_and_wrong[0 if found == y else 1]
+
+    @cached_property
+    def _of_right_and_wrong(self) -> tuple[Number, Number]:
+        """Probability of the label that a hypothesis predicts, and of each other one."""
+        return Fraction(1) * (1 - self.noise), Fraction(1) * self.noise / (len(self.labels) - 1)
+
     def _distribution(self, h: Any, x: Any) -> dict[Any, Number]:
         """P(y | x, h) for every label."""
         of = f"P(y | {x!r}, {h!r})"
         if self.likelihood is not None:
             return distribution({y: self.likelihood[h](y, x) for y in self.labels}, of)
         assert self.predictors is not None
-        found = self.predictors[h](x)
-        row = distribution(found, of) if isinstance(found, Mapping) else {found: Fraction(1)}
+        return self._predicted(h, x, self.predictors[h](x))
+
+    def _predicted(self, h: Any, x: Any, found: Any) -> dict[Any, Number]:
+        """P(y | x, h) for every label, where h predicts one or gives their probabilities."""
+        row = distribution(found, f"P(y | {x!r}, {h!r})") if isinstance(found, Mapping) else {found: Fraction(1)}
         for y in row:
             if y not in self.labels:
                 known = ", ".join(map(repr, self.labels))

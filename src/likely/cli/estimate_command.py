@@ -40,7 +40,8 @@ NORMAL = ("mean", "strength", "shape", "scale")
     multiple=True,
     metavar="N|VALUE=BETA|NAME=N",
     help="A pseudocount for every value (1, 1/2), the Dirichlet parameter of each VALUE, or for a Gaussian mean, strength, "
-    "shape and scale of a normal-inverse-gamma prior, each as NAME=N. Without it there is none.",
+    "shape and scale of a normal-inverse-gamma prior, for a Poisson shape and rate of a gamma prior, each as NAME=N. Without "
+    "it there is none.",
 )
 @click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True,
               help="The probability of the credible intervals.")  # fmt: skip
@@ -111,8 +112,8 @@ def _require(rows: int, source: Source, columns: Sequence[str]) -> None:
 
 
 def _prior(given: Sequence[str], family: Family) -> Any:
-    """A pseudocount, Dirichlet parameters by value, or a normal–inverse-gamma prior."""
-    from likely.priors import Dirichlet, NormalInverseGamma
+    """A pseudocount, Dirichlet parameters by value, or a gamma or normal–inverse-gamma prior."""
+    from likely.priors import Dirichlet, GammaPrior, NormalInverseGamma
 
     plain = [text for text in given if "=" not in text]
     if not given:
@@ -123,6 +124,10 @@ def _prior(given: Sequence[str], family: Family) -> Any:
         return options.number(plain[0], "--prior")
     pairs = dict(options.pair(text, "--prior", "1/2, VALUE=2, or mean=0") for text in given)
     numbers = {name: options.number(text, "--prior") for name, text in pairs.items()}
+    if family.counts_rates:
+        if numbers.keys() - {"shape", "rate"}:
+            raise UsageError(f"--prior {list(numbers)} is not known: a Poisson rate has shape and rate")
+        return GammaPrior(**numbers)
     if not family.counts_moments:  # of mean and variance the normal–inverse-gamma is the conjugate prior
         return Dirichlet(numbers)
     odd = [name for name in numbers if name not in NORMAL]

@@ -85,7 +85,7 @@ def _sum(column: Sequence[Statistic]) -> Statistic:
     """The sum of the statistics of one block."""
     parts: list[Any] = list(column)
     with np.errstate(over="ignore", invalid="ignore"):
-        if all(isinstance(part, Counts) for part in parts):
+        if all(type(part) is Counts for part in parts):
             return Counts(np.sum([part.seen for part in parts], axis=0))
         if all(isinstance(part, Moments) for part in parts):
             return Moments(*(np.array([getattr(part, name) for part in parts]) for name in ("n", "mean", "spread"))).summed()

@@ -272,6 +272,8 @@ def _drawers(
         try:
             if weighted:
                 raise UsageError(f"it {weighted}")
+            if block.family.columns_have_roles and len(block.columns) > 1:
+                raise UsageError(f"the model does not describe its trials {block.columns[1]!r}")
             if prior:
                 fitted = replace(fitted, statistic=fitted.statistic * 0.0)
             drawers.append(_drawer(block.family, fitted, replicates, rng, must_draw=prior))

@@ -9,7 +9,13 @@ from typing import Any
 
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, first_bad
-from likely.families.base_measures import BaseMeasure, BinomialMeasure, PoissonMeasure, log_factorial
+from likely.families.base_measures import (
+    BaseMeasure,
+    BinomialMeasure,
+    MultinomialMeasure,
+    PoissonMeasure,
+    log_factorial,
+)
 from likely.families.bernoulli import Bernoulli
 from likely.families.binned import Binned
 from likely.families.binomial import Binomial
@@ -61,6 +67,7 @@ __all__ = [
     "LookupTable",
     "Moments",
     "Multinomial",
+    "MultinomialMeasure",
     "Parameters",
     "Poisson",
     "PoissonMeasure",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from likely.bayes.conjugate import NormalPrior
+from likely.families.base import dust
 from likely.families.likelihoods import GaussianTerm
 from likely.families.posterior_predictive import StudentPredictive, log_gamma
 from likely.families.statistics import Array, Moments
+from likely.families.value_tables import improper
 
 
 @dataclass(frozen=True)
@@ -81,3 +85,29 @@ class MeanPosterior:
         width = self.variance * (1.0 + 1.0 / self.weight)
         mean, width = (np.broadcast_to(part, classes) for part in (self.centre, width))
         return GaussianTerm(mean.copy(), -0.5 / width, -0.5 * np.log(2 * np.pi * width))
+
+
+def proper_prior(block: Any, whole: Moments, *, known_variance: bool) -> NormalPrior:
+    """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
+    given: NormalPrior | None = block.prior.normal
+    if given is None:
+        n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
+        variance = spread / n if n > 0 else 0.0
+        return NormalPrior(mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2)
+    if known_variance and given.strength <= 0:
+        raise improper(block.name, "its prior is improper", "strength must be above 0")
+    if not known_variance and min(given.strength, given.shape, given.scale) <= 0:
+        raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
+    return given
+
+
+def shared_log_marginal(blocks: Sequence[Any], tie: str) -> float:
+    """Log marginal likelihood of columns that share one variance, or one in each class, with one prior of it."""
+    priors = {block.prior.normal for block in blocks}
+    if len(priors) != 1 or None in priors:
+        remedy = "pass one NormalInverseGamma(...) as their smoothing"
+        raise improper(blocks[0].name, f"tie={tie!r} shares a variance, which needs one prior", remedy)
+    n, mean, spread = (np.array([getattr(b.statistic, part) for b in blocks]) for part in ("n", "mean", "spread"))
+    prior = proper_prior(blocks[0], blocks[0].statistic, known_variance=False)
+    cells = [slice(None)] if tie == "both" else [slice(c, c + 1) for c in range(n.shape[1])]
+    return sum(VariancePosterior.of(prior, n[:, at], mean[:, at], spread[:, at], shared=True).log_marginal for at in cells)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from likely.families.base import log
 from likely.families.likelihood_form import TextForm
+from likely.families.posterior_predictive import log_gamma
 from likely.families.statistics import Array
+from likely.families.value_tables import log_polya
 from likely.families.word_counts import Words
 from likely.kernels.parallel import cached_property
 from likely.tokenizer import Bags, Vocabulary, word_loops
@@ -92,6 +94,18 @@ class BagOfWordsTerm(TextForm):
         if self.family.kind == "bernoulli":
             return seen + extra, self._without(seen, extra)
         return seen + extra, np.maximum(total + pseudo_total - seen - extra, 0.0)
+
+    def log_marginal(self, ids: NDArray[Any]) -> float:
+        """Log probability of the documents, with the probabilities of these words integrated out."""
+        seen, (alpha, rest) = self.words.seen_of(ids), self.alphas(ids)
+        if not len(ids):
+            return 0.0
+        if self.family.kind == "multinomial":
+            return log_polya(np.ascontiguousarray(seen.T), (alpha - seen)[:, 0])
+        without = np.maximum(self.words.documents - seen, 0.0)
+        a, b = (alpha - seen)[:, :1], (rest - without)[:, :1]
+        terms = log_gamma(alpha) + log_gamma(rest) - log_gamma(alpha + rest)
+        return float((terms - log_gamma(a) - log_gamma(b) + log_gamma(a + b)).sum())
 
     def _without(self, seen: Array, pseudocount: float | Array) -> Array:
         """Smoothed number of documents of each class without the word; counted, because 1 - p is 0 for p near 1."""

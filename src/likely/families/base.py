@@ -72,6 +72,10 @@ class BlockPrior(Protocol):
         """Mean, strength, shape and scale of a normal-inverse-gamma prior."""
 
     @property
+    def gamma(self) -> tuple[float, float] | None:
+        """Pseudo-events and pseudo-rows of a gamma prior of rates."""
+
+    @property
     def chosen(self) -> bool:
         """Whether the pseudocounts are chosen by leave-one-out."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+SMALL_COUNT = 4096  # below, the logarithms of factorials are kept in a table
 LARGEST_COUNT = 1e300  # beyond, the logarithm of a factorial overflows
 
 
@@ -54,11 +56,23 @@ class BinomialMeasure(BaseMeasure):
         x = np.column_stack([hits, trials - hits])
         x[np.isnan(x).any(1)] = np.nan
         base = np.zeros_like(x)
-        base[:, 0] = log_factorial(trials) - log_factorial(hits) - log_factorial(trials - hits)
+        base[:, 0] = log_coefficients(x)
         return _counts(x, base)
 
 
-NO_BASE, POISSON = BaseMeasure(), PoissonMeasure()
+@dataclass(frozen=True)
+class MultinomialMeasure(BaseMeasure):
+    """Base measure of events of several kinds: log h(k) = log n! / ∏ kᵢ!, with n their sum."""
+
+    def prepare(self, numbers: Array) -> tuple[Array, Array]:
+        """The counts, and the log coefficient of the row, in the first column."""
+        x = np.ascontiguousarray(numbers)
+        base = np.zeros_like(x)
+        base[:, :1] = log_coefficients(x)[:, None]
+        return _counts(x, base)
+
+
+NO_BASE, POISSON, MULTINOMIAL = BaseMeasure(), PoissonMeasure(), MultinomialMeasure()
 
 
 def _counts(x: Array, base: Array) -> tuple[Array, Array]:
@@ -66,9 +80,23 @@ def _counts(x: Array, base: Array) -> tuple[Array, Array]:
     return np.where(never, 0.0, x), np.where(never, -np.inf, base)
 
 
+def log_coefficients(events: Array) -> Array:
+    """log n! / ∏ kᵢ! of each row of counts, n being their sum; a missing one is left out."""
+    known = np.nan_to_num(events)
+    found: Array = log_factorial(known.sum(1)) - log_factorial(known).sum(1)
+    return found
+
+
+@cache
+def _small_log_factorials() -> Array:
+    return np.array([math.lgamma(v + 1.0) for v in range(SMALL_COUNT)])
+
+
 def log_factorial(x: Array) -> Array:
     """log x! for every number; 0 for NaN and negative ones."""
-    # NumPy has no lgamma and SciPy is not a run-time dependency: counts repeat, so each distinct one is done once.
+    # NumPy has no lgamma and SciPy is not a run-time dependency: counts are small or repeat, so each is done once.
+    if x.size and ((x >= 0) & (x < SMALL_COUNT)).all() and ((place := x.astype(np.int64)) == x).all():
+        return _small_log_factorials()[place]
     distinct, place = np.unique(x, return_inverse=True)
     values = np.array([math.lgamma(v + 1.0) if 0.0 <= v <= LARGEST_COUNT else 0.0 for v in distinct.tolist()])
     return values[place].reshape(x.shape)

@@ -14,7 +14,7 @@ from likely.bayes.conjugate import DirichletPosterior, IndependentPosterior, One
 from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, pseudocounts_of
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import YesNoTable, yes_or_no
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
@@ -33,6 +33,7 @@ from likely.families.value_tables import (
 from likely.schema import Column
 
 NO_YES = (False, True)
+ANSWERS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,11 @@ class Bernoulli(Family):
             return super().log_marginal(block)
         return log_marginal_by_class(block.statistic.seen, pseudocounts, block.name)
 
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Rows, and those of yes."""
+        name, seen = block.name, block.statistic.seen
+        return {(name, "rows"): seen.sum(1), (name, "yes"): seen[:, 1]}
+
     @property
     def leaves_out(self) -> bool:
         """Counts without a row have a closed form."""
@@ -140,6 +146,15 @@ class Bernoulli(Family):
     def joint_posterior(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
         """A Beta distribution for each column."""
         return IndependentPosterior({name: part.marginals["p"] for name, part in zip(names, parts, strict=True)})
+
+    def answers(self, values: Any) -> Any:
+        """Words for yes and no as 1 and 0; anything else as it is."""
+        cells = list(values) if hasattr(values, "__iter__") and not isinstance(values, str | bytes) else [values]
+        words = {cell.strip().casefold() for cell in cells if isinstance(cell, str)}
+        if not words or not any(words <= {no, yes} for no, yes in ANSWERS):
+            return values
+        yes = {pair[1] for pair in ANSWERS}
+        return [float(cell.strip().casefold() in yes) if isinstance(cell, str) else cell for cell in cells]
 
     def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
         """`p`, the probability of yes."""

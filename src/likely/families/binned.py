@@ -13,7 +13,7 @@ from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, log_probabilities, pseudocounts_of
 from likely.families.compiled_choice import choose_all
 from likely.families.family import Family, FittedBlock, SampledCells
-from likely.families.histogram import MOST, Histogram
+from likely.families.histogram import MOST, Histogram, to_numbers
 from likely.families.likelihoods import BinnedTable
 from likely.families.smoothing_choice import SmoothedEvidence, choose_smoothing
 from likely.families.statistics import Array, Statistic
@@ -163,13 +163,14 @@ class Binned(Family):
         return max(float(shares_of(seen.sum(1)) @ each), 0.0)
 
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
-        """A bin drawn by the class-conditional probabilities, then a number between its edges."""
+        """A bin drawn by the class-conditional probabilities, then a number between its edges; whole where all were."""
         rows, likelihood = block.parameters.rows, block.likelihood
         assert isinstance(rows, ReadableBins)
         place = draw_places(rows.shares.T, classes, rng)
         ends = np.concatenate([[likelihood.low], likelihood.edges, [likelihood.high]])
         low, high = ends[place], np.maximum(ends[place + 1], ends[place])
-        return {block.columns[0].name: low + (high - low) * rng.random(len(classes))}
+        drawn = low + (high - low) * rng.random(len(classes))
+        return {block.columns[0].name: np.rint(drawn) if _all_whole(block.statistic) else drawn}
 
     def for_em(self, name: str, asked_for: bool) -> Family | None:
         """Quantile bins can be counted by responsibilities if they were asked for; bins cut by labels cannot."""
@@ -215,6 +216,12 @@ class ReadableBins(Readable):
             "column": self.column, "class": self.classes[c], "from": self.ends[b], "to": self.ends[b + 1],
             "count": float(self.seen[b, c]), "probability": float(self.shares[c, b]),
         }  # fmt: skip
+
+
+def _all_whole(histogram: Histogram) -> bool:
+    """Whether all numbers are whole, as far as the cells tell."""
+    lower = to_numbers(histogram.keys << histogram.level)
+    return bool((lower == np.rint(lower)).all())
 
 
 def mdl_edges(histogram: Histogram, most: int) -> Array:

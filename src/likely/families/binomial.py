@@ -15,9 +15,9 @@ from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, first_bad, log, pseudocounts_of
-from likely.families.base_measures import BinomialMeasure, log_factorial
-from likely.families.event_counts import log_without, not_a_count, polya_arc, sums
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.base_measures import BinomialMeasure, log_coefficients
+from likely.families.event_counts import event_counts, log_ways, log_without, not_a_count, polya_arc, sums
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
@@ -52,7 +52,8 @@ class Binomial(Family):
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Failures and successes, by class."""
         pair = self.pair(rows.numbers)
-        return [Counts(sums(np.column_stack([pair[:, 1] - pair[:, 0], pair[:, 0]]), labels, weights, classes))]
+        events = np.column_stack([pair[:, 1] - pair[:, 0], pair[:, 0]])
+        return [event_counts(sums(events, labels, weights, classes), log_coefficients(events), labels, weights)]
 
     def pair(self, numbers: Array) -> Array:
         """Successes and trials of every row, both missing where one of them is.
@@ -155,12 +156,23 @@ class Binomial(Family):
         found += base.sum(1, keepdims=True)
         return found
 
+    def log_base(self, block: FittedBlock) -> float:
+        """Σ log (n choose k)."""
+        return log_ways(block.statistic, block.name)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Successes and failures."""
+        name, (failures, successes) = block.columns[0].name, block.statistic.seen.T
+        return {(name, "sum"): successes, (name, "failures"): failures}
+
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
-        """Successes drawn from the binomial of the class, where the number of trials is given for all rows."""
+        """Successes drawn from the binomial of the class, of Poisson trials with the mean of the class where these vary."""
+        seen, trials = block.statistic.seen, np.full(len(classes), self.trials)
         if isinstance(self.trials, str):
-            self.cannot(f"be sampled from without the column of trials {self.trials!r}")
-        drawn = rng.binomial(self.trials, np.exp(block.likelihood.slope[0])[classes])
-        return {block.columns[0].name: drawn.astype(np.float64)}
+            trials = rng.poisson((seen.sum(1) / np.maximum(block.class_counts, 1e-300))[classes])
+        drawn = rng.binomial(trials, np.exp(block.likelihood.slope[0])[classes])
+        both = (drawn.astype(np.float64), trials.astype(np.float64))
+        return {column.name: cells for column, cells in zip(block.columns, both, strict=False)}
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
         """Beta(successes + pseudocount, failures + pseudocount).
@@ -213,5 +225,5 @@ class Binomial(Family):
         """Σ log (n choose k) + k log p + (n − k) log (1 − p)."""
         failures, successes = counted["seen"][0]
         k, n = self.pair(numbers).T
-        ways = float(weights @ (log_factorial(n) - log_factorial(k) - log_factorial(n - k)))
+        ways = float(weights @ log_coefficients(np.column_stack([n - k, k])))
         return lambda p: log_times(failures, 1 - p["p"]) + log_times(successes, p["p"]) + ways

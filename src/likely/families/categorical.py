@@ -15,7 +15,7 @@ from likely.bayes.conjugate import DirichletPosterior
 from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, pseudocounts_of
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
 from likely.families.value_tables import (
@@ -28,6 +28,7 @@ from likely.families.value_tables import (
     table_information,
     table_parameters,
     table_without,
+    value_totals,
     values_at,
     weighted_logs,
     with_table,
@@ -95,6 +96,10 @@ class Categorical(Family):
         if pseudocounts.ndim == 1:
             return super().log_marginal(block)
         return log_marginal_by_class(block.statistic.seen, pseudocounts, block.name)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Rows of each value."""
+        return value_totals(block.columns[0], block.statistic.seen)
 
     @property
     def leaves_out(self) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from likely.errors import UsageError
 from likely.families.base import BlockPrior, Labels, first_bad, log, weighted_responsibilities
 from likely.families.base_measures import LARGEST_COUNT
 from likely.families.family import LeftOutRows
 from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc, Polya
-from likely.families.statistics import Array
+from likely.families.statistics import Array, EventCounts
 from likely.families.value_tables import improper, log_polya, refuse_by_class
 
 AT_ONCE = 1 << 20  # counts that are made of some rows at a time
@@ -26,6 +27,19 @@ def sums(x: Array, labels: Labels, weights: Array, classes: int) -> Array:
     where = labels[used]
     total = [np.bincount(where, weights[used] * np.nan_to_num(x[used, j]), classes) for j in range(x.shape[1])]
     return np.array(total, dtype=np.float64).reshape(x.shape[1], classes).T
+
+
+def event_counts(seen: Array, ways: Array, labels: Labels, weights: Array) -> EventCounts:
+    """Counts by class, with the sum of the log coefficients of the rows."""
+    return EventCounts(seen, sums(ways[:, None], labels, weights, len(seen))[:, 0])
+
+
+def log_ways(statistic: Any, name: str) -> float:
+    """The sum of the log coefficients of all rows."""
+    if not isinstance(statistic, EventCounts):
+        what = f"column {name!r} was counted by an older version, which kept no log x! of its counts"
+        raise UsageError(f"{what}: learn the model anew")
+    return float(statistic.ways.sum())
 
 
 def not_a_count(numbers: Array) -> tuple[int, str] | None:

@@ -3,7 +3,7 @@
 A family is one class in one file. It has the kind of column it takes, its sufficient statistic, the parameters derived from
 statistic and prior, and what follows from them. Two methods are required, `count` and `derive`; each of the others has a
 default, or an error that names the family and what it cannot do. Subclasses register themselves by name. The methods stand
-in three files: settings and columns, counting and parameters, what follows from them.
+in four files: settings and columns, counting and parameters, values alone, what follows from the parameters.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from likely.families.base import Encoded
 from likely.families.family_inference import FamilyInference
 from likely.families.family_settings import REGISTRY
-from likely.families.fitted_block import FittedBlock, LeftOutRows, SampledCells, cells_of_block
+from likely.families.fitted_block import FittedBlock, LeftOutRows, SampledCells, Totals, cells_of_block
 from likely.families.statistics import Statistic
 from likely.schema import CATEGORY, NUMBER, Column
 
-__all__ = ["REGISTRY", "Block", "Family", "FittedBlock", "LeftOutRows", "SampledCells", "cells_of_block", "groups"]
+__all__ = ["REGISTRY", "Block", "Family", "FittedBlock", "LeftOutRows", "SampledCells", "Totals", "cells_of_block", "groups"]
 
 
 class Family(FamilyInference):

@@ -1,8 +1,8 @@
-"""Protocol of a family, third part: what follows from its parameters, and the distribution of values alone."""
+"""Protocol of a family, last part: what follows from its parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
-from likely.families.base import BlockPrior
-from likely.families.family_counting import FamilyCounting
-from likely.families.fitted_block import FittedBlock, LeftOutRows, SampledCells
+from likely.families.family_values import FamilyValues
+from likely.families.fitted_block import FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array
-from likely.schema import Column
 
 
-class FamilyInference(FamilyCounting):
-    """Evidence, samples and posteriors of a fitted block, and one distribution alone."""
+class FamilyInference(FamilyValues):
+    """Evidence, samples and posteriors of a fitted block."""
 
     def log_prior_density(self, block: FittedBlock) -> float:
         """Log density of the parameters under their prior, up to a constant: the penalty of EM's objective.
@@ -69,6 +67,66 @@ class FamilyInference(FamilyCounting):
         if arc is None:
             self.cannot("give a marginal likelihood in closed form")
         return arc.log_dependent
+
+    def log_base(self, block: FittedBlock) -> float:
+        """Log of the factors of the block's probability that no parameter changes, such as 1 / x! of counts.
+
+        Parameters
+        ----------
+        block : FittedBlock
+            The block: columns, statistic, prior and parameters.
+
+        Returns
+        -------
+        float
+            Their logarithm, in nats.
+        """
+        return 0.0
+
+    def log_marginal_together(self, blocks: Sequence[FittedBlock]) -> float:
+        """Log marginal likelihood of all blocks of this family; a sum, unless they share parameters.
+
+        Parameters
+        ----------
+        blocks : sequence of FittedBlock
+            The blocks of the family.
+
+        Returns
+        -------
+        float
+            The log marginal likelihood, in nats.
+        """
+        return sum(self.log_marginal(block) + self.log_base(block) for block in blocks)
+
+    def prior_from_data(self, block: FittedBlock) -> str:
+        """What of the prior is estimated from the rows, so that a marginal likelihood uses them twice; empty if nothing.
+
+        Parameters
+        ----------
+        block : FittedBlock
+            The block: columns, statistic, prior and parameters.
+
+        Returns
+        -------
+        str
+            What is estimated.
+        """
+        return "pseudocounts by the frequency of the values" if block.prior.background else ""
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """What was counted by class, by column and kind of total, in a form that other families of the column share.
+
+        Parameters
+        ----------
+        block : FittedBlock
+            The block: columns, statistic, prior and parameters.
+
+        Returns
+        -------
+        dict
+            (column, kind of total) → totals by class.
+        """
+        return {}
 
     def log_maximum(self, block: FittedBlock) -> float:
         """Log-likelihood of the block at its parameters, without factors that do not depend on the parameters.
@@ -234,136 +292,3 @@ class FamilyInference(FamilyCounting):
             The distribution of a value.
         """
         self.cannot("give the distribution of a value alone")
-
-    # ------------------------------------------------------------ one distribution alone
-
-    def joint_posterior(self, names: Sequence[str], parts: Sequence[ParameterPosterior]) -> ParameterPosterior:
-        """The posterior of several independent columns of this family, from those of each.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-        parts : sequence of ParameterPosterior
-            The posterior of each.
-
-        Returns
-        -------
-        ParameterPosterior
-            The joint posterior.
-        """
-        self.cannot("take several columns of values at once: estimate each column on its own")
-
-    def value_columns(self, names: list[str], table: Array, named: Sequence[Any]) -> tuple[list[str], Array]:
-        """Columns and their values as `estimate` counts them; `named` are outcomes that the prior names.
-
-        Parameters
-        ----------
-        names : list of str
-            Names of the columns.
-        table : array
-            The values, rows × columns.
-        named : sequence
-            Outcomes that the prior names.
-
-        Returns
-        -------
-        (list of str, array)
-            Names and values of the columns that are counted.
-        """
-        if self.single and table.shape[1] != 1:
-            raise UsageError(f"the family {self.name} takes one column of values: estimate each column on its own")
-        return names, table
-
-    def named_parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[Any, float]:
-        """The parameters of one class by name, from its table.
-
-        Parameters
-        ----------
-        rows : sequence of mapping
-            The lines of the table of parameters of one class.
-
-        Returns
-        -------
-        dict
-            Parameter → value.
-        """
-        self.cannot("be estimated alone")
-
-    def estimated(self, rows: Sequence[Mapping[str, Any]], statistic: Any, prior: BlockPrior) -> dict[Any, float]:
-        """The parameters of values on their own, by name; a classifier may have to replace a degenerate one.
-
-        Parameters
-        ----------
-        rows : sequence of mapping
-            The lines of the table of parameters.
-        statistic : Statistic
-            What was counted.
-        prior : prior
-            The prior of the parameters.
-
-        Returns
-        -------
-        dict
-            Parameter → value.
-        """
-        return self.named_parameters(rows)
-
-    def is_possible(self, name: Any, value: Any) -> bool:
-        """Whether a parameter can have this value: by default a probability.
-
-        Parameters
-        ----------
-        name : str
-            The parameter.
-        value : float
-            Its value.
-
-        Returns
-        -------
-        bool
-            True if it can.
-        """
-        return bool(0.0 <= value <= 1.0)
-
-    def log_likelihood(
-        self, counted: Mapping[str, Array], columns: Sequence[Column], numbers: Array, weights: Array
-    ) -> Callable[[Mapping[Any, float]], float]:
-        """log P(values | parameters) as a function of the named parameters.
-
-        Parameters
-        ----------
-        counted : mapping of str to array
-            Arrays of the statistic of one class.
-        columns : sequence of Column
-            The columns of the block.
-        numbers : array
-            The values, rows × columns, where they are needed besides the statistic.
-        weights : array
-            Their weights.
-
-        Returns
-        -------
-        callable
-            From parameters by name to the log-likelihood, in nats.
-        """
-        self.cannot("be estimated alone")
-
-    def parameter_range(self, name: Any, at: Mapping[Any, float], n: float) -> tuple[float, float]:
-        """The range in which the likelihood curve of a parameter is drawn.
-
-        Parameters
-        ----------
-        name : str
-            The parameter.
-        at : mapping
-            Parameters by name where the likelihood has its maximum.
-        n : float
-            Number of values.
-
-        Returns
-        -------
-        (float, float)
-            Both ends.
-        """
-        return 0.0, 1.0

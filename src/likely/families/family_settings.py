@@ -25,6 +25,7 @@ class FamilySettings:
     reads_codes: ClassVar[bool] = False  # whether category codes can be counted without a copy
     reads_columns: ClassVar[bool] = False  # whether columns of numbers can be counted without a copy
     counts_moments: ClassVar[bool] = False  # whether its statistic is weight, mean and spread of the column
+    counts_rates: ClassVar[bool] = False  # whether its statistic is rows and events, of which a rate has a gamma prior
     one_column_at_a_time: ClassVar[bool] = False  # whether each column is worth its own thread
     needs_whole_rows: ClassVar[bool] = False  # whether a row with a missing cell in the block adds nothing to it
     columns_have_roles: ClassVar[bool] = False  # whether the order of the block's columns matters

@@ -15,6 +15,7 @@ from likely.families.statistics import Array
 from likely.schema import CATEGORY, NUMBER, Column
 
 SampledCells = dict[str, NDArray[Any]]
+Totals = Array | dict[Any, Array]  # by class, or for each value by class
 
 
 @dataclass(frozen=True)

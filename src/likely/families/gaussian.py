@@ -15,7 +15,7 @@ from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior,
 from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
-from likely.families._normal_inverse_gamma import MeanPosterior, VariancePosterior
+from likely.families._normal_inverse_gamma import MeanPosterior, VariancePosterior, proper_prior, shared_log_marginal
 from likely.families.base import (
     SHARED,
     SMALLEST,
@@ -25,12 +25,11 @@ from likely.families.base import (
     Parameters,
     Readable,
     back_off,
-    dust,
     first_bad,
     overall_mean,
     weighted_responsibilities,
 )
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import GaussianTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import LARGEST, Array, Moments, Statistic
@@ -142,7 +141,7 @@ class Gaussian(Family):
             raise improper(block.name, f"tie={self.tie!r} shares a variance with other columns", remedy)
         moments: Moments = block.statistic
         whole = Moments(*(part[:, None] for part in (moments.n, moments.mean, moments.spread))).summed()
-        prior = _proper_prior(block, whole, known_variance=self.variance is not None)
+        prior = proper_prior(block, whole, known_variance=self.variance is not None)
         if self.variance is not None:
             by_class, one = (MeanPosterior.of(prior, m, self.variance) for m in (moments, whole))
             both = (each.predictive(block.classes) for each in (by_class, one))
@@ -150,6 +149,21 @@ class Gaussian(Family):
         own = VariancePosterior.of(prior, moments.n, moments.mean, moments.spread, shared=self.tie == "class")
         alike = VariancePosterior.of(prior, whole.n, whole.mean, whole.spread, shared=False)
         return Arc(own.log_marginal, alike.log_marginal, own.predictive(block.classes), alike.predictive(block.classes))
+
+    def prior_from_data(self, block: FittedBlock) -> str:
+        """Without a prior, mean and variance of all rows are taken for one."""
+        return "no prior of its own, but the mean and variance of all rows" if block.prior.normal is None else ""
+
+    def log_marginal_together(self, blocks: Sequence[FittedBlock]) -> float:
+        """Columns that share a variance have one inverse-gamma prior of it, and are integrated out together."""
+        if self.variance is not None or self.tie in (None, "class"):
+            return super().log_marginal_together(blocks)
+        return shared_log_marginal(blocks, self.tie)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Rows, sum and spread."""
+        name, m = block.name, block.statistic
+        return {(name, "rows"): m.n, (name, "sum"): m.n * m.mean, (name, "spread"): m.spread}
 
     @property
     def leaves_out(self) -> bool:
@@ -275,20 +289,6 @@ class Gaussian(Family):
             wide = 4 * math.sqrt((at["variance"] or 1.0) / n)
             return at[name] - wide, at[name] + wide
         return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
-
-
-def _proper_prior(block: FittedBlock, whole: Moments, *, known_variance: bool) -> NormalPrior:
-    """Mean, strength, shape and scale of the prior: as given, else one pseudo-row with the mean and variance of all rows."""
-    given = block.prior.normal
-    if given is None:
-        n, mean, spread = (float(part[0]) for part in (whole.n, whole.mean, whole.spread))
-        variance = spread / n if n > 0 else 0.0
-        return NormalPrior(mean, 1.0, 0.5, (variance if variance > float(dust(np.array(mean))) else 1.0) / 2)
-    if known_variance and given.strength <= 0:
-        raise improper(block.name, "its prior is improper", "strength must be above 0")
-    if not known_variance and min(given.strength, given.shape, given.scale) <= 0:
-        raise improper(block.name, "its prior is improper", "strength, shape and scale must be above 0")
-    return given
 
 
 class GaussianEstimate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import DirichletPosterior
+from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families._joint_estimates import cells_of, covariances, flattened, log_shares, posterior_scatter
@@ -23,13 +24,20 @@ from likely.families.base import (
     first_bad,
     weighted_responsibilities,
 )
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.joint_gaussian_term import JointGaussianTerm
 from likely.families.likelihoods import LookupTable
 from likely.families.missing_data import expected
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import LARGEST, Array, Scatter, Statistic
-from likely.families.value_tables import dirichlet_arc, draw_places, table_information, values_at, weighted_logs
+from likely.families.value_tables import (
+    dirichlet_arc,
+    draw_places,
+    table_information,
+    value_totals,
+    values_at,
+    weighted_logs,
+)
 from likely.schema import CATEGORY, Column
 
 LARGEST_TABLE = 20_000_000
@@ -139,6 +147,26 @@ class Joint(Family):
         """Log-likelihood of each row's cells in every class, the row left out; with a missing cell, of what is there."""
         return joint_without(block, cells.reshape(len(cells), -1).astype(np.float64), rows, self.tie)
 
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Rows of each value, or rows and sum of each number."""
+        statistic: Scatter = block.statistic
+        categories = [c for c in block.columns if c.kind == CATEGORY]
+        axes = range(1, statistic.n.ndim)
+        found: dict[tuple[str, str], Totals] = {}
+        for axis, column in zip(axes, categories, strict=True):
+            found |= value_totals(column, statistic.n.sum(tuple(other for other in axes if other != axis)))
+        sums = (statistic.mean * statistic.n[..., None]).sum(tuple(axes))
+        for j, column in enumerate(c for c in block.columns if c.kind != CATEGORY):
+            found |= {(column.name, "rows"): statistic.n.sum(tuple(axes)), (column.name, "sum"): sums[:, j]}
+        return found
+
+    def log_marginal(self, block: FittedBlock) -> float:
+        """Dirichlet–multinomial of a joint table."""
+        if block.statistic.mean.shape[-1]:
+            remedy = f"model the columns of {block.name!r} on their own to compare models"
+            raise UsageError(f"a joint Gaussian has no marginal likelihood here: {remedy}")
+        return super().log_marginal(block)
+
     def mutual_information(self, block: FittedBlock) -> float | None:
         """From the counts of a joint table; None for joint Gaussians."""
         statistic: Scatter = block.statistic
@@ -171,6 +199,10 @@ class Joint(Family):
         cells = cells_of(block.columns)
         alpha = block.statistic.n.reshape(block.classes, -1) + block.prior.pseudocounts(cells)
         return [DirichletPosterior(dict(zip(cells, each.tolist(), strict=True))) for each in alpha]
+
+    def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, Distribution]:
+        """The probability of the line's cell."""
+        return {"probability": posterior.marginal(line["value"])}
 
     def variance_prior(self, rows: float, variances: Sequence[float], parts: int) -> dict[str, Any] | None:
         """Pseudo-rows with the variance of one of so many equal parts of the block's range, and as many for each cell."""

@@ -16,9 +16,9 @@ from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log, pseudocounts_of
-from likely.families.base_measures import log_factorial
-from likely.families.event_counts import log_without, not_a_count, polya_arc, sums
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.base_measures import MULTINOMIAL, log_coefficients
+from likely.families.event_counts import event_counts, log_ways, log_without, not_a_count, polya_arc, sums
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc
 from likely.families.statistics import Array, Counts, Statistic
@@ -39,7 +39,8 @@ class Multinomial(Family):
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Events of each column, by class."""
-        return [Counts(sums(rows.numbers, labels, weights, classes))]
+        x = rows.numbers
+        return [event_counts(sums(x, labels, weights, classes), log_coefficients(x), labels, weights)]
 
     def derive(
         self,
@@ -65,7 +66,7 @@ class Multinomial(Family):
         )
         slope = np.ascontiguousarray(log(share).T)
         free = len(classes) * (len(names) - 1)
-        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope)), rows, share.size, free)]
+        return [Parameters(names, LinearTerm(slope, np.zeros_like(slope), MULTINOMIAL), rows, share.size, free)]
 
     def check(self, name: str, numbers: Array) -> tuple[int, str] | None:
         """Counts only."""
@@ -97,7 +98,16 @@ class Multinomial(Family):
     def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
         """Log probability of each row's events in every class, the row left out; missing cells are no events."""
         events = np.nan_to_num(cells.reshape(len(cells), -1))
-        return log_without(block.statistic.seen, block.prior, [c.name for c in block.columns], events, rows)
+        found = log_without(block.statistic.seen, block.prior, [c.name for c in block.columns], events, rows)
+        return found + log_coefficients(events)[:, None]
+
+    def log_base(self, block: FittedBlock) -> float:
+        """Σ log n! / ∏ kᵢ!."""
+        return log_ways(block.statistic, block.name)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Events of each column."""
+        return {(column.name, "sum"): block.statistic.seen[:, j] for j, column in enumerate(block.columns)}
 
     def sample(self, block: FittedBlock, classes: NDArray[np.int64], rng: np.random.Generator) -> SampledCells:
         """As many events a row as the class has on average, drawn into the columns by its probabilities."""
@@ -141,5 +151,5 @@ class Multinomial(Family):
     ) -> Callable[[Mapping[Any, float]], float]:
         """Σ log n! / ∏ kᵢ! + kᵢ log pᵢ."""
         seen = counted["seen"][0]
-        ways = float(weights @ (log_factorial(numbers.sum(1)) - log_factorial(numbers).sum(1)))
+        ways = float(weights @ log_coefficients(numbers))
         return lambda p: ways + math.fsum(log_times(seen[i], p[c.name]) for i, c in enumerate(columns))

@@ -14,8 +14,8 @@ from likely.bayes.conjugate import GammaPosterior
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, log
 from likely.families.base_measures import POISSON, log_factorial
-from likely.families.event_counts import not_a_count, sums
-from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells
+from likely.families.event_counts import event_counts, log_ways, not_a_count, sums
+from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import LinearTerm
 from likely.families.posterior_predictive import Arc, NegativeBinomialPredictive, log_gamma
 from likely.families.statistics import Array, Counts, Statistic
@@ -31,6 +31,7 @@ class Poisson(Family):
 
     name: ClassVar[str] = "poisson"
     strict: ClassVar[bool] = True
+    counts_rates: ClassVar[bool] = True
 
     def count(self, rows: Encoded, labels: Labels, weights: Array, classes: int) -> list[Statistic]:
         """Rows and events, by class."""
@@ -39,7 +40,10 @@ class Poisson(Family):
             sums((~np.isnan(x)).astype(np.float64), labels, weights, classes),
             sums(x, labels, weights, classes),
         )
-        return [Counts(np.column_stack([seen[:, j], events[:, j]])) for j in range(x.shape[1])]
+        return [
+            event_counts(np.column_stack([seen[:, j], events[:, j]]), -log_factorial(x[:, j]), labels, weights)
+            for j in range(x.shape[1])
+        ]
 
     def derive(
         self,
@@ -51,15 +55,16 @@ class Poisson(Family):
     ) -> list[Parameters]:
         """Rate: (events + pseudo-events) / (rows + pseudo-rows)."""
         return [
-            self._rates(column.name, counts.seen, prior.rows, classes)
+            self._rates(column.name, counts.seen, prior, classes)
             for (column,), counts, prior in zip(blocks, statistics, priors, strict=True)
         ]
 
-    def _rates(self, name: str, seen: Array, extra: float, classes: Sequence[Any]) -> Parameters:
+    def _rates(self, name: str, seen: Array, prior: BlockPrior, classes: Sequence[Any]) -> Parameters:
         n, events = seen[:, 0], seen[:, 1]
-        overall = _overall_rate(n, events, extra)
+        pseudo_events, extra = _pseudo(prior, n, events)
         whole = n + extra
-        rate = np.divide(events + extra * overall, whole, out=np.full_like(n, overall), where=whole > 0)
+        overall = np.full_like(n, _overall_rate(n, events, extra))
+        rate = np.divide(np.maximum(events + pseudo_events, 0.0), whole, out=overall, where=whole > 0)
         rows = tuple(
             {"column": name, "class": label, "count": float(n[c]), "rate": float(rate[c])}
             for c, label in enumerate(classes)
@@ -72,18 +77,17 @@ class Poisson(Family):
 
     def log_prior_density(self, block: FittedBlock) -> float:
         """The log density of a gamma prior."""
-        rows, likelihood, seen = block.prior.rows, block.likelihood, block.statistic.seen
-        overall = _overall_rate(seen[:, 0], seen[:, 1], rows)
-        events = weighted_logs(np.full(likelihood.slope.shape, rows * overall), likelihood.slope)
+        likelihood, seen = block.likelihood, block.statistic.seen
+        pseudo_events, rows = _pseudo(block.prior, seen[:, 0], seen[:, 1])
+        events = weighted_logs(np.full(likelihood.slope.shape, pseudo_events), likelihood.slope)
         return events + rows * float(likelihood.level.sum())
 
     def arc(self, block: FittedBlock) -> Arc | None:
-        """Gamma–Poisson: the prior has `rows` pseudo-rows at the rate of all rows together."""
+        """Gamma–Poisson: a gamma prior, or one with pseudo-rows at the rate of all rows together."""
         n, events = block.statistic.seen.T
-        rows = block.prior.rows
+        shape, rows = _pseudo(block.prior, n, events)
         if rows <= 0:
-            raise improper(block.name, "it has no pseudocount", "choose smoothing above 0 for it")
-        shape = rows * _overall_rate(n, events, rows)
+            raise improper(block.name, "it has no pseudocount", "choose smoothing above 0 for it, or GammaPrior(...)")
 
         def log_marginal(n: Array, events: Array) -> float:
             terms = log_gamma(shape + events) - log_gamma(np.array(shape)) + shape * np.log(rows)
@@ -94,6 +98,19 @@ class Poisson(Family):
         own = NegativeBinomialPredictive(shape + events, rows + n)
         return Arc(on, off, own, NegativeBinomialPredictive((shape + events.sum()) * ones, (rows + n.sum()) * ones))
 
+    def log_base(self, block: FittedBlock) -> float:
+        """−Σ log x!."""
+        return log_ways(block.statistic, block.name)
+
+    def prior_from_data(self, block: FittedBlock) -> str:
+        """A pseudocount has the rate of all rows."""
+        return "a prior at the rate of all rows" if block.prior.gamma is None else ""
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Rows and events."""
+        name, (n, events) = block.name, block.statistic.seen.T
+        return {(name, "rows"): n, (name, "sum"): events}
+
     @property
     def leaves_out(self) -> bool:
         """The rate without a row has a closed form."""
@@ -101,7 +118,8 @@ class Poisson(Family):
 
     def leave_one_out(self, block: FittedBlock, cells: NDArray[Any], rows: LeftOutRows) -> Array:
         """Log probability of each row's number of events in every class, the row left out; 0 where it is missing."""
-        seen, extra = block.statistic.seen, block.prior.rows
+        seen = block.statistic.seen
+        extra = block.prior.rows
         known = np.flatnonzero(~np.isnan(cells))
         out = np.zeros((len(cells), len(seen)))
         value, own = cells[known, None], rows.take(known).own(len(seen))
@@ -109,8 +127,11 @@ class Poisson(Family):
         some, all_rows = events.sum(1, keepdims=True), n.sum(1, keepdims=True)
         some = np.where(some > 0, some, min(extra, 1.0))
         overall = np.divide(some, all_rows, out=np.ones_like(some), where=all_rows > 0)
-        whole = n + extra
-        rate = np.divide(events + extra * overall, whole, out=np.broadcast_to(overall, n.shape).copy(), where=whole > 0)
+        pseudo_events = extra * overall
+        if block.prior.gamma is not None:
+            pseudo_events, extra = np.asarray(block.prior.gamma[0]), block.prior.gamma[1]
+        whole, events = n + extra, np.maximum(events + pseudo_events, 0.0)
+        rate = np.divide(events, whole, out=np.broadcast_to(overall, n.shape).copy(), where=whole > 0)
         with np.errstate(invalid="ignore"):  # no events at a rate of zero
             falls = np.where(value > 0, value * log(rate), 0.0)
         out[known] = falls - rate - log_factorial(value)
@@ -135,8 +156,8 @@ class Poisson(Family):
 
     def parameter_posteriors(self, block: FittedBlock) -> list[ParameterPosterior]:
         """Gamma(events + pseudo-events, rows + pseudo-rows)."""
-        (n, events), rows = block.statistic.seen.T, block.prior.rows
-        shape = rows * _overall_rate(n, events, rows) if rows else 0.0
+        n, events = block.statistic.seen.T
+        shape, rows = _pseudo(block.prior, n, events)
         return [GammaPosterior(float(shape + e), float(rows + m)) for m, e in zip(n, events, strict=True)]
 
     def with_parameters(self, block: FittedBlock, by_class: Sequence[Mapping[Any, Any]]) -> FittedBlock:
@@ -168,6 +189,13 @@ class Poisson(Family):
     def parameter_range(self, name: Any, at: Mapping[Any, float], n: float) -> tuple[float, float]:
         """From a tenth to three times the estimate."""
         return at[name] / 10 + 1e-12, 3 * at[name] + 1e-12
+
+
+def _pseudo(prior: BlockPrior, n: Array, events: Array) -> tuple[float, float]:
+    """Pseudo-events and pseudo-rows: of a gamma prior, or at the rate of all classes together."""
+    if prior.gamma is not None:
+        return prior.gamma
+    return (prior.rows * _overall_rate(n, events, prior.rows) if prior.rows else 0.0), prior.rows
 
 
 def _overall_rate(n: Array, events: Array, rows: float) -> float:

@@ -128,6 +128,42 @@ class Counts(_Arrays):
 
 
 @dataclass(frozen=True, eq=False)
+class EventCounts(Counts):
+    """Counts of events, and by class the log of what no parameter changes in their probability.
+
+    `ways` is the sum over the rows of log 1 / x!, or of the log binomial or multinomial coefficient. A sum with counts of an
+    older version, which lack it, lacks it too.
+    """
+
+    ways: Array
+
+    def __add__(self, other: Any) -> Any:
+        seen = self.seen + other.seen
+        return EventCounts(seen, self.ways + other.ways) if isinstance(other, EventCounts) else Counts(seen)
+
+    def __sub__(self, other: Any) -> Any:
+        seen = subtract_counts(self.seen, other.seen)
+        if not isinstance(other, EventCounts):
+            return Counts(seen)
+        return EventCounts(seen, np.where(seen.any(1), self.ways - other.ways, 0.0))
+
+    def __mul__(self, factor: float) -> EventCounts:
+        return EventCounts(self.seen * factor, self.ways * factor)
+
+    def __eq__(self, other: object) -> bool:
+        """Counts are equal exactly, sums of logarithms up to rounding, which depends on their order."""
+        if not isinstance(other, EventCounts):
+            return NotImplemented
+        return np.array_equal(self.seen, other.seen) and np.allclose(self.ways, other.ways, rtol=1e-9, atol=1e-9)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def turned(self, axes: Sequence[int], numbers: Sequence[int]) -> EventCounts:
+        """The same counts with the columns in another order."""
+        return EventCounts(self.seen[:, list(numbers)], self.ways)
+
+
+@dataclass(frozen=True, eq=False)
 class Moments(_Arrays):
     """Weight, mean and sum of squared deviations by class; merged pairwise, never raw squares."""
 
@@ -230,7 +266,7 @@ def totals(parts: Sequence[Sequence[Any]]) -> list[Any]:
     return [reduce(operator.add, column) for column in zip(*parts, strict=True)]
 
 
-STATISTICS: dict[str, Any] = {"Counts": Counts, "Moments": Moments, "Scatter": Scatter}
+STATISTICS: dict[str, Any] = {"Counts": Counts, "EventCounts": EventCounts, "Moments": Moments, "Scatter": Scatter}
 
 
 def _dust(n: Array, whole: Moments, part: Moments) -> Array:

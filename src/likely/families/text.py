@@ -19,9 +19,9 @@ from likely.families.bag_of_words import GENERATIVE, BagOfWordsTerm, WordRows
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, weighted_responsibilities
 from likely.families.document_sample import DocumentSample, SampledOrder, document_keys
 from likely.families.document_words import drawn_documents, words_by_pattern
-from likely.families.family import Family, FittedBlock, SampledCells
+from likely.families.family import Family, FittedBlock, SampledCells, Totals
 from likely.families.statistics import Array, Statistic
-from likely.families.value_tables import weighted_logs
+from likely.families.value_tables import improper, weighted_logs
 from likely.families.word_counts import Words, roomy
 from likely.schema import TEXT, Column
 from likely.tokenizer import Bags, Vocabulary, encode, encode_in_parts, encode_texts, encode_tokens, look_up, word_loops
@@ -353,6 +353,21 @@ class Text(Family):
             IndependentPosterior({name: beta_of(*both) for name, *both in zip(names, yes, no, strict=True)})
             for yes, no in pairs
         ]
+
+    def log_marginal(self, block: FittedBlock) -> float:
+        """Dirichlet–multinomial of the words in one order, or a Beta–Bernoulli for each word."""
+        form: BagOfWordsTerm = block.likelihood
+        if not form.has_probabilities:
+            self.cannot("give a marginal likelihood unless it is a multinomial or Bernoulli model of raw counts")
+        known = np.flatnonzero(block.statistic.seen.any(1))
+        if len(known) and not form.pseudocount + form.background > 0:
+            raise improper(block.name, "words have no pseudocount", "choose smoothing above 0 for it")
+        return form.log_marginal(known)
+
+    def totals(self, block: FittedBlock) -> dict[tuple[str, str], Totals]:
+        """Documents, and what their words add."""
+        words: Words = block.statistic
+        return {(block.name, "documents"): words.documents, (block.name, f"words {self.adds}"): words.seen.sum(0)}
 
     def marginals(self, posterior: ParameterPosterior, line: Mapping[str, Any]) -> dict[str, Distribution]:
         """The probability of the line's word."""

@@ -136,6 +136,15 @@ def with_table(block: FittedBlock, values: Sequence[Any], by_class: Sequence[Map
     return replace(block, parameters=replace(block.parameters, rows=shown))
 
 
+def value_totals(column: Column, seen: Array) -> dict[tuple[str, str], Any]:
+    """Rows, values and, of numbers, their sum, by class, from a table of classes × values."""
+    found: dict[tuple[str, str], Any] = {(column.name, "rows"): seen.sum(1)}
+    found[column.name, "values"] = {value: seen[:, i] for i, value in enumerate(column.values) if seen[:, i].any()}
+    if all(isinstance(value, int | float) for value in column.values):
+        found[column.name, "sum"] = seen @ np.array(column.values, dtype=np.float64)
+    return found
+
+
 def weighted_logs(pseudocounts: Array, logs: Array) -> float:
     """Σ pseudocount · log probability: log density of a Dirichlet up to a constant; 0 where the pseudocount is 0."""
     some = pseudocounts > 0
@@ -188,8 +197,8 @@ def dependence(seen: Array) -> float:
 
 
 def improper(name: str, what: str, remedy: str) -> UsageError:
-    """Error for a prior without a marginal likelihood."""
-    return UsageError(f"column {name!r} cannot be averaged over: {what}; {remedy}")
+    """Error for a prior without a marginal likelihood, by which structures are averaged and models compared."""
+    return UsageError(f"column {name!r} has no marginal likelihood: {what}; {remedy}")
 
 
 # ---------------------------------------------------------------- leave-one-out, information, sampling

@@ -5,6 +5,7 @@ Never: tables.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.parameter_posterior import ParameterPosterior
-from likely.errors import UsageError
+from likely.bayes.parameter_posterior import ParameterPosterior, number_or_none
+from likely.errors import DataError, UsageError
 from likely.families import Family, FittedBlock
 from likely.families import family as family_of
-from likely.model.estimate_values import encoded_values
+from likely.model.estimate_values import NO_VALUES, encoded_values
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 from likely.priors import Prior, Pseudocount
@@ -42,7 +43,7 @@ class Estimate(Shown):
     ml : dict
         Maximum-likelihood estimates, by name.
     map : dict
-        Maximum a posteriori estimates under the prior, by name.
+        Maximum a posteriori estimates under the prior, by name; NaN where the posterior has no maximum inside.
     """
 
     family_made: Family
@@ -123,8 +124,8 @@ class Estimate(Shown):
 
     @property
     def log_likelihood(self) -> float:
-        """log P(values | parameters) at the maximum likelihood estimate."""
-        return self._log_likelihood(self.ml)
+        """log P(values | parameters) at the maximum likelihood estimate; 0 of no values."""
+        return 0.0 if not self.n else self._log_likelihood(self.ml)
 
     def log_likelihood_of(self, at: Mapping[Any, float] | None = None, /, **parameters: float) -> float:
         """Log-likelihood of the values at other parameters.
@@ -202,8 +203,8 @@ class Estimate(Shown):
         return {
             "family": self.family,
             "n": self.n,
-            "ml": {str(k): v for k, v in self.ml.items()},
-            "map": {str(k): v for k, v in self.map.items()},
+            "ml": {str(k): number_or_none(v) for k, v in self.ml.items()},
+            "map": {str(k): number_or_none(v) for k, v in self.map.items()},
             "log_likelihood": self.log_likelihood,
         } | self._posterior_dict(level)
 
@@ -282,9 +283,10 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
     Parameters
     ----------
     values : sequence, array or dict of columns
-        The values; pairs (k, n) for a binomial, a table of counts (or one row of it) for a multinomial, one column of yes/no
-        values or several independent ones (a multivariate Bernoulli variable) for a Bernoulli family. A data frame is a dict
-        of columns. Missing values are left out, and so are rows of pairs or counts with a missing cell.
+        The values, or none beside a proper prior, which then is the posterior. Pairs (k, n) for a binomial, a table of counts
+        (or one row of it) for a multinomial. For a Bernoulli family one column of yes/no values (numbers, or the words yes
+        and no, true and false, y and n), or several independent ones (a multivariate Bernoulli variable). A data frame is a
+        dict of columns. Missing values are left out, and so are rows of pairs or counts with a missing cell.
     family : name or family, default="categorical"
         The family, as for `learn`. `Gaussian(unbiased=True)` divides by n − 1.
     prior : float or prior, default=0.0
@@ -303,10 +305,25 @@ def estimate(values: Any, family: Any = "categorical", prior: Any = 0.0, *, weig
     rows, columns, w = found.rows, found.columns, found.weights
     statistics = chosen.count(rows, np.zeros(len(w), np.int64), w, 1)
     counted = _Counted(chosen, _blocks(columns, len(statistics)), statistics, rows.numbers, w)
-    at_most, with_prior = counted.parameters(Pseudocount(0.0)), counted.parameters(chosen_prior)
-    return Estimate(
-        chosen, float(w.sum()), at_most, with_prior, counted.log_likelihood(), lambda: counted.posterior(chosen_prior.averaged)
-    )
+    at_most = counted.parameters(Pseudocount(0.0))
+    posterior = functools.partial(counted.posterior, chosen_prior.averaged)
+    if not len(w):
+        at_most = dict.fromkeys(at_most, math.nan)
+        with_prior = _mode_alone(posterior, at_most)
+    elif getattr(chosen_prior, "has_mode", True):
+        with_prior = counted.parameters(chosen_prior)
+    else:
+        with_prior = posterior().mode
+    return Estimate(chosen, float(w.sum()), at_most, with_prior, counted.log_likelihood(), posterior)
+
+
+def _mode_alone(posterior: Callable[[], ParameterPosterior], names: ParameterValues) -> ParameterValues:
+    """The mode of the prior where there are no values; without a proper prior there is nothing to estimate from."""
+    try:
+        mode = posterior().mode
+    except UsageError as error:
+        raise DataError(f"{NO_VALUES}: {error}") from None
+    return {name: mode.get(name, math.nan) for name in names}
 
 
 def _require_usable(family: Family, prior: Prior) -> None:
@@ -314,6 +331,8 @@ def _require_usable(family: Family, prior: Prior) -> None:
     of_moments = prior.normal is not None
     if of_moments and not family.counts_moments:
         raise UsageError(f"{prior} is a prior of mean and variance, which the family {family.name} lacks: pass a pseudocount")
+    if prior.gamma is not None and not family.counts_rates:
+        raise UsageError(f"{prior} is a prior of Poisson rates, which the family {family.name} lacks: pass a pseudocount")
     if family.counts_moments and not of_moments and prior != Pseudocount(0.0):
         raise UsageError(f"the family {family.name} has no counts that {prior} could add to: pass NormalInverseGamma(...)")
 

@@ -15,6 +15,7 @@ from likely.schema import CATEGORY, NUMBER, Column, ordered
 from likely.sources import open_source
 
 Array = NDArray[np.float64]
+NO_VALUES = "there is no value to estimate from: the values are empty"
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def encoded_values(values: Any, family: Family, named: Sequence[Any], weights: A
         # several columns of a single family are independent
         known = np.asarray(~(missing.all(1) if family.single else missing.any(1)))
     w = _weights(weights, len(known))
-    if not known.any():
-        raise DataError("there is no value to estimate from: " + ("all are missing" if len(known) else "the values are empty"))
-    if not w[known].sum() > 0:
+    if not known.any() and (len(known) or not columns or family.a_vector_is_a_row):
+        raise DataError(NO_VALUES if not len(known) else "there is no value to estimate from: all are missing")
+    if known.any() and not w[known].sum() > 0:
         raise DataError("the weights of all values are zero: at least one must be positive")
     if family.column_kind != CATEGORY:
         _check(family, columns, rows.numbers)
@@ -70,7 +71,9 @@ def _one_column(values: Any, table: dict[str, Any] | None) -> list[Any]:
 def _coded(values: list[Any], named: Sequence[Any]) -> tuple[Encoded, list[Column]]:
     """Codes of categorical values, with the outcomes that the prior names; -1 where a value is missing."""
     if not values:
-        return Encoded(np.zeros((0, 1), np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((0, 0))), []
+        columns = [Column("value", CATEGORY, ordered(named))] if named else []
+        size = np.array([len(named)], np.int64)
+        return Encoded(np.zeros((0, 1), np.int32), np.zeros(1, np.int64), size, np.zeros((0, 0))), columns
     coded = next(iter(open_source({"value": values}).batches())).coded("value")
     column = Column("value", CATEGORY, ordered(coded.values)).union(Column("value", CATEGORY, ordered(named)))
     place = np.array([*(column.code[column.canonical(v)] for v in coded.values), -1])
@@ -84,13 +87,13 @@ def _numbered(
 ) -> tuple[Encoded, list[Column]]:
     """Columns of numbers, with those that the prior names."""
     if given is not None:
-        parts = {name: np.atleast_1d(_numbers(column, name)) for name, column in given.items()}
+        parts = {name: np.atleast_1d(_numbers(family.answers(column), name)) for name, column in given.items()}
         lengths = {name: len(part) for name, part in parts.items()}
         if len(set(lengths.values())) != 1:
             raise DataError(f"the columns differ in length: {lengths}" if lengths else "there are no columns of values")
         names, table = list(parts), np.column_stack(list(parts.values()))
     else:
-        table = _numbers(values, "value")
+        table = _numbers(family.answers(values), "value")
         table = table[:, None] if table.ndim == 1 and not family.a_vector_is_a_row else np.atleast_2d(table)
         names, named = (["value"] if table.shape[1] == 1 else [f"x{j}" for j in range(table.shape[1])]), ()
     names, table = family.value_columns(names, table, named)

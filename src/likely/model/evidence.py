@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,45 +13,68 @@ from typing import Any
 import numpy as np
 
 from likely.calibration.averaging import at_posterior_mean
-from likely.errors import UsageError
-from likely.families import FittedBlock
+from likely.errors import LikelyWarning, UsageError
+from likely.families import FittedBlock, groups
 from likely.families.value_tables import log_polya
 from likely.model.model import Model
+from likely.model.parameter_tables import has_expected_counts
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 
 # Jeffreys' scale: name of a Bayes factor of at least so much, in logs.
 FACTORS = ((math.log(100), "decisive"), (math.log(10), "strong"), (math.log(3), "substantial"), (0.0, "barely any"))
+CONJUGATE = "for a Bayes factor pass NormalInverseGamma(...) of numbers and GammaPrior(...) of counts as smoothing"
 
 
 def log_marginal_likelihood(model: Model) -> float:
     """log P(labels, cells | families, priors): the parameters are integrated out, exactly.
 
     Every block needs a conjugate prior with pseudocounts above zero. Classes have the prior that was given, else a flat
-    Dirichlet. Factors that no parameter changes (log x! of counts, binomial and multinomial coefficients) are left out.
+    Dirichlet. With `average=True` it is the mean over all choices of which columns depend on the class. Documents count as
+    words in one order, and the trials of a binomial column are given.
     """
-    _refuse_calibrated(model)
-    return _log_labels(model) + sum(block_log_marginal(model, i) for i in range(len(model.blocks)))
+    _refuse(model)
+    for i, block in enumerate(model.blocks):
+        if what := block.family.prior_from_data(at_posterior_mean(model, i)):
+            warnings.warn(f"column {block.name!r} has {what}: the marginal likelihood uses the rows twice; {CONJUGATE}",
+                          LikelyWarning, stacklevel=3)  # fmt: skip
+    place = {block: i for i, block in enumerate(model.blocks)}
+    return _log_labels(model) + sum(_log_marginal(model, [place[block] for block in group]) for group in groups(model.blocks))
 
 
-def block_log_marginal(model: Model, i: int) -> float:
-    """The log marginal likelihood of one block given the classes."""
-    return float(model.blocks[i].family.log_marginal(at_posterior_mean(model, i)))
+def _log_marginal(model: Model, places: Sequence[int]) -> float:
+    """The log marginal likelihood, given the classes, of the blocks that are derived together."""
+    family, blocks = model.blocks[places[0]].family, [at_posterior_mean(model, i) for i in places]
+    if not model.average:
+        return family.log_marginal_together(blocks)
+    total = 0.0
+    for block in blocks:
+        arc = family.arc(block)
+        own = family.log_marginal(block) if arc is None else float(np.logaddexp(arc.log_dependent, arc.log_independent))
+        total += family.log_base(block) + own - (0.0 if arc is None else math.log(2.0))
+    return total
 
 
 def bic(model: Model) -> float:
-    """Schwarz's criterion: −2 log-likelihood + free parameters · log rows, with the factors left out as above."""
-    _refuse_calibrated(model)
+    """Schwarz's criterion: −2 log-likelihood + free parameters · log rows; NaN of an average over structures."""
+    _refuse(model)
+    if model.average:
+        return math.nan
     counts = model.tally.classes
     with np.errstate(divide="ignore", invalid="ignore"):
         labels = float(np.where(counts > 0, counts * np.log(model.class_prior), 0.0).sum())
-    total = labels + sum(model.blocks[i].family.log_maximum(model.fitted(i)) for i in range(len(model.blocks)))
+    fitted = [model.fitted(i) for i in range(len(model.blocks))]
+    pairs = zip(model.blocks, fitted, strict=True)
+    total = labels + sum(block.family.log_maximum(own) + block.family.log_base(own) for block, own in pairs)
     return -2.0 * total + model.parameter_count.free * math.log(max(float(counts.sum()), 1.0))
 
 
-def _refuse_calibrated(model: Model) -> None:
+def _refuse(model: Model) -> None:
     if model.no_evidence:
         raise UsageError(f"there is no marginal likelihood: {model.no_evidence}")
+    if has_expected_counts(model):
+        what = "there is no marginal likelihood in closed form: rows without a label were shared out among the classes"
+        raise UsageError(f"{what}; learn with unlabelled='ignore', or from the labelled rows")
 
 
 def _log_labels(model: Model) -> float:
@@ -72,7 +96,7 @@ class ModelComparison(Shown):
     log_marginal : tuple of float
         Log marginal likelihood of each.
     bic : tuple of float
-        Bayesian information criterion of each.
+        Bayesian information criterion of each; NaN of an average over structures.
     """
 
     names: tuple[str, ...]
@@ -142,7 +166,7 @@ class ModelComparison(Shown):
                 {
                     "model": self.names[i], "log_marginal_likelihood": self.log_marginal[i],
                     "log_bayes_factor": self.log_marginal[i] - top, "probability": self.probabilities[self.names[i]],
-                    "bic": self.bic[i],
+                    "bic": None if math.isnan(self.bic[i]) else self.bic[i],
                 }
                 for i in order
             ]
@@ -154,10 +178,14 @@ class ModelComparison(Shown):
         lines = [f"{'model':{width}}  {'log P(data)':>14}  {'log factor':>11}  {'probability':>11}  {'BIC':>14}"]
         lines += [
             f"{row['model']:{width}}  {row['log_marginal_likelihood']:14.4f}  {row['log_bayes_factor']:11.4f}  "
-            f"{row['probability']:11.4f}  {row['bic']:14.4f}"
+            f"{row['probability']:11.4f}  {_number(row['bic']):>14}"
             for row in rows
         ]
         return "\n".join([*lines, self.verdict])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def compare_models(*models: Model, names: Sequence[str] | None = None) -> ModelComparison:
@@ -189,12 +217,35 @@ def compare_models(*models: Model, names: Sequence[str] | None = None) -> ModelC
         same = other.classes == first.classes and np.array_equal(other.tally.classes, first.tally.classes)
         if not same or other.schema.target.name != first.schema.target.name:
             raise UsageError(f"{name!r} was not learned from the same labels as {called[0]!r}: learn both from the same rows")
+    for other, name in zip(models[1:], called[1:], strict=True):
+        _refuse_other_cells(first, other, f"{name!r} and {called[0]!r}")
     unused = _unused(models)
     logs, criteria = [], []
     for model, extra in zip(models, unused, strict=True):
         logs.append(log_marginal_likelihood(model) + sum(log for log, _ in extra.values()))
         criteria.append(bic(model) + sum(more for _, more in extra.values()))
     return ModelComparison(called, tuple(logs), tuple(criteria))
+
+
+def _refuse_other_cells(one: Model, other: Model, names: str) -> None:
+    """Refuse models whose columns did not count the same cells."""
+    mine, theirs = (
+        {key: total for i, block in enumerate(model.blocks) for key, total in block.family.totals(model.fitted(i)).items()}
+        for model in (one, other)
+    )
+    for column, kind in mine.keys() & theirs.keys():
+        if not _same(mine[column, kind], theirs[column, kind]):
+            raise UsageError(
+                f"{names} did not count the same cells of column {column!r}: learn both from the same rows"
+                " (of columns modelled together only complete rows are counted)"
+            )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether totals are equal up to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(total, other[value]) for value, total in one.items())
+    return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9 * (1.0 + float(np.abs(one).max(initial=0.0)))))
 
 
 def _bic_alone(model: Model, i: int) -> float:
@@ -206,7 +257,8 @@ def _bic_alone(model: Model, i: int) -> float:
     columns = tuple(tally.schema.by_name[name] for name in block.columns)
     parameters = block.family.derive([columns], [statistic], [prior], ("all",))[0]
     fitted = FittedBlock(columns, statistic, prior, parameters, tally.classes)
-    return -2.0 * block.family.log_maximum(fitted) + parameters.free * math.log(max(float(tally.classes.sum()), 1.0))
+    total = block.family.log_maximum(fitted) + block.family.log_base(fitted)
+    return -2.0 * total + parameters.free * math.log(max(float(tally.classes.sum()), 1.0))
 
 
 def _unused(models: Sequence[Model]) -> list[dict[str, tuple[float, float]]]:
@@ -221,5 +273,6 @@ def _unused(models: Sequence[Model]) -> list[dict[str, tuple[float, float]]]:
                 arc = block.family.arc(at_posterior_mean(model, i)) if len(missing) == len(block.columns) else None
                 if arc is None:
                     raise UsageError(f"columns {list(block.columns)} are not in all models: learn them with the same columns")
-                extra[block.name] = arc.log_independent, _bic_alone(model, i)
+                base = block.family.log_base(model.fitted(i))
+                extra[block.name] = arc.log_independent + base, _bic_alone(model, i)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from likely.bayes.conjugate import DirichletPosterior
 from likely.bayes.distribution import Distribution, checked_level
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.calibration.averaging import at_posterior_mean
-from likely.errors import UsageError, did_you_mean
+from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.families.base import Readable
 from likely.plots.shown import frame
 
@@ -153,12 +154,22 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if math.isfinite(value) else str(value)
 
 
+class ParameterTables(dict[str, ParameterTable]):
+    """Tables by column or block; a column that is modelled together with others names its block where it is asked for."""
+
+    def __missing__(self, name: str) -> ParameterTable:
+        block = next((own for own in self if name in own.split(" with ")), None)
+        if block is None:
+            raise KeyError(name)
+        raise KeyError(f"{name!r} is modelled together with others: its parameters are those of {block!r}")
+
+
 def parameter_tables(model: Model) -> dict[str, ParameterTable]:
     """The class prior, then one table for each column or block."""
     name = model.schema.target.name
     pairs = zip(model.classes, model.class_prior, model.tally.classes, strict=True)
     prior = [{"class": label, "count": float(n), "probability": float(p)} for label, p, n in pairs]
-    tables = {name: ParameterTable(name, prior, _ClassMarginals(model), _no_class_posterior(model))}
+    tables = ParameterTables({name: ParameterTable(name, prior, _ClassMarginals(model), _no_class_posterior(model))})
     for i, (block, found) in enumerate(zip(model.blocks, model.block_parameters, strict=False)):
         # A table of words has a row for each word and class: it is made when somebody reads it.
         rows = list(found.rows) if isinstance(found.rows, tuple) else found.rows
@@ -208,12 +219,16 @@ def _no_posterior(model: Model, i: int) -> str:
     return ""
 
 
+def has_expected_counts(model: Model) -> bool:
+    """Whether rows were shared out among classes by EM."""
+    counts = model.tally.classes
+    return bool(model.weights is None and np.abs(counts - np.round(counts)).max(initial=0.0) > SURE)
+
+
 def _no_whole_rows(model: Model) -> str:
     """Expected counts of EM are no counts: a posterior from them would ignore that labels are hidden."""
-    counts = model.tally.classes
-    expected = model.weights is None and np.abs(counts - np.round(counts)).max(initial=0.0) > SURE
     why = "there is no exact posterior of the parameters: rows without a label were shared out among classes"
-    return why if expected else ""
+    return why if has_expected_counts(model) else ""
 
 
 def _no_class_posterior(model: Model) -> str:
@@ -258,5 +273,10 @@ def draw_parameters(model: Model, n: int, seed: Any = None) -> dict[str, dict[An
     for i, block in enumerate(model.blocks):
         if why := _no_posterior(model, i):
             raise UsageError(why)
-        drawn[block.name] = {label: each.draw(int(n), rng) for label, each in _by_class(model, i).items()}
+        try:
+            posteriors = _by_class(model, i)
+        except UsageError as error:
+            warnings.warn(f"column {block.name!r} is left out: {error}", LikelyWarning, stacklevel=3)
+            continue
+        drawn[block.name] = {label: each.draw(int(n), rng) for label, each in posteriors.items()}
     return drawn

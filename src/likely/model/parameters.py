@@ -102,7 +102,7 @@ def _of_copies(prior: Any, copies: Array | None) -> Any:
 def why_not_generative(blocks: Sequence[Block], prior: Priors, calibrated: bool) -> str:
     """Why the scores of a model are no log P(class, row); empty where they are.
 
-    Of a text and of a block of counts P(row) is the probability of the words or events in one order.
+    Of a text P(row) is the probability of the words in one order.
     """
     remedy = "learn with plain=True for a model of the rows themselves"
     if calibrated:

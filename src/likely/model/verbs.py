@@ -333,7 +333,8 @@ class ModelVerbs:
         Returns
         -------
         dict
-            `drawn[column][class][parameter]` is an array of n; of the target, `drawn[target][class]`.
+            `drawn[column][class][parameter]` is an array of n; of the target, `drawn[target][class]`. A block whose
+            posterior has no closed form is left out, with a warning.
         """
         from likely.model.parameter_tables import draw_parameters
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from likely.priors.by_column import PRIORS, ByClass, Prior, Priors, prior, priors, textbook
 from likely.priors.conjugate_priors import (
     Dirichlet,
+    GammaPrior,
     LeaveOneOut,
     MEstimate,
     NormalInverseGamma,
@@ -16,6 +17,6 @@ from likely.priors.conjugate_priors import (
 )
 
 __all__ = [
-    "PRIORS", "ByClass", "Dirichlet", "LeaveOneOut", "MEstimate", "NormalInverseGamma", "Prior", "Priors", "Pseudocount",
-    "Spread", "prior", "priors", "textbook",
+    "PRIORS", "ByClass", "Dirichlet", "GammaPrior", "LeaveOneOut", "MEstimate", "NormalInverseGamma", "Prior", "Priors",
+    "Pseudocount", "Spread", "prior", "priors", "textbook",
 ]  # fmt: skip

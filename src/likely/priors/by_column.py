@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from likely.bayes.continuous import Gamma
 from likely.errors import SchemaError, UsageError
 from likely.families import Block
 from likely.priors.conjugate_priors import (
     Array,
     CountPrior,
     Dirichlet,
+    GammaPrior,
     LeaveOneOut,
     MEstimate,
     NormalInverseGamma,
@@ -104,8 +106,8 @@ class _OfClasses(CountPrior):
 
 
 OF_COUNTS = (Pseudocount, MEstimate, Dirichlet)
-Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | Spread | LeaveOneOut | ByClass
-KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, Spread, LeaveOneOut, ByClass)
+Prior = Pseudocount | MEstimate | Dirichlet | NormalInverseGamma | GammaPrior | Spread | LeaveOneOut | ByClass
+KINDS = (Pseudocount, MEstimate, Dirichlet, NormalInverseGamma, GammaPrior, Spread, LeaveOneOut, ByClass)
 PRIORS: dict[str, Any] = {cls.__name__: cls for cls in KINDS}
 
 
@@ -180,6 +182,9 @@ class Priors:
             if isinstance(self.of(block), ByClass) and not block.family.priors_by_class:
                 what = f"column {block.name!r} is {block.family.name}, whose prior cannot differ by class"
                 raise UsageError(f"{what}: give one prior")
+            given = next((self.columns[key] for key in _keys(block) if key in self.columns), None)
+            if isinstance(given, GammaPrior) and not block.family.counts_rates:
+                raise UsageError(f"column {block.name!r} is {block.family.name}, and {given} is a prior of Poisson rates")
         odd = sorted(self.columns.keys() - {key for block in blocks for key in _keys(block)})
         if odd:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
@@ -212,9 +217,11 @@ class Priors:
 
 
 def prior(given: Any) -> Prior:
-    """The prior for a number, a fraction as text, a prior, or a dict with one for each class."""
+    """The prior for a number, a fraction as text, a prior, a gamma distribution, or a dict with one for each class."""
     if isinstance(given, KINDS):
         return given
+    if isinstance(given, Gamma):
+        return GammaPrior(given.shape, given.rate)
     if isinstance(given, Mapping):
         return ByClass({label: prior(each) for label, each in given.items()})
     if isinstance(given, str) and given.count("/") == 1:

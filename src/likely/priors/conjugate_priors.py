@@ -30,6 +30,11 @@ class FixedPrior:
         return 0.0
 
     @property
+    def gamma(self) -> tuple[float, float] | None:
+        """Pseudo-events and pseudo-rows of a prior of rates."""
+        return None
+
+    @property
     def copies(self) -> Array | None:
         """Copies of each row, by class: one."""
         return None
@@ -197,7 +202,8 @@ class Dirichlet(CountPrior):
     Parameters
     ----------
     beta : float or dict, default=1.0
-        The parameter of every value, or of each value; at least 1.
+        The parameter of every value, or of each value, above 0. Below 1 the mode may lie at the edge: `estimate` has the
+        posterior and its mean, `learn` needs 1 or more.
     """
 
     beta: float | Mapping[Any, float] = 1.0
@@ -205,15 +211,28 @@ class Dirichlet(CountPrior):
     def __post_init__(self) -> None:
         each = self.beta.values() if isinstance(self.beta, Mapping) else [self.beta]
         for beta in each:
-            if non_negative(beta, "beta") < 1:
-                raise UsageError(
-                    f"Dirichlet(beta={beta!r}) has no mode inside: beta must be at least 1 (the pseudocount is beta - 1)"
-                )
+            if non_negative(beta, "beta") <= 0:
+                raise UsageError(f"Dirichlet(beta={beta!r}) is no distribution: beta must be above 0")
         if isinstance(self.beta, Mapping):
             object.__setattr__(self, "beta", {plainly(value): float(beta) for value, beta in self.beta.items()})
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
         """Pseudocount of each value: beta - 1."""
+        if not self.has_mode:
+            remedy = f"learn with the pseudocount itself, as in smoothing={min(self._betas):g}"
+            raise UsageError(f"{self} has no mode inside: beta must be at least 1 (the pseudocount is beta - 1); {remedy}")
+        return self._above_one(values)
+
+    @property
+    def _betas(self) -> list[float]:
+        return list(self.beta.values()) if isinstance(self.beta, Mapping) else [self.beta]
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether the density has a maximum whatever is counted: every beta is at least 1."""
+        return min(self._betas, default=1.0) >= 1
+
+    def _above_one(self, values: Sequence[Any]) -> Array:
         if isinstance(self.beta, Mapping):
             return _values_of(values, self.beta, 1.0) - 1.0
         return np.full(len(values), self.beta - 1.0)
@@ -244,7 +263,7 @@ class _AveragedDirichlet(Dirichlet):
 
     def pseudocounts(self, values: Sequence[Any]) -> Array:
         """Pseudocount of each value: beta."""
-        return super().pseudocounts(values) + 1.0
+        return self._above_one(values) + 1.0
 
     def unseen(self, value_count: int) -> float:
         """Pseudocount of an unseen value: that of any other that is not named."""
@@ -296,6 +315,67 @@ class NormalInverseGamma(FixedPrior):
     def normal(self) -> NormalPrior | None:
         """Mean, strength, shape and scale."""
         return NormalPrior(float(self.mean), self.strength, self.shape, self.scale)
+
+
+@dataclass(frozen=True)
+class GammaPrior(FixedPrior):
+    """The conjugate prior of a Poisson rate: Gamma(shape, rate), as of `shape` events in `rate` rows.
+
+    Estimates are the mode of the posterior, (shape + events - 1) / (rate + rows), and never below zero. With `average=True`
+    the rate is integrated out. Unlike a pseudocount, the prior does not depend on the rows.
+
+    Parameters
+    ----------
+    shape : float, default=1.0
+        Shape of the gamma distribution, above 0.
+    rate : float, default=1.0
+        Its rate, above 0: the prior mean is shape / rate.
+    """
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            object.__setattr__(self, name, non_negative(getattr(self, name), name))
+            if not getattr(self, name):
+                raise UsageError(f"GammaPrior({name}=0) is no distribution: {name} must be above 0")
+
+    def pseudocounts(self, values: Sequence[Any]) -> Array:
+        """No pseudocounts for categories."""
+        return np.zeros(len(values))
+
+    def unseen(self, value_count: int) -> float:
+        """No pseudocounts for categories."""
+        return 0.0
+
+    rows = 0.0  # no pseudo-rows at the rate of the data
+    normal: ClassVar[NormalPrior | None] = None
+
+    @property
+    def gamma(self) -> tuple[float, float] | None:
+        """Events and rows that the mode adds."""
+        return self.shape - 1.0, self.rate
+
+    @property
+    def averaged(self) -> Any:
+        """The prior whose pseudo-events give the posterior mean."""
+        return _AveragedGamma(self.shape, self.rate)
+
+
+@dataclass(frozen=True)
+class _AveragedGamma(GammaPrior):
+    """A gamma prior for posterior means: pseudo-events `shape`."""
+
+    @property
+    def gamma(self) -> tuple[float, float] | None:
+        """Events and rows that the mean adds."""
+        return self.shape, self.rate
+
+    @property
+    def averaged(self) -> Any:
+        """This prior."""
+        return self
 
 
 @dataclass(frozen=True)

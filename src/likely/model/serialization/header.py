@@ -14,7 +14,10 @@ from likely.schema import BINS, CATEGORY, NUMBER, TEXT
 from likely.sources.date_parts import PARTS
 from likely.sources.number_formats import FORMAT_CODES
 
-SHAPES = {"Counts": ("seen",), "Moments": ("n", "mean", "spread"), "Scatter": ("n", "mean", "scatter")}
+SHAPES = {
+    "Counts": ("seen",), "EventCounts": ("seen", "ways"), "Moments": ("n", "mean", "spread"),
+    "Scatter": ("n", "mean", "scatter"),
+}  # fmt: skip
 
 
 def check_header(header: Any) -> None:

@@ -9,12 +9,12 @@ from likely.errors import UsageError
 from likely.teaching.examples.dependence import icecream, icecream_picture, sky, sky_picture
 from likely.teaching.examples.discriminants import discriminant, discriminant_picture
 from likely.teaching.examples.estimates import insurance, insurance_picture, wrappers, wrappers_picture
-from likely.teaching.examples.event_rules import candies, candies_picture, spam
+from likely.teaching.examples.event_rules import candies, candies_picture, spam, spam_picture
 from likely.teaching.examples.sheet import Sheet
-from likely.teaching.examples.spaces import average, concepts, concepts_picture, theta, theta_picture
+from likely.teaching.examples.spaces import average, average_picture, concepts, concepts_picture, theta, theta_picture
 from likely.teaching.examples.tables import ball, ball_picture, tennis, tennis_picture
 from likely.teaching.examples.two_gaussians import em, em_page, em_picture
-from likely.teaching.examples.words import die, die_picture, text
+from likely.teaching.examples.words import die, die_picture, text, text_picture
 
 EXAMPLES = {
     "tennis": "Naive Bayes on four categorical columns, with and without pseudocounts",
@@ -57,12 +57,15 @@ PICTURES: dict[str | None, Callable[[], str]] = {
     "tennis": tennis_picture,
     "ball": ball_picture,
     "candies": candies_picture,
+    "spam": spam_picture,
     "insurance": insurance_picture,
     "wrappers": wrappers_picture,
     "em": em_picture,
+    "text": text_picture,
     "die": die_picture,
     "theta": theta_picture,
     "concepts": concepts_picture,
+    "average": average_picture,
     "discriminant": discriminant_picture,
     "icecream": icecream_picture,
     "sky": sky_picture,

@@ -9,6 +9,9 @@ import likely
 from likely.errors import LikelyError
 from likely.teaching.examples.sheet import Sheet, decimal
 
+SPAM, GOOD = 60, 40
+WORDS = (("buy", "", (36, 4)), ("buy and lottery", " (a slide prints 0.93)", (12, 1)))  # in spam and in good mails
+
 
 def _bags() -> tuple[likely.Hypotheses, dict[str, Fraction], dict[str, Fraction]]:
     names = ["h1", "h2", "h3", "h4", "h5"]
@@ -75,14 +78,24 @@ def _vote(sheet: Sheet) -> None:
     sheet.keep("vote", {name: str(share) for name, share in votes.items()})
 
 
+def spam_picture() -> str:
+    """P(spam) before and after the words of a mail, from the same counts."""
+    from likely.plots.bars import Bar, BarChart, bars_svg
+
+    steps: list[tuple[str, Fraction]] = [("no word", Fraction(SPAM, SPAM + GOOD))]
+    for words, _, (in_spam, in_good) in WORDS:
+        found = likely.bayes_rule(counts={"spam": (in_spam, SPAM), "good": (in_good, GOOD)})
+        steps.append((words, Fraction(found["spam"])))
+    rows = [(words, [Bar(float(p), value=f"{float(p):.3f}", tip=f"P(spam | {words}) = {p}")]) for words, p in steps]
+    chart = BarChart("Spam: Bayes' rule", "60 of 100 mails are spam", "P(spam)", rows, percent=True, x=(0.0, 1.0))
+    return bars_svg(chart)
+
+
 def spam(sheet: Sheet) -> None:
     """P(h | d) = P(d | h) P(h) / Σ P(d | hᵢ) P(hᵢ), on counted mails."""
-    spam, good = 60, 40
+    spam, good = SPAM, GOOD
     sheet.head(f"Of {spam + good} mails {spam} are spam and {good} are good.")
-    for words, slip, (in_spam, in_good) in (
-        ("buy", "", (36, 4)),
-        ("buy and lottery", " (a slide prints 0.93)", (12, 1)),
-    ):
+    for words, slip, (in_spam, in_good) in WORDS:
         sheet.head(f'"{words}" in {in_spam} of the spam mails and {in_good} of the good ones:')
         prior = {"spam": Fraction(spam, spam + good), "good": Fraction(good, spam + good)}
         likelihood = {"spam": Fraction(in_spam, spam), "good": Fraction(in_good, good)}

@@ -93,9 +93,39 @@ def theta_picture() -> str:
 
 def average(sheet: Sheet) -> None:
     """Bayes-optimal over all 16 choices of columns: averaging P(v, x | h), or P(v | x, h) as the formula reads."""
-    table = {name: cells("tennis.csv", name, "PlayTennis") for name in COLUMNS}
     sheet.head("Each of the four columns may depend on the class or not: 2⁴ = 16 hypotheses h, equally probable.")
     sheet.write(f"  The new day is {', '.join(DAY.values())}. Each parameter is averaged over a flat Dirichlet prior.")
+    posterior, joint = _structures()
+    conditional = {h: {v: p / sum(row.values()) for v, p in row.items()} for h, row in joint.items()}
+    rows = [["h", "P(h | D)", "P(No | x, h)"]]
+    best = sorted(posterior, key=lambda h: -posterior[h])[:5]
+    rows += [[h, f"{float(posterior[h]):.4f}", f"{float(conditional[h]['No']):.4f}"] for h in best]
+    sheet.table([*rows, ["…", "", ""]])
+    whole = {v: sum((posterior[h] * row[v] for h, row in joint.items()), Fraction(0)) for v in ("No", "Yes")}
+    joints = whole["No"] / sum(whole.values())
+    space = likely.Hypotheses(prior=posterior, likelihood={h: {"D": 1} for h in posterior})
+    literal = sum((posterior[h] * conditional[h]["No"] for h in joint), Fraction(0))
+    _compare(sheet, joints, literal, space.vote(conditional)["No"])
+
+
+def average_picture() -> str:
+    """Posterior of the 16 choices of columns, each with its prediction for the new day."""
+    from likely.plots.bars import Bar, BarChart, bars_svg
+
+    posterior, joint = _structures()
+    rows = []
+    for h in sorted(posterior, key=lambda h: -posterior[h]):
+        no = float(joint[h]["No"] / sum(joint[h].values()))
+        share = float(posterior[h])
+        tip = f"{h}: P(h | D) = {share:.4f}, P(No | x, h) = {no:.4f}"
+        rows.append((h, [Bar(share, value=f"{100 * share:.1f} %", tip=tip)]))
+    subtitle = "letters: the columns that depend on PlayTennis; equal priors"
+    return bars_svg(BarChart("Average: 16 choices of columns", subtitle, "P(h | D)", rows, percent=True))
+
+
+def _structures() -> tuple[dict[str, Fraction], dict[str, dict[str, Fraction]]]:
+    """P(h | D) and P(v, x | h) for each choice h of the columns that depend on the class."""
+    table = {name: cells("tennis.csv", name, "PlayTennis") for name in COLUMNS}
     seen = {label: len(values) for label, values in table["Outlook"].items()}
     evidence: dict[str, Fraction] = {}
     joint: dict[str, dict[str, Fraction]] = {}
@@ -107,17 +137,7 @@ def average(sheet: Sheet) -> None:
             v: Fraction(n, sum(seen.values())) * math.prod((part[1][v] for part in parts), start=Fraction(1))
             for v, n in seen.items()
         }
-    posterior = {h: p / sum(evidence.values()) for h, p in evidence.items()}
-    conditional = {h: {v: p / sum(row.values()) for v, p in row.items()} for h, row in joint.items()}
-    rows = [["h", "P(h | D)", "P(No | x, h)"]]
-    best = sorted(posterior, key=lambda h: -posterior[h])[:5]
-    rows += [[h, f"{float(posterior[h]):.4f}", f"{float(conditional[h]['No']):.4f}"] for h in best]
-    sheet.table([*rows, ["…", "", ""]])
-    whole = {v: sum((posterior[h] * joint[h][v] for h in joint), Fraction(0)) for v in seen}
-    joints = whole["No"] / sum(whole.values())
-    space = likely.Hypotheses(prior=posterior, likelihood={h: {"D": 1} for h in posterior})
-    literal = sum((posterior[h] * conditional[h]["No"] for h in joint), Fraction(0))
-    _compare(sheet, joints, literal, space.vote(conditional)["No"])
+    return {h: p / sum(evidence.values()) for h, p in evidence.items()}, joint
 
 
 def _compare(sheet: Sheet, joints: Fraction, literal: Fraction, vote: Any) -> None:

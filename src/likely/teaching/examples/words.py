@@ -54,6 +54,22 @@ def text(sheet: Sheet) -> None:
     sheet.keep("joint", {v: str(p) for v, p in joint.items()})
 
 
+def text_picture() -> str:
+    """P(w | v) of every word of the four mails, in spam and in good ones."""
+    from likely.plots.bars import Bar, BarChart, bars_svg
+
+    table = {"text": [mail for mail, _ in MAILS], "v": [label for _, label in MAILS]}
+    model = likely.learn(table, "v", families={"text": likely.Text(kind="multinomial")}, smoothing=1)
+    share = {(row["value"], row["class"]): row["probability"] for row in model.parameters["text"]}
+    words = sorted({word for word, _ in share}, key=lambda word: (round(share[word, "good"] - share[word, "spam"], 9), word))
+    rows = [
+        (word, [Bar(share[word, v], colour=i, value=f"{share[word, v]:.3f}") for i, v in enumerate(model.classes)])
+        for word in words
+    ]
+    subtitle = "(n_k + 1) / (n + |Vocabulary|), from four mails"
+    return bars_svg(BarChart("Text: words of spam and good mails", subtitle, "P(w | v)", rows, legend=model.classes))
+
+
 def die(sheet: Sheet) -> None:
     """MAP with a Dirichlet prior: (α + β − 1) / Σ (α + β − 1), for outcomes that were never seen, too."""
     sheet.head(f"A die is rolled {len(ROLLS)} times: {', '.join(map(str, ROLLS))}. How probable is a 4?")
