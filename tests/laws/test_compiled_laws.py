@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from likely.bayes.log_loss import log_losses
-from likely.calibration import interaction_cuts, interaction_search, interaction_tables, loops, weight_fit
+from likely.calibration import calibration_loops as loops
+from likely.calibration import interaction_cuts, interaction_search, interaction_tables, weight_fit
 from likely.engines import category_counts
 from likely.families import compiled_choice, smoothing_choice, value_tables
 from likely.families.histogram import Histogram

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration import loops
+from likely.calibration import calibration_loops as loops
 from likely.calibration.interaction_search import CELLS, RIDGE, GroupedColumn, Groups, Single, to_cells
 from likely.calibration.interaction_tables import ResidualTable, ScoredRows, Threshold, make_table
 from likely.kernels.kernel import worth_compiling

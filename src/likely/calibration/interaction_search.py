@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration import loops
+from likely.calibration import calibration_loops as loops
 from likely.calibration.calibration import Interaction
 from likely.calibration.interaction_tables import CellCodes, ScoredRows, TableAxis, Threshold
 from likely.kernels.kernel import Kernel, ReorderedKernel, worth_compiling

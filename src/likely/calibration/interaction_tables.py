@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration import loops
+from likely.calibration import calibration_loops as loops
 from likely.kernels.parallel import cached_property
 
 Array = NDArray[np.float64]

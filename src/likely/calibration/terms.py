@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.log_loss import log_losses
-from likely.calibration import loops
+from likely.calibration import calibration_loops as loops
 from likely.calibration.copies import EffectiveSample
 from likely.calibration.interaction_search import GroupedColumn, group_column
 from likely.families import FittedBlock, LeftOutRows

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration import loops
+from likely.calibration import calibration_loops as loops
 from likely.kernels.kernel import worth_compiling
 from likely.kernels.parallel import cached_property, in_parallel, side_by_side
 
