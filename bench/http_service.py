@@ -55,9 +55,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from likely.web import messages
-from likely.web.app import LOOPBACK, App
-from likely.web.served_model import ServedModel
+from likely.web import _messages as messages
+from likely.web._app import LOOPBACK, App
+from likely.web._served_model import ServedModel
 service = App({"adult": ServedModel.load("adult", Path(sys.argv[1]))}, {}, "token", frozenset(LOOPBACK), None)
 async def answer(request: Request) -> Response:
     body = await request.body()

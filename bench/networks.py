@@ -67,7 +67,7 @@ def parameters(net: Any, size: int, row: Any) -> None:
     from pgmpy.models import DiscreteBayesianNetwork
 
     import likely
-    from likely.networks.sampling import sample_rows
+    from likely.networks._sampling import sample_rows
 
     table = frame(sample_rows(net, size, seed=1))
     ours = likely.Network(net.graph)
@@ -103,7 +103,7 @@ def structure(name: str, size: int, samples: int, row: Any, plain: Any) -> None:
     from pgmpy.estimators import HillClimbSearch
 
     import likely
-    from likely.networks.sampling import sample_rows
+    from likely.networks._sampling import sample_rows
 
     net = network(name)
     spent, apart = [0.0, 0.0], [0, 0]
@@ -146,7 +146,7 @@ def gaps(name: str, size: int, row: Any, plain: Any) -> None:
     from pgmpy.models import DiscreteBayesianNetwork
 
     import likely
-    from likely.networks.sampling import sample_rows
+    from likely.networks._sampling import sample_rows
 
     net = network(name)
     values = {n: c.values for n, c in net.columns.items()}

@@ -13,7 +13,7 @@ import likely
 from likely.distributions import Distribution
 from likely.families import Family
 from likely.model.model import USER_NAMES
-from likely.priors.conjugate_priors import FixedPrior
+from likely.priors._fixed_prior import FixedPrior
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from likely import brain
-from likely.brain.figures import accuracy_mosaic, evidence_mosaic, mean_mosaic
+from likely.brain._figures import accuracy_mosaic, evidence_mosaic, mean_mosaic
 from likely.plots import mosaic
 
 ROOT = Path(__file__).parents[1]

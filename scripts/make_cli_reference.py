@@ -82,7 +82,7 @@ def reference() -> str:
     root = root_command(importlib.import_module("likely.cli"))
     context = click.Context(root, info_name="likely", **root.context_settings)  # with -h for help
     found = [(root, context), *walk(root, context)]
-    codes = importlib.import_module("likely.cli.entry_point").MEANINGS.items()
+    codes = importlib.import_module("likely.cli._entry_point").MEANINGS.items()
     head = HEAD + "\n".join(f"| {code} | {meaning} |" for code, meaning in codes)
     return "\n\n".join([head, *(section(command, inner) for command, inner in found)]) + "\n"
 

@@ -32,7 +32,7 @@ import pyarrow as pa  # noqa: E402
 
 import likely  # noqa: E402
 import quality_boosters as boosters  # noqa: E402
-from likely.evaluation.baselines import BASELINES  # noqa: E402
+from likely.evaluation._baselines import BASELINES  # noqa: E402
 from likely.evaluation.comparison import metrics_from  # noqa: E402
 from quality_tables import COPIED, SIZES, Data, by_size, copied, made, real  # noqa: E402
 

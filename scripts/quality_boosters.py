@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.evaluation.baselines import FeatureTable
+from likely.evaluation._baselines import FeatureTable
 
 MODULES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "ebm": "interpret"}
 TITLES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost", "ebm": "EBM"}

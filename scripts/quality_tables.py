@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likely.evaluation.baselines import FeatureTable
+from likely.evaluation._baselines import FeatureTable
 
 COPIED = ("heart_cleveland", "vote", "credit_g", "titanic", "wdbc")  # tables that are learned with copies, too
 SIZES = (100, 300, 1_000, 3_000, 10_000)  # rows to learn from, of the largest tables

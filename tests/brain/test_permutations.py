@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from likely import brain
-from likely.brain.dataset import checked
-from likely.brain.permutations import false_discovery_rates, permuted_labels
-from likely.brain.voxel_tally import tally_blocks
+from likely.brain._dataset import checked
+from likely.brain._permutations import false_discovery_rates, permuted_labels
+from likely.brain._voxel_tally import tally_blocks
 from likely.errors import DataError
 
 

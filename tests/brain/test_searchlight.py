@@ -7,7 +7,8 @@ from sklearn.naive_bayes import GaussianNB
 
 import likely
 from likely import brain
-from likely.brain import Neighbourhoods, _voxel_loops, searchlight_map
+from likely.brain import Neighbourhoods, _voxel_loops
+from likely.brain import _searchlight_map as searchlight_map
 from likely.errors import DataError, LikelyWarning, UsageError
 
 

@@ -183,7 +183,8 @@ def test_a_full_disk_is_reported_in_one_line(model: str) -> None:
 def test_a_model_changed_meanwhile_is_not_overwritten(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
-    from likely.cli import main, model_output
+    from likely.cli import _model_output as model_output
+    from likely.cli import main
     from likely.model.model import Model
 
     update = Model.update

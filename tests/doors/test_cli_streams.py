@@ -144,7 +144,7 @@ def test_a_stopped_command_leaves_the_old_model_whole(
 
 SLOW_TO_GO = """
 import os, signal, time
-from likely.cli.entry_point import GRACE, CommandGroup
+from likely.cli._entry_point import GRACE, CommandGroup
 
 class Slow:
     def __init__(self): self.itself = self  # only the collector ends it
@@ -180,7 +180,7 @@ def test_a_stopped_command_prints_it_once(grace: float, name: str, code: int, wo
 
 IN_A_CALLBACK = """
 import os, signal, time, weakref
-from likely.cli.entry_point import CommandGroup
+from likely.cli._entry_point import CommandGroup
 
 door = CommandGroup("door")
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import likely
 from likely.cli import main
 from likely.errors import UsageError
-from likely.evaluation.baselines import BASELINES, Baseline
+from likely.evaluation._baselines import BASELINES, Baseline
 from likely.evaluation.comparison import _ComparedRows, _OwnModel, metrics_from, thinned
 from likely.evaluation.comparison_table import METRICS, paired
 from likely.evaluation.cross_validation import Split

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 import likely
 from likely.cli import main
 from likely.errors import DataError, UsageError
+from likely.evaluation._training_sets import CurveRows, TrainingOrder
 from likely.evaluation.cross_validation import Split, prepare
 from likely.evaluation.learning_curve import _steps
-from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.plots import charts
 
 pytestmark = pytest.mark.xdist_group("curve")  # one learning curve
@@ -138,7 +138,7 @@ def test_batches_and_their_size_leave_no_trace(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("likely.sources.files.BATCH_ROWS", 37)
     parts = likely.curve("t.parquet", target="label", seeds=1)
     monkeypatch.setattr(
-        sys.modules["likely.evaluation.training_sets"], "CACHE_BYTES", 0
+        sys.modules["likely.evaluation._training_sets"], "CACHE_BYTES", 0
     )  # too large to keep: the file is read again for every size
     again = likely.curve("t.parquet", target="label", seeds=1)
     for other in (parts, again):

@@ -121,8 +121,8 @@ def test_groups_stay_together_in_folds():
 
 
 def test_every_group_is_in_one_fold():
+    from likely.evaluation._folds import assign_groups
     from likely.evaluation.cross_validation import Split
-    from likely.evaluation.folds import assign_groups
     from likely.sources import open_source
 
     data = table()

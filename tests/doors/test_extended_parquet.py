@@ -13,11 +13,12 @@ import pytest
 
 import likely
 from commands import refused, run
-from likely.cli import predicted_rows, writers
+from likely.cli import _predicted_rows as predicted_rows
+from likely.cli import _writers as writers
 from likely.errors import DataError
 from likely.sources import ReadOptions, open_source
+from likely.sources._thrift_compact import encode
 from likely.sources.parquet_extension import GROUPS, ParquetLayout, read_metadata
-from likely.sources.thrift_compact import encode
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -127,7 +127,7 @@ class TestLongReports:
         assert len(document("evaluate", model, str(data))["confusion"]) == 30
 
     def test_no_word_of_a_table_is_broken_on_a_terminal_of_80_columns(self, tmp_path):
-        from likely.cli.terminal import _rich_table
+        from likely.cli._terminal import _rich_table
 
         class Screen:
             def __init__(self):

@@ -13,7 +13,7 @@ import likely
 from commands import LOANS, document, run
 from likely.errors import UsageError
 from likely.teaching import lesson
-from likely.teaching.lesson import em_frames
+from likely.teaching.lesson import _em_frames as em_frames
 
 NUMBERS = [1.0, 2.0, 4.0, 5.0, 7.0, 9.0]
 NOTES = {"variance": 1.0, "weights": "equal"}

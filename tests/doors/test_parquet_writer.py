@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likely.cli.parquet_writer import WRITTEN_AT_ONCE, ParquetWriter
+from likely.cli._parquet_writer import WRITTEN_AT_ONCE, ParquetWriter
 
 
 def _written(path: Path, *batches: dict[str, pa.Array]) -> pa.Table:

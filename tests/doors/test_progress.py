@@ -64,7 +64,7 @@ def test_a_terminal_shows_steps_and_a_file_nothing(command: str, tmp_path: Path)
         "report": ["report", str(tmp_path / "m.likely"), "--data", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")],
     }[command]
     assert run(*given).stderr == ""
-    code = "import sys, likely.cli.progress_meter as m; m.PATIENCE = 0.0\nfrom likely.cli import main\nmain(sys.argv[1:])"
+    code = "import sys, likely.cli._progress_meter as m; m.PATIENCE = 0.0\nfrom likely.cli import main\nmain(sys.argv[1:])"
     ours, theirs = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", code, *given], stdout=subprocess.DEVNULL, stderr=theirs,
                                env=os.environ | {"TERM": "xterm", "COLUMNS": "120"})  # fmt: skip

@@ -177,7 +177,7 @@ def test_usage_is_checked_before_anything_is_served(folder: Path, tmp_path: Path
 
 
 def test_the_workbench_offers_every_family_that_a_column_can_have_by_name_alone() -> None:
-    from likely.web.workbench import FAMILIES
+    from likely.web._workbench import FAMILIES
 
     assert FAMILIES == ("auto", "categorical", "binned", "bernoulli", "poisson", "gaussian", "text", "ignore")
     for name in FAMILIES[1:-1]:

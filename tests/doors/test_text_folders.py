@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 import likely
 from likely.cli import main
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.sources import ReadOptions, open_source, text_folders
-from likely.sources.mail import mail_text, mbox_mails, without_tags
+from likely.sources import ReadOptions, open_source
+from likely.sources import _text_folders as text_folders
+from likely.sources._mail import mail_text, mbox_mails, without_tags
 
 TEXTS = {
     "spam": ["win a free prize now", "free money, click now", "claim your free bonus prize"],

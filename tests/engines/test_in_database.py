@@ -138,7 +138,7 @@ def test_weekday_month_and_hour_are_counted_by_the_database(kind, zone, tmp_path
 def test_only_groups_leave_the_database(tmp_path, request):
     asked = []
 
-    class Watched(likely.sources.relations.Relation):
+    class Watched(likely.sources._relations.Relation):
         def ask(self, build):
             found = super().ask(build)
             asked.append(len(found))

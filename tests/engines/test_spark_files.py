@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely.engines.spark.parquet_parts import ParquetParts, Piece, parquet_parts
+from likely.engines.spark._parquet_parts import ParquetParts, Piece, parquet_parts
 from likely.engines.spark.spark_engine import SparkEngine
 
 pytestmark = [

@@ -93,7 +93,7 @@ def test_a_postgres_table_or_query_is_learned_from(postgres):
 
 
 def test_a_password_is_never_shown():
-    from likely.sources.postgres import label_of
+    from likely.sources._postgres import label_of
 
     assert label_of("postgresql://u:secret@host/x") == "'postgresql://u@host/x'"
     assert "secret" not in label_of("postgresql:///x?user=u&password=secret&host=h")

@@ -207,9 +207,9 @@ def test_texts_that_a_collation_of_sqlite_takes_for_one_are_scored_apart():
 
 @pytest.mark.parametrize("database", FAST, indirect=True)
 def test_logarithms_of_little_more_than_one_have_all_digits(database, request):
-    from likely.export.dialects import dialect_of
-    from likely.export.expressions import ExpressionWriter
-    from likely.export.sql_averages import log_of_one_more
+    from likely.export._dialects import dialect_of
+    from likely.export._expressions import ExpressionWriter
+    from likely.export._sql_averages import log_of_one_more
 
     dialect = request.node.callspec.params["database"]
     given = [0.0, 1e-300, 1e-17, 3e-14, 1e-9, 0.1, 1e300]
@@ -324,8 +324,8 @@ def test_another_name_of_a_dialect_is_the_dialect():
 
 
 def test_the_numbers_of_a_table_are_one_part_of_the_statement():
-    from likely.export.dialects import dialect_of
-    from likely.export.expressions import ExpressionWriter
+    from likely.export._dialects import dialect_of
+    from likely.export._expressions import ExpressionWriter
 
     found = ExpressionWriter(dialect_of("sqlite")).lookup("c", np.linspace(0, 1, 5000).tolist())
     assert len(list(found.walk())) == 1  # a node of each number takes seconds

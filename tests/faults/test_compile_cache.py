@@ -43,7 +43,7 @@ IMPORTED = """
 import json, os, runpy, sys
 import numba
 from numba.core import config
-from likely.kernels import compiling, kernel
+from likely.kernels import _compiling as compiling, kernel
 
 for line in sys.stdin:
     module, env, out, err = json.loads(line)
@@ -139,7 +139,7 @@ def run(module: Path, home: Path | str | None = None, cache: Path | str | None =
 
 def test_a_compilation_reports_how_long_it_takes() -> None:
     from likely.calibration import loops
-    from likely.kernels.compiling import estimated_seconds
+    from likely.kernels._compiling import estimated_seconds
     from likely.tokenizer import _loops
 
     short, long = (estimated_seconds(kernel.plain) for kernel in (loops.add_residuals, loops.cut_bins))

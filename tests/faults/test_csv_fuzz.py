@@ -12,7 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from likely.errors import DataError
-from likely.sources import ReadOptions, csv_arrow, csv_survey, open_source
+from likely.sources import ReadOptions, open_source
+from likely.sources import _csv_arrow as csv_arrow
+from likely.sources import _csv_survey as csv_survey
 from likely.sources import csv_files as text_source
 from strategies import examples
 

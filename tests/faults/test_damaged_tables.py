@@ -15,8 +15,9 @@ import pytest
 
 import likely
 from likely.errors import DataError
-from likely.sources import ReadOptions, files, memory_limit, open_source
-from likely.sources.arrow_sizes import unpacked_sizes
+from likely.sources import ReadOptions, files, open_source
+from likely.sources import _memory_limit as memory_limit
+from likely.sources._arrow_sizes import unpacked_sizes
 from processes import environment, refused
 from tables import learn
 

@@ -14,7 +14,7 @@ import pytest
 import likely
 import likely.learning.learn
 from commands import run
-from likely.cli.entry_point import MEANINGS
+from likely.cli._entry_point import MEANINGS
 from likely.errors import ConvergenceWarning, SaveError
 from processes import COMMAND, TENNIS, environment
 

@@ -15,8 +15,9 @@ import likely
 from likely.engines import memory
 from likely.errors import DataError
 from likely.kernels import parallel
+from likely.sources import _json_files as json_files
 from likely.sources import csv_files as text_source
-from likely.sources import files, json_files, open_source
+from likely.sources import files, open_source
 from tables import COLUMNS, GOOD, cells, learn, parameters_of, written
 
 # ------------------------------------------------------------------ row 31: line ends, long cells, blanks

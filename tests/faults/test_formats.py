@@ -15,7 +15,7 @@ import pytest
 
 import likely
 from commands import TENNIS, document, run
-from likely.cli.model_output import default_output
+from likely.cli._model_output import default_output
 from likely.errors import DataError, LikelyWarning, UsageError
 
 TABLE = "town,area,hits,y\n" + "".join(f"{'Ulm' if i % 3 else 'Bonn'},{i / 4},{i % 5},{'yn'[i % 2]}\n" for i in range(60))

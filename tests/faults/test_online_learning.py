@@ -115,7 +115,7 @@ def test_half_a_line_at_the_end_of_the_journal_is_dropped_and_damage_before_it_i
     with running(path) as server:
         assert counted(server) == 21
     from likely.learning.load import load_with_digest
-    from likely.web.journal import Journal
+    from likely.web._journal import Journal
 
     quietly(likely.load(path).update, [ROW]).save(path)
     digest = load_with_digest(path)[1]
@@ -128,7 +128,7 @@ def test_half_a_line_at_the_end_of_the_journal_is_dropped_and_damage_before_it_i
 
 def test_a_fold_that_is_interrupted_between_its_steps_applies_each_row_once(path: Path) -> None:
     from likely.learning.load import load_with_digest
-    from likely.web.journal import Journal, JournalEntry
+    from likely.web._journal import Journal, JournalEntry
 
     model, digest = load_with_digest(path)
     journal = Journal(path, digest)

@@ -18,12 +18,14 @@ import pytest
 
 import likely
 from commands import run
-from likely.calibration import temperature
-from likely.cli import predicted_rows
+from likely.calibration import _temperature as temperature
+from likely.cli import _predicted_rows as predicted_rows
 from likely.engines import memory
 from likely.errors import LikelyWarning, ResourceError, UsageError
 from likely.schema import Column
-from likely.sources import ReadOptions, csv_arrow, memory_limit, open_source
+from likely.sources import ReadOptions, open_source
+from likely.sources import _csv_arrow as csv_arrow
+from likely.sources import _memory_limit as memory_limit
 from processes import refused
 
 PEAK = """

@@ -78,8 +78,8 @@ def test_sockets_that_send_nothing_stop_nobody(model_file: Path) -> None:
 
 
 def test_beyond_the_number_of_connections_the_idlest_are_closed() -> None:
+    from likely.web._messages import Response
     from likely.web.connection import Connection, Limits, Shared
-    from likely.web.messages import Response
 
     async def check() -> None:
         loop = asyncio.get_running_loop()

@@ -13,7 +13,8 @@ import pytest
 import likely
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.model.ledger import CALIBRATION
-from likely.sources import ReadOptions, json_files, open_source
+from likely.sources import ReadOptions, open_source
+from likely.sources import _json_files as json_files
 from likely.sources import csv_files as text_source
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
 

@@ -10,7 +10,7 @@ import pytest
 import likely
 from likely.errors import DataError, LikelyWarning, SchemaError
 from likely.sources import MISSING
-from likely.sources.number_columns import decimals
+from likely.sources._number_columns import decimals
 from tables import COLUMNS, FORMS, GOOD, cells, learn, written
 
 # ------------------------------------------------------------------ row 5: missing

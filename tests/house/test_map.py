@@ -14,7 +14,7 @@ from likely.families.likelihood_form import LikelihoodForm
 from scripted import script
 from source_tree import GROUP, SOURCE, files, nodes
 
-TESTS_FOR_A_FORM = {"calibration/terms.py:_plain_term"}  # functions that still do
+TESTS_FOR_A_FORM = {"calibration/_terms.py:_plain_term"}  # functions that still do
 
 pytestmark = pytest.mark.xdist_group(GROUP)
 

@@ -66,7 +66,7 @@ def keywords_of(function: Callable[..., Any]) -> set[str]:
 
 
 def test_type_checkers_accept_the_keywords_that_functions_take_at_run_time() -> None:
-    from likely.brain.searchlight_map import searchlight, searchlight_pairs
+    from likely.brain._searchlight_map import searchlight, searchlight_pairs
     from likely.evaluation.cross_validation import SETTINGS
     from likely.networks.structure import StructureSettings
     from likely.sources import READ_KEYWORDS, ReadOptions

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from likely.tokenizer import _shaping, array_shaping
+from likely.tokenizer import _array_shaping as array_shaping
+from likely.tokenizer import _shaping
 from likely.tokenizer._unicode import LEADS, entries
 
 PIECES = st.binary(max_size=20) | st.text(max_size=12).map(str.encode) | st.sampled_from([b"\xed\xa0\x80", "aİß£ é".encode()])

@@ -11,14 +11,14 @@ from scipy import stats
 
 import likely
 from likely.calibration import DEPENDENCE, calibrate
+from likely.calibration._fit import OWN_WEIGHTS
+from likely.calibration._interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
+from likely.calibration._tan_aode import count_pair
+from likely.calibration._terms import CalibrationData, make_terms
+from likely.calibration._weight_fit import Problem
 from likely.calibration.copies import effective
-from likely.calibration.fit import OWN_WEIGHTS
-from likely.calibration.interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
-from likely.calibration.tan_aode import count_pair
-from likely.calibration.terms import CalibrationData, make_terms
-from likely.calibration.weight_fit import Problem
 from likely.families import Gaussian
-from likely.families.binned import mdl_edges
+from likely.families._binned import mdl_edges
 from likely.families.histogram import MOST, Histogram
 from likely.families.smoothing_choice import choose_smoothing
 from likely.tally import row_sample

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import likely
-from likely.engines.column_tables import BinGrid
+from likely.engines._column_tables import BinGrid
 from likely.errors import DataError
 from likely.kernels.parallel import FEW_ROWS
 from likely.kernels.table_scores import add_bins, add_lines

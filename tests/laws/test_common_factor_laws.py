@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.calibration import fit as calibration_fit
-from likely.calibration.temperature import common_factor
+from likely.calibration import _fit as calibration_fit
+from likely.calibration._temperature import common_factor
 from likely.tally.row_sample import Reservoir
 from strategies import quietly
 

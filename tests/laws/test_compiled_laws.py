@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 
 from likely.bayes.log_loss import log_losses
-from likely.calibration import calibration_loops as loops
-from likely.calibration import interaction_cuts, interaction_search, interaction_tables, weight_fit
-from likely.engines import category_counts
+from likely.calibration import _calibration_loops as loops
+from likely.calibration import _interaction_cuts as interaction_cuts
+from likely.calibration import _interaction_search as interaction_search
+from likely.calibration import _interaction_tables as interaction_tables
+from likely.calibration import _weight_fit as weight_fit
+from likely.engines import _category_counts as category_counts
 from likely.families import compiled_choice, smoothing_choice, value_tables
 from likely.families.histogram import Histogram
 from likely.kernels import counting, kernel, parallel, unit_counts
@@ -197,9 +200,9 @@ def test_nothing_is_compiled_before_array_versions_have_taken_as_long_as_compili
     assert kernel.worth_compiling(0.2 * kernel.PATIENCE, loop)  # the patience is that of all work together
     monkeypatch.setattr(kernel, "_waited", [0.0])
     monkeypatch.setattr(kernel.Kernel, "_compiler_loaded", True)
-    monkeypatch.setattr("likely.kernels.compiling.is_cached", lambda made: False)
+    monkeypatch.setattr("likely.kernels._compiling.is_cached", lambda made: False)
     assert kernel.worth_compiling(0.9 * kernel.PATIENCE, loop)  # a single loop does not take as long
-    monkeypatch.setattr("likely.kernels.compiling.is_cached", lambda made: True)
+    monkeypatch.setattr("likely.kernels._compiling.is_cached", lambda made: True)
     assert kernel.worth_compiling(0.0, loop)
     loop._used = False
     loop.prepare()

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely.engines.counted_before import CountedBefore
+from likely.engines._counted_before import CountedBefore
 from likely.families.histogram import Histogram
 from likely.kernels.cells import count_cells
 from likely.sources import ReadOptions, files, open_source

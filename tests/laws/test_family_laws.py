@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
+from likely.calibration._terms import CalibrationData, make_terms
 from likely.calibration.copies import effective
-from likely.calibration.terms import CalibrationData, make_terms
 from likely.errors import LikelyError, UsageError
 from likely.families import ALL, Family, default_for
 from likely.model.row_drawing import sample

@@ -7,7 +7,7 @@ import pytest
 import databases
 import likely
 from export_help import both_ways
-from likely.calibration.component_moments import ClassRows, ComponentMoments, Regularisation
+from likely.calibration._component_moments import ClassRows, ComponentMoments, Regularisation
 from likely.families.likelihoods import GaussianComponents
 from likely.model import model_file
 from likely.model.serialization import from_file, model_to_file

@@ -29,7 +29,7 @@ WRITERS = (
 
 def shown(table: Any, kinds: dict[str, str]) -> Any:
     """A table cell by cell, each with its type."""
-    from likely.web.json_tables import as_arrow
+    from likely.web._json_tables import as_arrow
 
     columns = table.columns
     if columns is None:  # one row: the decoder leaves it a row
@@ -40,8 +40,8 @@ def shown(table: Any, kinds: dict[str, str]) -> Any:
 
 def agree(body: bytes, kinds: dict[str, str]) -> bool:
     """Check that both ways have one result; returns whether the kernel has read the body."""
-    from likely.web.json_tables import JsonTable, decoded_table, scanned
-    from likely.web.messages import HttpError, Request
+    from likely.web._json_tables import JsonTable, decoded_table, scanned
+    from likely.web._messages import HttpError, Request
 
     def read(how: Any, given: Any) -> Any:
         try:

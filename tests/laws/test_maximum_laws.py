@@ -10,8 +10,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import likely
-from likely.latent import acceleration
-from likely.latent.quasi_newton import QuasiNewton
+from likely.latent import _acceleration as acceleration
+from likely.latent._quasi_newton import QuasiNewton
 from strategies import quietly
 
 

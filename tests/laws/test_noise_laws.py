@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.calibration import interaction_tables
-from likely.calibration.weight_fit import Problem
+from likely.calibration import _interaction_tables as interaction_tables
+from likely.calibration._weight_fit import Problem
 
 KINDS = ("numbers", "counts", "few values", "many values", "binary", "skewed", "gaps")
 

@@ -32,8 +32,8 @@ REQUESTS = {
 
 async def answered(pieces: list[bytes]) -> bytes:
     """Everything that the server sends to a client that sends these pieces."""
+    from likely.web._messages import Request, Response, answer
     from likely.web.connection import Connection, Shared
-    from likely.web.messages import Request, Response, answer
 
     def handle(request: Request) -> Response:
         return answer([request.method, request.path, dict(request.query), dict(request.headers), request.body.decode()])

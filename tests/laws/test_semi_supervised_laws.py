@@ -9,8 +9,8 @@ import likely
 from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.kernels.progress import listening
 from likely.latent import semi_supervised
+from likely.latent._unlabelled_choice import PLAIN, HeldOut, HeldOutScores, Strategy, class_proportions, first_good
 from likely.latent.semi_supervised import LabelDraw
-from likely.latent.unlabelled_choice import PLAIN, HeldOut, HeldOutScores, Strategy, class_proportions, first_good
 from likely.sources import open_source
 from strategies import quietly
 

@@ -16,7 +16,7 @@ from likely.kernels.kernel import Kernel
 from likely.model.model import Model
 from likely.priors import Priors
 from likely.sources import open_source
-from likely.sources.document_columns import string_documents
+from likely.sources._document_columns import string_documents
 from strategies import cases, examples
 
 CLASSES = 3

@@ -16,7 +16,8 @@ import pytest
 
 import likely
 from likely.kernels import parallel as engine
-from likely.sources import csv_files, files, json_files
+from likely.sources import _json_files as json_files
+from likely.sources import csv_files, files
 from strategies import quietly
 
 FAMILIES = {"level": "categorical", "calls": "poisson"}

@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely.families import text_curve_fit
-from likely.families.text_saturation import Saturation, SaturationLoss, fit_saturation
+from likely.families._text_saturation import Saturation, SaturationLoss, fit_saturation
 
 CLASSES, WORDS = 4, 40
 

@@ -118,7 +118,7 @@ def test_forgetting_rows_gives_the_model_without_them(data, new):
 
 def test_the_sample_of_more_rows_than_documents_are_kept_merges(monkeypatch, new):
     monkeypatch.setattr("likely.families.document_sample.SIZE", 250)
-    monkeypatch.setattr("likely.calibration.text_terms.FEWEST", 200)
+    monkeypatch.setattr("likely.calibration._text_terms.FEWEST", 200)
     whole = repeating(900, 4)
     model = learn(whole)
     merged = learn(part(whole, rows=slice(300))) + learn(part(whole, rows=slice(300, None)))

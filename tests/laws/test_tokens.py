@@ -21,16 +21,22 @@ from likely.kernels import kernel
 from likely.tokenizer import (
     Bags,
     Vocabulary,
-    bags,
     encode,
     encode_in_parts,
     encode_texts,
     encode_tokens,
     look_up,
-    slabs,
     spans,
     utf8,
-    vocabulary,
+)
+from likely.tokenizer import (
+    _bags as bags,
+)
+from likely.tokenizer import (
+    _slabs as slabs,
+)
+from likely.tokenizer import (
+    _vocabulary as vocabulary,
 )
 
 WORD = re.compile(r"(?u)\b\w\w+\b")

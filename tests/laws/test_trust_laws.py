@@ -9,7 +9,8 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 import likely
-from likely.calibration import discriminant, interaction_tables
+from likely.calibration import _discriminant as discriminant
+from likely.calibration import _interaction_tables as interaction_tables
 from likely.families.smoothing_choice import choose_smoothing, nested
 from likely.kernels import parallel
 

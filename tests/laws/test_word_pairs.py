@@ -5,7 +5,7 @@ import pytest
 
 import likely
 from likely.errors import UsageError
-from likely.families.word_pairs import sampled_pairs
+from likely.families._word_pairs import sampled_pairs
 
 
 def opinions(rng, rows, paired):

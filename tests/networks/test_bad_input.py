@@ -5,7 +5,10 @@ import pytest
 
 import likely
 from likely.errors import DataError, LikelyWarning, ResourceError, UsageError
-from likely.networks import elimination, em_fit, limits, table_em
+from likely.networks import _elimination as elimination
+from likely.networks import _em_fit as em_fit
+from likely.networks import _limits as limits
+from likely.networks import _table_em as table_em
 from networks_help import sprinkler
 
 DATA = {"A": ["x", "y", "x"], "B": ["u", "v", "v"]}

@@ -5,10 +5,10 @@ import pytest
 
 import likely
 from likely.errors import DataError, LikelyWarning
-from likely.networks.chance_gain import chance_gain
-from likely.networks.gaussian_scores import GaussianScores
+from likely.networks._chance_gain import chance_gain
+from likely.networks._gaussian_scores import GaussianScores
+from likely.networks._scores import FamilyScores
 from likely.networks.rows import Wanted, read_rows
-from likely.networks.scores import FamilyScores
 
 N = 1_000
 

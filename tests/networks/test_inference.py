@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely.networks.batch_inference import BatchInference
+from likely.networks._batch_inference import BatchInference
+from likely.networks._inference import Evidence, Inference
+from likely.networks._junction_tree import JunctionTree
+from likely.networks._table_em import FlatTables, MissingGroups
 from likely.networks.fitting import reading_of, rows_for
-from likely.networks.inference import Evidence, Inference
-from likely.networks.junction_tree import JunctionTree
-from likely.networks.table_em import FlatTables, MissingGroups
 from networks_help import SPRINKLER, TABLES, enumerated, random_network, sprinkler, worlds
 
 

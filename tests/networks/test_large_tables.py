@@ -10,9 +10,11 @@ import pytest
 import likely
 from likely.errors import LikelyWarning, ResourceError
 from likely.kernels.free_memory import available_memory
-from likely.networks import elimination, inference, limits
-from likely.networks.elimination import steps_of
-from likely.networks.elimination_order import best_order
+from likely.networks import _elimination as elimination
+from likely.networks import _inference as inference
+from likely.networks import _limits as limits
+from likely.networks._elimination import steps_of
+from likely.networks._elimination_steps import best_order
 from networks_help import random_network, sprinkler, worlds
 
 

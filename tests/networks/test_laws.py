@@ -13,12 +13,15 @@ import likely
 from likely.errors import DataError, ForgetError, LikelyWarning, ModelFileError, UsageError
 from likely.kernels.progress import listening
 from likely.learning.load import load_model
-from likely.networks import em_fit, junction_tree, network_file, table_em
-from likely.networks.batch_inference import BatchInference
+from likely.networks import _em_fit as em_fit
+from likely.networks import _junction_tree as junction_tree
+from likely.networks import _table_em as table_em
+from likely.networks import network_file
+from likely.networks._batch_inference import BatchInference
+from likely.networks._sampling import sample_rows
 from likely.networks.family_counts import count_rows
 from likely.networks.fitting import reading_of, rows_for
 from likely.networks.rows import Wanted, read_rows
-from likely.networks.sampling import sample_rows
 from networks_help import SPRINKLER, random_network, sprinkler
 from strategies import quietly
 
@@ -232,7 +235,7 @@ def test_em_at_a_maximum_stays_there():
     """Fitted again from its own expected counts, the parameters do not move: a fixed point."""
     data = gaps(sprinkler().sample(3_000, seed=5), 0.3, 6)
     net = likely.Network(SPRINKLER).fit(data, tol=1e-9, max_iter=3_000)
-    from likely.networks.batch_inference import BatchInference
+    from likely.networks._batch_inference import BatchInference
     from likely.networks.fitting import reading_of, rows_for
 
     tally, _ = BatchInference(net.inference, rows_for(net, data, None, reading_of(None, {}))).expected()

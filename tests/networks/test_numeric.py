@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.networks.batch_inference import BatchInference
+from likely.networks._batch_inference import BatchInference
 from likely.networks.network_parameters import log_likelihood_of
 from likely.networks.rows import Wanted, read_rows
 from likely.schema import CATEGORY, NUMBER, Column

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.networks.inference import Evidence
-from likely.networks.sampling import sample_rows
+from likely.networks._inference import Evidence
+from likely.networks._sampling import sample_rows
 from networks_help import published, text_of
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("pgmpy")]  # which is imported once, and reads each network once

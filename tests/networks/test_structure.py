@@ -10,9 +10,9 @@ import pytest
 import likely
 from likely.errors import LikelyWarning
 from likely.kernels.arc_moves import best_move
+from likely.networks._scores import FamilyScores, log_regret
 from likely.networks.graph import Graph
 from likely.networks.rows import Wanted, read_rows
-from likely.networks.scores import FamilyScores, log_regret
 from networks_help import random_network, sprinkler
 from strategies import quietly
 

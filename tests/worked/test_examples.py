@@ -7,7 +7,7 @@ import pytest
 
 from likely.errors import LikelyError, UsageError
 from likely.teaching import examples
-from likely.teaching.examples.sheet import Sheet, decimal
+from likely.teaching.examples._sheet import Sheet, decimal
 
 
 def test_every_example_has_a_description_and_runs() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely.calibration import fit
-from likely.calibration.terms import base_scores
-from likely.calibration.text_terms import matched
+from likely.calibration import _fit as fit
+from likely.calibration._terms import base_scores
+from likely.calibration._text_terms import matched
 from likely.families.text_calibration import LeftOutDocuments
 from likely.latent import semi_supervised
 from likely.tally.row_sample import Reservoir

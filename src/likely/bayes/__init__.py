@@ -3,7 +3,7 @@
 Never: data.
 """
 
-from likely.bayes.events import (
+from likely.bayes._events import (
     bayes_rule,
     conditional,
     independent,
@@ -13,10 +13,10 @@ from likely.bayes.events import (
     sum_rule,
     total_probability,
 )
+from likely.bayes._hypotheses import Hypotheses
+from likely.bayes._supervised import SupervisedHypotheses
 from likely.bayes.grid import GridHypotheses
-from likely.bayes.hypotheses import Hypotheses
 from likely.bayes.rule import Posterior, labels_array, normalise
-from likely.bayes.supervised import SupervisedHypotheses
 
 __all__ = [
     "GridHypotheses",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.exact import count
-from likely.bayes.frozen_values import changed
+from likely.bayes._exact import count
+from likely.bayes._frozen_values import changed
 from likely.errors import DataError, LikelyWarning
 from likely.kernels.parallel import cached_property
 

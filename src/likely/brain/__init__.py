@@ -8,16 +8,16 @@ It takes volumes that are already aligned, with a label and a run for each of th
 Never: registration, smoothing, haemodynamic models, learning loops of its own.
 """
 
-from likely.brain.brain_page import BrainReport
-from likely.brain.classification import Classification, classify
-from likely.brain.cleaning import clean
-from likely.brain.dataset import Dataset
-from likely.brain.images import load, read_labels, save_map
-from likely.brain.maps import evidence_maps, mean_maps, weight_maps
-from likely.brain.neighbourhoods import Neighbourhoods
-from likely.brain.permutations import PermutationTest
-from likely.brain.reporting import report, save
-from likely.brain.searchlight_map import SearchlightMap, searchlight, searchlight_pairs
+from likely.brain._brain_page import BrainReport
+from likely.brain._classification import Classification, classify
+from likely.brain._cleaning import clean
+from likely.brain._dataset import Dataset
+from likely.brain._images import load, read_labels, save_map
+from likely.brain._maps import evidence_maps, mean_maps, weight_maps
+from likely.brain._neighbourhoods import Neighbourhoods
+from likely.brain._permutations import PermutationTest
+from likely.brain._reporting import report, save
+from likely.brain._searchlight_map import SearchlightMap, searchlight, searchlight_pairs
 
 __all__ = [
     "BrainReport",

@@ -5,7 +5,7 @@ Never: files, rows in bulk.
 
 from __future__ import annotations
 
+from likely.calibration._stages import DEPENDENCE, calibrate
 from likely.calibration.calibration import Calibration, Interaction
-from likely.calibration.stages import DEPENDENCE, calibrate
 
 __all__ = ["DEPENDENCE", "Calibration", "Interaction", "calibrate"]

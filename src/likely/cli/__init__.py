@@ -8,25 +8,25 @@ from __future__ import annotations
 import click
 
 from likely import __version__
-from likely.cli.brain_command import brain
-from likely.cli.cluster_command import cluster
-from likely.cli.compare_command import compare
-from likely.cli.curve_command import curve
-from likely.cli.draw_command import draw
-from likely.cli.entry_point import MEANINGS, CommandGroup
-from likely.cli.estimate_command import estimate
-from likely.cli.export_commands import export, sql
-from likely.cli.independence_command import independence
-from likely.cli.inspect_commands import completion, examples, inspect
-from likely.cli.learn_commands import forget, learn, merge, update
-from likely.cli.model_commands import check, compare_models, sample
-from likely.cli.network_commands import network
-from likely.cli.predict_commands import evaluate, explain, predict
-from likely.cli.report_command import report
-from likely.cli.sequences_command import sequences
-from likely.cli.serve_command import serve
-from likely.cli.spark_commands import spark_archive
-from likely.cli.strip_command import strip
+from likely.cli._brain_command import brain
+from likely.cli._cluster_command import cluster
+from likely.cli._compare_command import compare
+from likely.cli._curve_command import curve
+from likely.cli._draw_command import draw
+from likely.cli._entry_point import MEANINGS, CommandGroup
+from likely.cli._estimate_command import estimate
+from likely.cli._export_commands import export, sql
+from likely.cli._independence_command import independence
+from likely.cli._inspect_commands import completion, examples, inspect
+from likely.cli._learn_commands import forget, learn, merge, update
+from likely.cli._model_commands import check, compare_models, sample
+from likely.cli._network_commands import network
+from likely.cli._predict_commands import evaluate, explain, predict
+from likely.cli._report_command import report
+from likely.cli._sequences_command import sequences
+from likely.cli._serve_command import serve
+from likely.cli._spark_commands import spark_archive
+from likely.cli._strip_command import strip
 
 __all__ = ["main"]
 

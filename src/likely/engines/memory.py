@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.engines._category_counts import can_count, count_categories
+from likely.engines._coded_rows import CodedRows
+from likely.engines._counted_before import CountedBefore
+from likely.engines._row_sampling import class_hashes, draw, nothing_drawn, row_keys
 from likely.engines.adding import together, truncated
-from likely.engines.category_counts import can_count, count_categories
-from likely.engines.coded_rows import CodedRows
-from likely.engines.counted_before import CountedBefore
 from likely.engines.read_ahead import in_turn
-from likely.engines.row_sampling import class_hashes, draw, nothing_drawn, row_keys
 from likely.engines.row_weights import check_weights
 from likely.errors import DataError
 from likely.families import Block, Encoded, groups

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.engines.coded_rows import CodedRows
+from likely.engines._coded_rows import CodedRows
+from likely.engines._row_sampling import Ints, row_keys
 from likely.engines.memory import Plan, schema_of, sorted_labels
-from likely.engines.row_sampling import Ints, row_keys
 from likely.schema import CATEGORY
 from likely.sources.batch import Batch
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.engines.column_tables import BinColumn, BinGrid, CodeTable, ColumnTables, LineIndex, read_only
+from likely.engines._column_tables import BinColumn, BinGrid, CodeTable, ColumnTables, LineIndex, read_only
 from likely.errors import DataError
 from likely.families import Parameters
 from likely.families.likelihood_form import ScoringLoop

@@ -22,7 +22,7 @@ from likely.engines.e_step import CachedBatch, LabelledRows
 from likely.engines.memory import sorted_labels
 from likely.engines.planning import plan_columns
 from likely.errors import DataError, LikelyWarning, UsageError
-from likely.estimators.sklearn_bases import BaseEstimator
+from likely.estimators._sklearn_bases import BaseEstimator
 from likely.kernels.parallel import held_at_fork
 from likely.kernels.thread_count import from_n_jobs, limited_to
 from likely.latent.em import MORE_ROUNDS, warn_if_stopped

@@ -26,7 +26,7 @@ from likely.estimators._base import (
     stacked,
     with_threads,
 )
-from likely.estimators.sklearn_bases import DensityMixin
+from likely.estimators._sklearn_bases import DensityMixin
 from likely.latent import em
 from likely.latent.fit_summary import FitSummary
 from likely.latent.hidden_markov import HiddenMarkovFitter, transition_pseudocount, warn_of_unused

@@ -29,7 +29,7 @@ from likely.estimators._base import (
     weights_of,
     with_threads,
 )
-from likely.estimators.sklearn_bases import ClusterMixin, DensityMixin
+from likely.estimators._sklearn_bases import ClusterMixin, DensityMixin
 from likely.latent import em
 from likely.latent.clusters import Clusters
 from likely.latent.fit_summary import FitSummary

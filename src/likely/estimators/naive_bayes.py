@@ -34,8 +34,8 @@ from likely.estimators._base import (
     warn_of_notes,
     with_threads,
 )
-from likely.estimators.linear_form import linear_form
-from likely.estimators.sklearn_bases import ClassifierMixin
+from likely.estimators._linear_form import linear_form
+from likely.estimators._sklearn_bases import ClassifierMixin
 from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL
 from likely.learning.learn import declare

@@ -13,7 +13,7 @@ from likely.bayes.rule import labels_array
 from likely.engines.memory import sorted_labels
 from likely.errors import DataError
 from likely.estimators._base import TableEstimator, also_called, column_names, labelled, rows_of, seed_of, with_threads
-from likely.estimators.sklearn_bases import ClassifierMixin
+from likely.estimators._sklearn_bases import ClassifierMixin
 from likely.networks.fitting import log_posteriors
 from likely.networks.network import Network
 from likely.networks.rows import Rows, Wanted, code_type, read_rows

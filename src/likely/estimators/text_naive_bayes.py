@@ -23,7 +23,7 @@ from likely.estimators._base import (
     semi_supervised_fit,
     with_threads,
 )
-from likely.estimators.sklearn_bases import BaseEstimator, ClassifierMixin
+from likely.estimators._sklearn_bases import BaseEstimator, ClassifierMixin
 from likely.families import Block, Text
 from likely.latent.em import MAX_ITER
 from likely.latent.semi_supervised import TOL

@@ -28,7 +28,7 @@ from likely.sources import Batch, Source
 from likely.sources.row_access import take
 
 if TYPE_CHECKING:
-    from likely.evaluation.baselines import Baseline, FeatureTable
+    from likely.evaluation._baselines import Baseline, FeatureTable
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None] | None
@@ -98,7 +98,7 @@ def compare_baselines() -> dict[str, str]:
 
 
 def _all_baselines() -> dict[str, Baseline]:
-    baselines = import_optional("likely.evaluation.baselines", "compare", library="sklearn")
+    baselines = import_optional("likely.evaluation._baselines", "compare", library="sklearn")
     found: dict[str, Baseline] = baselines.BASELINES
     return found
 
@@ -206,7 +206,7 @@ class _ComparedRows:
     @cached_property
     def table(self) -> FeatureTable:
         """The columns as floats, NaN where missing; categories and texts as codes."""
-        from likely.evaluation.baselines import FeatureTable
+        from likely.evaluation._baselines import FeatureTable
 
         columns, kinds = [], {column.name: column.kind for column in self.plan.columns}
         sizes, documents = [], []

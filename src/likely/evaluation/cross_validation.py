@@ -23,10 +23,10 @@ from likely.engines.planning import AUTO, plan_for
 from likely.engines.spark.spark_frames import streamed
 from likely.engines.targets import as_name, opened, with_labels
 from likely.errors import DataError, LikelyWarning, UsageError, did_you_mean, no_column
+from likely.evaluation._folded_rows import Assignment, FoldedRows
+from likely.evaluation._folds import Groups, Progress, Split, assign_folds, scrambled
 from likely.evaluation.evaluation import Evaluation
 from likely.evaluation.finished_model import overlap, settings_of
-from likely.evaluation.folded_rows import Assignment, FoldedRows
-from likely.evaluation.folds import Groups, Progress, Split, assign_folds, scrambled
 from likely.evaluation.metrics import Metrics, metrics_of
 from likely.kernels.progress import announce
 from likely.latent.em import weights_of

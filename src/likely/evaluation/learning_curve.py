@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
+from likely.evaluation._folds import Progress, Split
+from likely.evaluation._training_sets import CurveRows, TrainingOrder
 from likely.evaluation.cross_validation import model_of, prepare, require_classes, score, tally_separately
 from likely.evaluation.drawable import Drawable
-from likely.evaluation.folds import Progress, Split
 from likely.evaluation.metrics import Metrics, finite
-from likely.evaluation.training_sets import CurveRows, TrainingOrder
 from likely.kernels.parallel import cached_property
 from likely.kernels.progress import announce
 from likely.model.model_keywords import LearnSettings

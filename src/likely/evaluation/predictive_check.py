@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from likely.bayes.special import normal_quantile
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import DataError, UsageError
-from likely.evaluation.check_statistics import Table, column_statistics, labelled_table, pair_statistics, table_of_cells
+from likely.evaluation._check_statistics import (
+    Table,
+    column_statistics,
+    labelled_table,
+    pair_statistics,
+    table_of_cells,
+)
 from likely.evaluation.drawable import Drawable
 from likely.families import FittedBlock
 from likely.model.model import Model

@@ -10,21 +10,21 @@ from typing import Any
 
 def to_sql(model: Any, **options: Any) -> str:
     """The model as one SELECT; options as those of `Model.sql`."""
-    from likely.export.sql import write_sql
+    from likely.export._sql import write_sql
 
     return write_sql(model, **options)
 
 
 def to_onnx(model: Any) -> Any:
     """The model as an ONNX graph; see `Model.onnx`."""
-    from likely.export.onnx_graph import write_onnx
+    from likely.export._onnx_graph import write_onnx
 
     return write_onnx(model)
 
 
 def to_json(model: Any) -> dict[str, Any]:
     """The model as plain values: inputs, codes, tables and terms of the classes; see docs/sql.md."""
-    from likely.export.json_document import describe
+    from likely.export._json_document import describe
 
     return describe(model)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
-from likely.export.term_forms import (
+from likely.export._term_forms import (
     Array,
     AveragedTerm,
     CellGaussianTerm,

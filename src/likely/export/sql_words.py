@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from likely.errors import UsageError
-from likely.export.dialects import Dialect, Expression
-from likely.export.expressions import ExpressionWriter
-from likely.export.term_forms import Array, ExportedModel, TextTerm, bounded
+from likely.export._dialects import Dialect, Expression
+from likely.export._expressions import ExpressionWriter
+from likely.export._term_forms import Array, ExportedModel, TextTerm, bounded
 
 # Words, two or more letters, digits or underscores, with their places in each text; PostgreSQL's locale says what letters are.
 WORDS = {

@@ -8,6 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from likely.errors import UsageError
+from likely.families._bernoulli import Bernoulli
+from likely.families._binned import Binned
+from likely.families._binomial import Binomial
+from likely.families._categorical import Categorical
+from likely.families._event_counts import not_a_count, sums
+from likely.families._gaussian import Gaussian
+from likely.families._joint import Joint
+from likely.families._multinomial import Multinomial
+from likely.families._poisson import Poisson
+from likely.families._text import Text
 from likely.families.base import BlockPrior, Encoded, Labels, Parameters, Readable, first_bad
 from likely.families.base_measures import (
     BaseMeasure,
@@ -16,22 +26,12 @@ from likely.families.base_measures import (
     PoissonMeasure,
     log_factorial,
 )
-from likely.families.bernoulli import Bernoulli
-from likely.families.binned import Binned
-from likely.families.binomial import Binomial
-from likely.families.categorical import Categorical
-from likely.families.event_counts import not_a_count, sums
 from likely.families.family import REGISTRY, Block, Family, FittedBlock, LeftOutRows, groups
-from likely.families.gaussian import Gaussian
-from likely.families.joint import Joint
 from likely.families.joint_gaussian_term import JointGaussianTerm
 from likely.families.likelihood_form import LikelihoodForm
 from likely.families.likelihoods import BinnedTable, GaussianTerm, LinearTerm, LookupTable, YesNoTable
-from likely.families.multinomial import Multinomial
-from likely.families.poisson import Poisson
 from likely.families.posterior_predictive import Arc, log_gamma
 from likely.families.statistics import Array, Counts, Moments, Scatter, Statistic
-from likely.families.text import Text
 from likely.schema import CATEGORY, NUMBER, TEXT
 
 ALL: tuple[type[Family], ...] = (

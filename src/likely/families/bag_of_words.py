@@ -19,7 +19,7 @@ from likely.kernels.parallel import cached_property
 from likely.tokenizer import Bags, Vocabulary, word_loops
 
 if TYPE_CHECKING:
-    from likely.families.text import Text
+    from likely.families._text import Text
 
 MOST_WORDS_SHOWN = 200
 # Kind, counts, length and idf of the models that give texts a probability.

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from likely.families._family_inference import FamilyInference
+from likely.families._family_settings import REGISTRY
+from likely.families._fitted_block import FittedBlock, LeftOutRows, SampledCells, Totals, cells_of_block
 from likely.families.base import Encoded
-from likely.families.family_inference import FamilyInference
-from likely.families.family_settings import REGISTRY
-from likely.families.fitted_block import FittedBlock, LeftOutRows, SampledCells, Totals, cells_of_block
 from likely.families.statistics import Statistic
 from likely.schema import CATEGORY, NUMBER, Column
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.families._text import Text
+from likely.families._text_saturation import Saturation
+from likely.families._word_pairs import joined
 from likely.families.bag_of_words import ranked
 from likely.families.base import log
 from likely.families.likelihood_form import TextForm
 from likely.families.statistics import Array
-from likely.families.text import Text
-from likely.families.text_saturation import Saturation
 from likely.families.word_counts import Words
-from likely.families.word_pairs import joined
 from likely.kernels.parallel import cached_property
 from likely.tokenizer import Bags, Vocabulary, word_loops
 

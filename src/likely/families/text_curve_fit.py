@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.log_loss import log_losses, paired_gain
+from likely.families._text import PAIR_CLASSES, Text
+from likely.families._text_saturation import fit_saturation
+from likely.families._word_pairs import sampled_pairs
 from likely.families.base import log
 from likely.families.document_sample import DocumentSample
 from likely.families.statistics import Array
-from likely.families.text import PAIR_CLASSES, Text
 from likely.families.text_calibration import BITS, OCTAVES, PSEUDOCOUNT, LeftOutDocuments, TextCalibration
-from likely.families.text_saturation import fit_saturation
 from likely.families.word_counts import Words
-from likely.families.word_pairs import sampled_pairs
 from likely.kernels.kernel import LARGE
 from likely.kernels.lbfgs import minimise
 from likely.kernels.parallel import workers

@@ -80,7 +80,7 @@ class Kernel:
         """Whether compiled code can be run at once: this kernel has been used, or is cached and the compiler is loaded."""
         if self._used or not Kernel._compiler_loaded:
             return self._used
-        from likely.kernels.compiling import is_cached
+        from likely.kernels._compiling import is_cached
 
         self._used = is_cached(self._compiled_function())
         return self._used
@@ -99,7 +99,7 @@ class Kernel:
         return self._compiled
 
     def _compile(self) -> Callable[..., Any]:
-        from likely.kernels.compiling import compiled
+        from likely.kernels._compiling import compiled
 
         def report(message: str) -> None:
             announce(message)  # looked up at the time of the call, so that it can be replaced

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likely.bayes import Posterior
 from likely.errors import LikelyWarning, SchemaError
 from likely.latent import em
-from likely.latent.component_model import HasModel
+from likely.latent._component_model import HasModel
 from likely.latent.fit_summary import FitSummary, FittedByEM
 from likely.latent.latent_file import save_latent
 from likely.model.ledger import Ledger

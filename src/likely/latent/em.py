@@ -25,7 +25,7 @@ from likely.engines.scorer import Scorer
 from likely.errors import ConvergenceWarning, DataError
 from likely.families import Block, Encoded, Family, FittedBlock, default_for
 from likely.families.statistics import Moments, totals
-from likely.latent import acceleration
+from likely.latent import _acceleration as acceleration
 from likely.latent.fit_summary import FitSummary
 from likely.model.model import Model
 from likely.priors import Priors, Pseudocount, Spread, priors

@@ -18,7 +18,9 @@ from likely.engines.forward_backward import StatePosteriors
 from likely.engines.sequence_rows import SequenceRows, check_ends, in_sequences, named_by
 from likely.errors import LikelyWarning, UsageError
 from likely.families.base import log
-from likely.latent import acceleration, em, initialization
+from likely.latent import _acceleration as acceleration
+from likely.latent import _initialization as initialization
+from likely.latent import em
 from likely.latent.clusters import Clusters
 from likely.latent.fit_summary import FitSummary
 from likely.latent.hidden_markov_model import HiddenMarkovModel

@@ -17,7 +17,8 @@ from likely.engines.memory import tally_batch
 from likely.engines.row_weights import WEIGHT_COLUMN, with_weights
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.families.statistics import Moments, Scatter, Statistic
-from likely.latent import em, initialization
+from likely.latent import _initialization as initialization
+from likely.latent import em
 from likely.latent.clusters import Clusters
 from likely.latent.em_parts import RowsInParts
 from likely.latent.mixture_plan import equal_weights, plan_clusters

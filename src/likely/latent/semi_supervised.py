@@ -28,7 +28,7 @@ from likely.engines.memory import tally_batch
 from likely.families import Block
 from likely.kernels.progress import announce
 from likely.latent import em
-from likely.latent.unlabelled_choice import (
+from likely.latent._unlabelled_choice import (
     DRAWN,
     PLAIN,
     TABLE_STRATEGIES,

@@ -16,7 +16,7 @@ from likely.model.serialization.latent_part import MIXTURE, moves_of
 
 if TYPE_CHECKING:
     from likely.latent.clusters import Clusters
-    from likely.learning.loaded import Loaded
+    from likely.learning._loaded import Loaded
 
 NETWORK = "network"  # the kind of a file that `likely.networks` reads; models have none
 

@@ -18,7 +18,7 @@ from likely.bayes.parameter_posterior import ParameterPosterior, number_or_none
 from likely.errors import DataError, UsageError
 from likely.families import Family, FittedBlock
 from likely.families import family as family_of
-from likely.model.estimate_values import NO_VALUES, encoded_values
+from likely.model._estimate_values import NO_VALUES, encoded_values
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 from likely.priors import Prior, Pseudocount

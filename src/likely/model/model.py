@@ -25,7 +25,9 @@ from likely.families.posterior_predictive import Arc
 from likely.families.text_calibration import TextCalibration
 from likely.kernels.parallel import cached_property
 from likely.model import model_file
-from likely.model.explanation import account
+from likely.model._explanation import account
+from likely.model._updating import count_rows, merged, with_tally
+from likely.model._verbs import ModelVerbs
 from likely.model.ledger import Ledger
 from likely.model.parameter_tables import ParameterTable, parameter_tables
 from likely.model.parameters import (
@@ -39,8 +41,6 @@ from likely.model.parameters import (
 )
 from likely.model.relearning import is_stale, recalibrated
 from likely.model.serialization import from_file, model_to_file
-from likely.model.updating import count_rows, merged, with_tally
-from likely.model.verbs import ModelVerbs
 from likely.priors import Priors
 from likely.schema import Schema
 from likely.sources import Batch, ReadOptions, RowKeywords, Source, for_target, open_source

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from likely.errors import DataError, ForgetError
 from likely.kernels.contingency_counts import count_family, count_group
 from likely.kernels.parallel import cached_property, in_parallel
+from likely.networks._limits import check_family
 from likely.networks.graph import Graph
-from likely.networks.limits import check_family
 from likely.networks.rows import Rows
 from likely.schema import CATEGORY, NUMBER, Column
 

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from likely.errors import DataError, ForgetError, LikelyWarning, UsageError
 from likely.kernels.contingency_counts import add_table_logs
-from likely.networks.batch_inference import BatchInference
-from likely.networks.em_fit import EMSettings, fit_em
+from likely.networks._batch_inference import BatchInference
+from likely.networks._em_fit import EMSettings, fit_em
+from likely.networks._inference import Inference, code_of, finite_number
+from likely.networks._limits import check_family
 from likely.networks.family_counts import NetworkTally, check_graph, count_rows, strides
 from likely.networks.graph import Graph
-from likely.networks.inference import Inference, code_of, finite_number
-from likely.networks.limits import check_family
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
 from likely.schema import CATEGORY, NUMBER, Column, one_of_alike
 from likely.sources import ReadOptions
 
 if TYPE_CHECKING:
-    from likely.networks.queries import NetworkQueries
+    from likely.networks._queries import NetworkQueries
 
 __all__ = ["EMSettings"]
 

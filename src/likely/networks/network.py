@@ -8,12 +8,12 @@ from typing import Any, Self, Unpack
 
 from likely.errors import DataError, UsageError
 from likely.networks import fitting, network_file
-from likely.networks.bif import bif_text, read_bif, write_bif
+from likely.networks._bif import bif_text, read_bif, write_bif
+from likely.networks._queries import NetworkQueries
+from likely.networks._structure_keywords import StructureKeywords
 from likely.networks.family_counts import NetworkTally
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import NetworkParameters, resolve_smoothing
-from likely.networks.queries import NetworkQueries
-from likely.networks.structure_keywords import StructureKeywords
 from likely.schema import CATEGORY, NUMBER, Column
 from likely.sources import ReadKeywords
 
@@ -334,7 +334,7 @@ class Network(NetworkQueries):
             The network with the parameters of the model.
 
         """
-        from likely.networks.from_naive_bayes import network_of
+        from likely.networks._from_naive_bayes import network_of
 
         return network_of(model)
 
@@ -354,7 +354,7 @@ class Network(NetworkQueries):
             The SVG document.
 
         """
-        from likely.networks.network_pictures import picture
+        from likely.networks._network_pictures import picture
 
         return picture(self, title, target)
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from likely.errors import ModelFileError, UsageError
 from likely.model import model_file
 from likely.model.serialization.values import check_values
+from likely.networks._limits import check_family
 from likely.networks.family_counts import LinearMoments, NetworkTally, categorical_parents, numeric_parents
 from likely.networks.graph import Graph
-from likely.networks.limits import check_family
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.schema import CATEGORY, NUMBER, Column
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.networks import fitting
+from likely.networks._left_out import without_idle_columns
+from likely.networks._scores import FamilyScores
+from likely.networks._search import SearchSettings, hill_climb, settle_directions
+from likely.networks._structural_em import search_with_missing_cells
+from likely.networks._structure_keywords import StructureKeywords
+from likely.networks._trees import k_dependence, spanning_tree
 from likely.networks.graph import Graph, pairs_of
-from likely.networks.left_out import without_idle_columns
 from likely.networks.rows import Rows, Wanted, read_rows
-from likely.networks.scores import FamilyScores
-from likely.networks.search import SearchSettings, hill_climb, settle_directions
-from likely.networks.structural_em import search_with_missing_cells
-from likely.networks.structure_keywords import StructureKeywords
-from likely.networks.trees import k_dependence, spanning_tree
 from likely.schema import NUMBER
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ Never: rows.
 
 from __future__ import annotations
 
-from likely.priors.by_column import PRIORS, ByClass, Prior, Priors, prior, priors, textbook
-from likely.priors.conjugate_priors import (
+from likely.priors._by_column import PRIORS, ByClass, Prior, Priors, prior, priors, textbook
+from likely.priors._conjugate_priors import (
     Dirichlet,
     GammaPrior,
     LeaveOneOut,

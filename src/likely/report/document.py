@@ -18,13 +18,13 @@ from likely.latent.hidden_markov_model import HiddenMarkovModel
 from likely.model.effects import Effect, effects
 from likely.model.model import Model
 from likely.networks.network import Network
-from likely.report import model_structure
-from likely.report.card import card, missing_share, warnings_of
-from likely.report.network_document import KIND as NETWORK
-from likely.report.network_document import network_document
-from likely.report.performance import confusion_examples, performance
-from likely.report.predictions import chosen_rows, prediction, rows_behind
-from likely.report.scored_rows import JudgedRows, finite, score_rows
+from likely.report import _model_structure as model_structure
+from likely.report._card import card, missing_share, warnings_of
+from likely.report._network_document import KIND as NETWORK
+from likely.report._network_document import network_document
+from likely.report._performance import confusion_examples, performance
+from likely.report._predictions import chosen_rows, prediction, rows_behind
+from likely.report._scored_rows import JudgedRows, finite, score_rows
 from likely.sources import RowKeywords
 from likely.sources.atomic_write import whole_file
 
@@ -73,7 +73,7 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained HTML page that fetches nothing."""
-        from likely.report.page import page
+        from likely.report._page import page
 
         return page(self.document)
 
@@ -91,7 +91,7 @@ class Report:
             Path(temporary).write_bytes(content.encode())
 
     def _repr_html_(self) -> str:
-        from likely.report.page import summary
+        from likely.report._page import summary
 
         return summary(self.document)
 

@@ -12,14 +12,14 @@ from os import PathLike, fspath
 from typing import Any, Protocol
 
 from likely.errors import DataError, UsageError, did_you_mean
+from likely.sources._memory_limit import batch_bytes, check_limit, check_memory
+from likely.sources._read_keywords import READ_KEYWORDS, ReadKeywords, RowKeywords
 from likely.sources.batch import Batch, Coded, Frame, Matrix
 from likely.sources.cell_values import EMPTY
 from likely.sources.date_parts import DatePart, with_parts
 from likely.sources.frames import InMemory, from_memory
-from likely.sources.memory_limit import batch_bytes, check_limit, check_memory
 from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
 from likely.sources.number_formats import ORDERS, NumberFormat, are_times
-from likely.sources.read_keywords import READ_KEYWORDS, ReadKeywords, RowKeywords
 
 __all__ = [
     "EMPTY",
@@ -193,14 +193,14 @@ def open_source(data: Any, reading: ReadOptions | None = None) -> Source:
         return opened
     if isinstance(data, (str, PathLike)):
         if is_postgres(data):
-            from likely.sources.postgres import open_postgres
+            from likely.sources._postgres import open_postgres
 
             return with_parts(open_postgres(fspath(data), reading), reading.parts)
         from likely.sources.files import open_files
 
         return with_parts(open_files(fspath(data), reading), reading.parts)
     if type(data).__name__ == "DuckDBPyRelation":
-        from likely.sources.relations import open_relation
+        from likely.sources._relations import open_relation
 
         return with_parts(open_relation(data, reading), reading.parts)
     return replace(from_memory(data, reading.gaps(False)), reading=reading)

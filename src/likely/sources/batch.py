@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from likely.errors import DataError
 from likely.kernels.parallel import cached_property
 from likely.schema import CATEGORY, NUMBER, Column, is_missing, one_of_alike, plain
+from likely.sources._document_columns import arrow_documents, string_documents
+from likely.sources._number_columns import arrow_numbers, list_numbers
+from likely.sources._text_dictionaries import text_values
 from likely.sources.arrow_arrays import DAMAGED, arrow_array, dictionary_indices, is_text_dictionary
 from likely.sources.cell_values import EMPTY, half_characters, is_missing_token, missing_numbers, tokens
 from likely.sources.date_parts import DatePart
-from likely.sources.document_columns import arrow_documents, string_documents
 from likely.sources.missing_tokens import MissingTokens
-from likely.sources.number_columns import arrow_numbers, list_numbers
 from likely.sources.number_formats import PLAIN, TYPED_TIMES, FormatResolver, NumberFormat
-from likely.sources.text_dictionaries import text_values
 from likely.tokenizer.documents import Documents, Strings
 
 Array = NDArray[np.float64]

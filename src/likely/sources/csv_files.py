@@ -22,7 +22,11 @@ import numpy as np
 from likely.errors import DataError, LikelyWarning, ResourceError
 from likely.kernels.parallel import cached_property
 from likely.schema import NUMBER
-from likely.sources import csv_arrow, csv_python
+from likely.sources import _csv_arrow as csv_arrow
+from likely.sources import _csv_python as csv_python
+from likely.sources._csv_survey import CsvSurvey, TextCheck, encoding_of, survey
+from likely.sources._number_columns import warn_of_rounding
+from likely.sources._single_file import SingleFile
 from likely.sources.arrow_arrays import numpy_array
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import (
@@ -39,10 +43,7 @@ from likely.sources.cell_values import (
     text_to_whole_numbers,
     to_number,
 )
-from likely.sources.csv_survey import CsvSurvey, TextCheck, encoding_of, survey
-from likely.sources.number_columns import warn_of_rounding
 from likely.sources.number_formats import PLAIN, TYPED_TIMES, FormatResolver, NumberFormat, may_be_numbers
-from likely.sources.single_file import SingleFile
 
 DELIMITERS = (",", ";", "\t", "|")
 NO_HEADER = "rename one of them, or pass header=False (--no-header) if the first line is a row"

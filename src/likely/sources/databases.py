@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from likely.errors import DataError, ResourceError
 from likely.kernels.parallel import cached_property
+from likely.sources._memory_limit import database_bytes
+from likely.sources._single_file import SingleFile
 from likely.sources.arrow_arrays import one_chunk
 from likely.sources.batch import Batch, Frame, to_arrow
 from likely.sources.cell_values import is_text, name_columns
 from likely.sources.file_type import DUCKDB
 from likely.sources.interruption import each, interruptible
-from likely.sources.memory_limit import database_bytes
-from likely.sources.single_file import SingleFile
 from likely.sources.table_names import Place, choose_table, quoted
 
 if TYPE_CHECKING:

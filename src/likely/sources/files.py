@@ -12,16 +12,16 @@ from likely.errors import DataError, UsageError
 from likely.kernels.parallel import cached_property
 from likely.kernels.thread_count import threads
 from likely.schema import NUMBER
-from likely.sources.arrow_sizes import unpacked_sizes
+from likely.sources._arrow_sizes import unpacked_sizes
+from likely.sources._compressed import PACKED, most_unpacked, too_large, unpack
+from likely.sources._single_file import SingleFile
+from likely.sources._table_folders import PartitionedFile, partition_values, tables_of
+from likely.sources._text_folders import ENDINGS, TextFolders, are_texts
 from likely.sources.batch import Batch, Frame
 from likely.sources.cell_values import name_columns
-from likely.sources.compressed import PACKED, most_unpacked, too_large, unpack
 from likely.sources.file_type import ending_of
 from likely.sources.missing_tokens import LABELS, MISSING, MissingTokens
 from likely.sources.number_formats import NumberFormat
-from likely.sources.single_file import SingleFile
-from likely.sources.table_folders import PartitionedFile, partition_values, tables_of
-from likely.sources.text_folders import ENDINGS, TextFolders, are_texts
 
 if TYPE_CHECKING:
     from likely.sources import ReadOptions, Source
@@ -132,7 +132,7 @@ def _open_table(path: str, kind: str, reading: ReadOptions, **named: Any) -> Sou
 
 def _typed_file(kind: str, path: str, reading: ReadOptions, named: dict[str, Any]) -> Source:
     if kind in ("json", "jsonl"):
-        from likely.sources.json_files import JsonFile, JsonLines
+        from likely.sources._json_files import JsonFile, JsonLines
 
         return (JsonFile if kind == "json" else JsonLines)(path, reading, **named)
     if kind == "database":
@@ -140,7 +140,7 @@ def _typed_file(kind: str, path: str, reading: ReadOptions, named: dict[str, Any
 
         return open_database(path, reading, **named)
     if kind == "sheet":
-        from likely.sources.workbooks import WorkbookSheet
+        from likely.sources._workbooks import WorkbookSheet
 
         return WorkbookSheet(path, reading, **named)
     return (ParquetFile if kind == "parquet" else ArrowFile)(path, reading, **named)

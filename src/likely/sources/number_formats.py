@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.sources._time_formats import DAY_NAME, MONTH, NAMED, clock, dates, units
 from likely.sources.arrow_arrays import numpy_array
 from likely.sources.cell_values import cleaned
-from likely.sources.time_formats import DAY_NAME, MONTH, NAMED, clock, dates, units
 
 Array = NDArray[np.float64]
 

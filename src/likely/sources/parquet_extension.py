@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Self
 
 from likely.errors import DataError
-from likely.sources.thrift_compact import Decoder, Fields, encode
+from likely.sources._thrift_compact import Decoder, Fields, encode
 
 MAGIC = b"PAR1"
 LARGEST_METADATA = 4 << 20  # bytes: of more, decoding takes longer than writing the columns would

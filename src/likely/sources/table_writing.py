@@ -152,7 +152,7 @@ def _to_postgres(parquet: str, uri: str, table: str, replace: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from likely.sources.postgres import connect, execute, label_of, named_errors
+    from likely.sources._postgres import connect, execute, label_of, named_errors
 
     schema, name = _place(table, "public")
     wanted = f"{quoted(schema)}.{quoted(name)}" if len(name_parts(table)) > 1 else quoted(name)  # else by the search path

@@ -5,6 +5,6 @@ Never: rows in bulk, smoothing.
 
 from __future__ import annotations
 
-from likely.tally.tally import Tally
+from likely.tally._tally import Tally
 
 __all__ = ["Tally"]

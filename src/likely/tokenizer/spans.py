@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from likely.tokenizer import _loops, _shaping, array_shaping
+from likely.tokenizer import _array_shaping as array_shaping
+from likely.tokenizer import _loops, _shaping
 from likely.tokenizer._block_operations import BLOCK, LOWERCASE_BIT
 from likely.tokenizer._unicode import LEADS, entries
 

@@ -5,6 +5,6 @@ Never: formulas; a path or an address taken from a request.
 
 from __future__ import annotations
 
-from likely.web.server import ServeOptions, serve
+from likely.web._server import ServeOptions, serve
 
 __all__ = ["ServeOptions", "serve"]

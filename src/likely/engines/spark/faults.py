@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from likely import errors
-from likely.engines.spark.parquet_parts import UnreadablePartError
+from likely.engines.spark._parquet_parts import UnreadablePartError
 from likely.errors import DataError, LikelyError, MissingDependencyError, ResourceError, UsageError
 
 RAISED = re.compile(r"likely\.errors\.(\w+): (.*)")

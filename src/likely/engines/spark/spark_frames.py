@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from likely.engines.spark._parquet_parts import ParquetParts, parquet_parts
 from likely.engines.spark.faults import as_likely_errors
-from likely.engines.spark.parquet_parts import ParquetParts, parquet_parts
 from likely.engines.spark.tasks import MapFunction, as_messages, renamed
 from likely.errors import LikelyWarning
 from likely.sources import Batch, MissingTokens, ReadOptions, Source

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from likely.engines.engine import CountTask, PartTask
-from likely.engines.spark.parquet_parts import Piece, read_pieces
+from likely.engines.spark._parquet_parts import Piece, read_pieces
 from likely.errors import LikelyError
 from likely.kernels.thread_count import limited_to
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.model.serialization.checks import entries, fields, flag, listing, need, number, text, whole
+from likely.model.serialization._checks import entries, fields, flag, listing, need, number, text, whole
 
 MIXTURE, HIDDEN_MARKOV = "mixture", "hidden_markov"
 NOT_FINITE = ("inf", "-inf", "nan")

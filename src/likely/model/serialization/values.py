@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.model.model_file import TAGS, from_json
-from likely.model.serialization.checks import need, number, text
+from likely.model.serialization._checks import need, number, text
 from likely.schema import is_missing
 
 MANY = 1_000  # texts: more are written as bytes, or the header would grow with the table

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from likely.errors import UsageError
-from likely.teaching.examples.dependence import icecream, icecream_picture, sky, sky_picture
-from likely.teaching.examples.discriminants import discriminant, discriminant_picture
-from likely.teaching.examples.estimates import insurance, insurance_picture, wrappers, wrappers_picture
-from likely.teaching.examples.event_rules import candies, candies_picture, spam, spam_picture
-from likely.teaching.examples.sheet import Sheet
-from likely.teaching.examples.spaces import average, average_picture, concepts, concepts_picture, theta, theta_picture
-from likely.teaching.examples.tables import ball, ball_picture, tennis, tennis_picture
-from likely.teaching.examples.two_gaussians import em, em_page, em_picture
-from likely.teaching.examples.words import die, die_picture, text, text_picture
+from likely.teaching.examples._dependence import icecream, icecream_picture, sky, sky_picture
+from likely.teaching.examples._discriminants import discriminant, discriminant_picture
+from likely.teaching.examples._estimates import insurance, insurance_picture, wrappers, wrappers_picture
+from likely.teaching.examples._event_rules import candies, candies_picture, spam, spam_picture
+from likely.teaching.examples._sheet import Sheet
+from likely.teaching.examples._spaces import average, average_picture, concepts, concepts_picture, theta, theta_picture
+from likely.teaching.examples._tables import ball, ball_picture, tennis, tennis_picture
+from likely.teaching.examples._two_gaussians import em, em_page, em_picture
+from likely.teaching.examples._words import die, die_picture, text, text_picture
 
 EXAMPLES = {
     "tennis": "Naive Bayes on four categorical columns, with and without pseudocounts",

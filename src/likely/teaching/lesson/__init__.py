@@ -3,7 +3,7 @@
 The page is self-contained: no library and no network. It shows the steps that the run of EM has kept.
 """
 
-from likely.teaching.lesson.em_frames import EMFrame, Lesson, lesson
-from likely.teaching.lesson.lesson_page import TITLE, fragment, page, write
+from likely.teaching.lesson._em_frames import EMFrame, Lesson, lesson
+from likely.teaching.lesson._lesson_page import TITLE, fragment, page, write
 
 __all__ = ["TITLE", "EMFrame", "Lesson", "fragment", "lesson", "page", "write"]
