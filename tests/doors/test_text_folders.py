@@ -202,7 +202,7 @@ def test_pictures_and_tables_are_left_out_with_a_word(texts: str) -> None:
     ]
 
 
-def test_an_empty_folder_an_empty_class_and_a_folder_of_tables_are_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_an_empty_folder_an_empty_class_and_a_folder_of_mixed_tables_are_refused_with_the_remedy(tmp_path: Path) -> None:
     Path("empty").mkdir()
     with pytest.raises(DataError, match="'empty' contains no texts: put the texts"):
         likely.learn("empty")
@@ -216,6 +216,7 @@ def test_an_empty_folder_an_empty_class_and_a_folder_of_tables_are_refused_with_
         likely.learn("one")
     Path("tables").mkdir()
     Path("tables", "x.csv").write_text("a,y\n1,2\n", encoding="utf-8")
+    Path("tables", "x.json").write_text("[]", encoding="utf-8")
     with pytest.raises(DataError, match=r"contains tables, not texts: name them by a glob such as 'tables/\*.csv'"):
         likely.learn("tables", target="y")
 

@@ -138,7 +138,7 @@ def run(module: Path, home: Path | str | None = None, cache: Path | str | None =
 
 
 def test_a_compilation_reports_how_long_it_takes() -> None:
-    from likely.calibration import loops
+    from likely.calibration import _calibration_loops as loops
     from likely.kernels._compiling import estimated_seconds
     from likely.tokenizer import _loops
 

@@ -23,6 +23,7 @@ from likely.engines.memory import sorted_labels
 from likely.engines.planning import plan_columns
 from likely.errors import DataError, LikelyWarning, UsageError
 from likely.estimators._sklearn_bases import BaseEstimator
+from likely.families.base_measures import MULTINOMIAL
 from likely.kernels.parallel import held_at_fork
 from likely.kernels.thread_count import from_n_jobs, limited_to
 from likely.latent.em import MORE_ROUNDS, warn_if_stopped
@@ -130,6 +131,15 @@ def rows_of(estimator: Any, X: Any, reset: bool) -> Batch:
         return replace(batch, columns=tuple(names))
     assert isinstance(batch, Frame)
     return replace(batch, columns=dict(zip(names, batch.columns.values(), strict=True)))
+
+
+def without_coefficients(model: Model, batch: Batch, joint: Array) -> Array:
+    """Log joint probabilities without the coefficients of multinomial counts, which scikit-learn leaves out."""
+    for each in model.plain_parameters:
+        if getattr(each.likelihood, "base", None) == MULTINOMIAL:
+            base = MULTINOMIAL.prepare(batch.numbers(list(each.columns), 0, batch.rows))[1].sum(1, keepdims=True)
+            joint = joint - np.where(np.isfinite(base), base, 0.0)
+    return joint
 
 
 def _reading(estimator: Any, reset: bool) -> ReadOptions | None:

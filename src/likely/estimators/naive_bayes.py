@@ -33,6 +33,7 @@ from likely.estimators._base import (
     semi_supervised_fit,
     warn_of_notes,
     with_threads,
+    without_coefficients,
 )
 from likely.estimators._linear_form import linear_form
 from likely.estimators._sklearn_bases import ClassifierMixin
@@ -285,9 +286,10 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
         Returns
         -------
         array
-            Log probabilities, rows × classes, in the order of `classes_`.
+            Log probabilities, rows × classes, in the order of `classes_`; of multinomial counts without their coefficient,
+            as in scikit-learn's MultinomialNB.
         """
-        return self._posterior(X, "log_joint")
+        return without_coefficients(self.model_, rows_of(self, X, reset=False), self._posterior(X, "log_joint"))
 
     @property
     def coef_(self) -> Array:
