@@ -1,13 +1,16 @@
 """The engines that every test of the contract runs on, and the table that is the same for all of them."""
 
 import datetime as dt
+import itertools
 import math
 
 import pyarrow as pa
 import pytest
 
 import likely
+from likely.sources import ReadOptions, open_source
 
+NUMBERS = itertools.count()
 SPARK = pytest.mark.xdist_group("spark")  # one cluster, in one process
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 
@@ -44,8 +47,14 @@ def hostile_table(rows=400):
 
 
 @pytest.fixture(scope="session")
-def table():
+def whole_table():
     return hostile_table()
+
+
+@pytest.fixture
+def table(request, whole_table):
+    """The hostile table, without what the engine of the test cannot store."""
+    return request.getfixturevalue("engine").held(whole_table) if "engine" in request.fixturenames else whole_table
 
 
 class Memory:
@@ -53,6 +62,10 @@ class Memory:
 
     def __init__(self, _request):
         pass
+
+    def held(self, table):
+        """The columns that this engine can store."""
+        return table
 
     def learn(self, table, target="class", **settings):
         return likely.learn(table, target, engine="memory", **settings)
@@ -64,8 +77,8 @@ class Memory:
     def learn_file(self, path, target="class", **settings):
         return likely.learn(path, target, **settings)
 
-    def score(self, model, table, **how):
-        p = model.posterior(table, **how)
+    def score(self, model, rows, **how):
+        p = model.posterior(rows, **how)
         found = {f"p_{label}": p.probabilities[:, k].tolist() for k, label in enumerate(p.classes)}
         return found | {"label": p.labels.tolist()}
 
@@ -96,11 +109,80 @@ class Parts(Memory):
         return plan.learn(plan.count(each) for each in slices)
 
 
+class Stored(Memory):
+    """A table of a database, streamed in batches."""
+
+    def store(self, table):
+        """Store the table, and return where it is, with the options to read it."""
+        raise NotImplementedError
+
+    def rows(self, table):
+        where, options = self.store(table)
+        return open_source(where, ReadOptions(**options))
+
+    def learn(self, table, target="class", **settings):
+        missing = settings.pop("missing", None)
+        where, options = self.store(table)
+        return likely.learn(where, target, engine="memory", missing=missing, **options, **settings)
+
+    def learn_file(self, path, target="class", **settings):
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+        except OSError:  # a damaged one, which no database can take
+            return likely.learn(path, target, **settings)
+        return self.learn(table, target, **settings)
+
+    def score(self, model, table, **how):
+        where, options = self.store(table)
+        return super().score(model, where, **options, **how)
+
+
+class Duckdb(Stored):
+    """A DuckDB file, in which two names that differ only by case are one."""
+
+    def __init__(self, request):
+        pytest.importorskip("duckdb", reason="NOT TESTED: DuckDB is not installed")
+        self.folder = request.getfixturevalue("tmp_path_factory").mktemp("duckdb")
+
+    def held(self, table):
+        return table.drop_columns(["a"])
+
+    def store(self, table):
+        import duckdb
+
+        path = self.folder / f"{next(NUMBERS)}.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.register("given", table)
+            connection.execute("create table rows as select * from given")
+        return path, {"table": "rows"}
+
+
+class Postgres(Stored):
+    """A PostgreSQL table, without a type for lists and for columns without any value."""
+
+    def __init__(self, request):
+        self.server = request.getfixturevalue("postgres")
+
+    def held(self, table):
+        return table.drop_columns(["list"])
+
+    def store(self, table):
+        name = f"rows {next(NUMBERS)}"  # a reader holds a lock on its table, which could not be replaced
+        self.server.put(name, table)
+        return self.server.uri, {"table": name}
+
+
 class Spark:
     """A Spark DataFrame of eight partitions, some of them empty, on a cluster of two workers."""
 
     def __init__(self, request):
         self.session = request.getfixturevalue("spark")
+
+    def held(self, table):
+        """The columns that this engine can store."""
+        return table
 
     def frame(self, table, partitions=3):
         frame = self.session.createDataFrame(table)
@@ -124,6 +206,9 @@ class Spark:
         return found.select(names).to_pydict()
 
 
-@pytest.fixture(params=[Memory, Parts, pytest.param(Spark, marks=SPARK)], ids=lambda kind: kind.__name__.lower())
+ENGINES = [Memory, Parts, Duckdb, Postgres, pytest.param(Spark, marks=SPARK)]
+
+
+@pytest.fixture(params=ENGINES, ids=lambda kind: kind.__name__.lower())
 def engine(request):
     return request.param(request)

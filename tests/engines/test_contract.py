@@ -53,11 +53,15 @@ def test_the_calibration_equals_that_of_the_memory_engine(engine, table):
 def bad_tables(table):
     infinite = pa.array([math.inf if i == 200 else 1.5 for i in range(table.num_rows)])
     one = pa.array(["yes"] * table.num_rows)
+
+    def with_cells(name, cells):
+        return table.set_column(table.schema.get_field_index(name), name, cells)
+
     return {
-        "infinity": (table.set_column(5, "x", infinite), {"plain": True}, "which is not a finite number"),
+        "infinity": (with_cells("x", infinite), {"plain": True}, "which is not a finite number"),
         "no label": (table, {"unlabelled": "error"}, "has no label"),
-        "negative weight": (table.set_column(14, "w", infinite.fill_null(0)), {"weights": "w"}, "which is no weight"),
-        "one class": (table.set_column(15, "class", one), {"plain": True}, "only one class"),
+        "negative weight": (with_cells("w", infinite), {"weights": "w"}, "which is no weight"),
+        "one class": (with_cells("class", one), {"plain": True}, "only one class"),
         "no column": (table, {"ignore": ["colour"]}, "has no column 'colour'"),
     }
 

@@ -289,7 +289,8 @@ class NaiveBayes(ClassifierMixin, TableEstimator):
             Log probabilities, rows × classes, in the order of `classes_`; of multinomial counts without their coefficient,
             as in scikit-learn's MultinomialNB.
         """
-        return without_coefficients(self.model_, rows_of(self, X, reset=False), self._posterior(X, "log_joint"))
+        joint = self._posterior(X, "log_joint")
+        return without_coefficients(self.model_, rows_of(self, X, reset=False), joint)
 
     @property
     def coef_(self) -> Array:
