@@ -54,7 +54,8 @@ def whole_table():
 @pytest.fixture
 def table(request, whole_table):
     """The hostile table, without what the engine of the test cannot store."""
-    return request.getfixturevalue("engine").held(whole_table) if "engine" in request.fixturenames else whole_table
+    engine = request.getfixturevalue("engine") if "engine" in request.fixturenames else None
+    return engine.held(whole_table) if hasattr(engine, "held") else whole_table
 
 
 class Memory:
@@ -206,9 +207,14 @@ class Spark:
         return found.select(names).to_pydict()
 
 
-ENGINES = [Memory, Parts, Duckdb, Postgres, pytest.param(Spark, marks=SPARK)]
+SPARK_ENGINE = pytest.param(Spark, marks=SPARK)
 
 
-@pytest.fixture(params=ENGINES, ids=lambda kind: kind.__name__.lower())
+@pytest.fixture(params=[Memory, Parts, SPARK_ENGINE], ids=lambda kind: kind.__name__.lower())
 def engine(request):
+    return request.param(request)
+
+
+@pytest.fixture(params=[Memory, Parts, Duckdb, Postgres, SPARK_ENGINE], ids=lambda kind: kind.__name__.lower())
+def any_engine(request):
     return request.param(request)

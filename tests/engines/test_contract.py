@@ -25,6 +25,12 @@ SETTINGS = {
 pytestmark = pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning", "ignore::FutureWarning")
 
 
+@pytest.fixture
+def engine(any_engine):
+    """Every engine, those that stream from a database included."""
+    return any_engine
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_counts_row_sample_and_scores_equal_those_of_the_memory_engine(engine, name, table):
     expected = likely.learn(table, "class", engine="memory", **SETTINGS[name])

@@ -100,13 +100,13 @@ def of_partly(name):
 
 
 @pytest.fixture(scope="module")
-def in_memory(table):
+def in_memory(whole_table):
     """The model of partly labelled rows that every engine must learn, by the name of its settings."""
 
     @functools.cache
     def learned(name):
-        expected = likely.learn(hidden(table), "class", engine="memory", **of_partly(name))
-        labelled = likely.learn(hidden(table), "class", engine="memory", **of_partly(name) | {"unlabelled": "ignore"})
+        expected = likely.learn(hidden(whole_table), "class", engine="memory", **of_partly(name))
+        labelled = likely.learn(hidden(whole_table), "class", engine="memory", **of_partly(name) | {"unlabelled": "ignore"})
         assert expected.tally.classes.sum() > labelled.tally.classes.sum()
         return expected
 
