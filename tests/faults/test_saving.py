@@ -157,6 +157,45 @@ def test_ctrl_c_while_saving_leaves_the_old_file_and_no_other(small, model, tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
+TAKING_THE_LOCK = ("_wait_for_lock", "_acquired", "_try_lock", "_is_same")
+
+
+def interrupt_at(line):
+    """Trace function that raises KeyboardInterrupt at one executed line of the module, counted from 0."""
+    seen = iter(range(10**6))
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != atomic_write.__file__ or frame.f_code.co_name in TAKING_THE_LOCK:
+            return None  # a lock file that is left while it is being taken does no harm
+        if event == "line" and next(seen) == line:
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def test_ctrl_c_at_any_line_leaves_the_old_file_or_the_new_one_and_no_other(tmp_path):
+    path = tmp_path / "out.csv"
+    outcomes = set()
+    for line in range(1000):
+        path.write_text("old", encoding="utf-8")
+        tracing = sys.gettrace()
+        sys.settrace(interrupt_at(line))
+        try:
+            with atomic_write.whole_file(path) as temporary:
+                Path(temporary).write_text("new", encoding="utf-8")
+        except KeyboardInterrupt:
+            sys.settrace(tracing)
+            assert [p.name for p in tmp_path.iterdir()] == ["out.csv"], line
+            outcomes.add(path.read_text(encoding="utf-8"))
+        else:
+            break
+        finally:
+            sys.settrace(tracing)
+    assert outcomes == {"old", "new"}
+    assert 20 < line < 1000, "every line was reached"
+
+
 # Importing takes longer than what is tested: each saver is the fork of one process that has imported everything.
 SAVERS = """
 import os, sys

@@ -1,6 +1,6 @@
 """Atomic file writes: a file is replaced completely or not at all.
 
-The temporary file is hidden (.NAME.????????.saving) and locked as long as its process lives; the file of a killed process is
+The temporary file is hidden (.NAME.RANDOM.saving) and locked as long as its process lives; the file of a killed process is
 removed by the next one that writes the same file. A second hidden file (.NAME.lock) is the lock of NAME: it is held only while
 temporary files are created and renamed, and removed with the lock.
 
@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import re
-import tempfile
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,14 +47,13 @@ def whole_file(path: str | os.PathLike[str], check: Callable[[Path], None] | Non
     with _writing(path):
         if target.exists() and not target.is_file():
             raise OSError(errno.EINVAL, "it is not a regular file")
-        descriptor, temporary = _temporary(target)
+    # named before it is created: a signal that comes in between finds a name to remove
+    temporary, descriptor = str(target.with_name(f"{_hidden(target)}{secrets.token_hex(8)}{SAVING}")), None
     try:
-        try:
+        with _writing(path):
+            descriptor = _create(target, temporary)
+        with _full_disk(path):
             yield temporary
-        except OSError as error:  # the caller may also read other files: their errors are not those of this one
-            if error.errno in FULL and not isinstance(error, SaveError):
-                raise failed(path, error) from None
-            raise
         with _writing(path):
             os.fsync(descriptor)
             os.chmod(temporary, _mode(target))
@@ -64,11 +63,12 @@ def whole_file(path: str | os.PathLike[str], check: Callable[[Path], None] | Non
                 os.replace(temporary, target)
             _flush_folder(target.parent)
     except BaseException:  # Ctrl-C too: the old file stays
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # it is not there yet, or no longer
             os.unlink(temporary)
         raise
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -81,6 +81,16 @@ def _writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise failed(path, error) from None
 
 
+@contextlib.contextmanager
+def _full_disk(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # the caller may also read other files: their errors are not those of this one
+        if error.errno in FULL and not isinstance(error, SaveError):
+            raise failed(path, error) from None
+        raise
+
+
 def failed(path: str | os.PathLike[str], error: OSError) -> SaveError:
     """Error for a file that could not be written, with the remedy."""
     return SaveError(
@@ -89,19 +99,33 @@ def failed(path: str | os.PathLike[str], error: OSError) -> SaveError:
     )
 
 
-def _temporary(target: Path) -> tuple[int, str]:
-    """A new temporary file, open and locked."""
+def _create(target: Path, temporary: str) -> int:
+    """Create the temporary file, open and locked."""
     with lock(target):  # until it is locked itself, it looks like one of a killed process
         _sweep(target)
-        descriptor, temporary = tempfile.mkstemp(prefix=_hidden(target), suffix=SAVING, dir=target.parent)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         _try_lock(descriptor)
-    return descriptor, temporary
+    return descriptor
 
 
 @contextlib.contextmanager
 def lock(target: Path) -> Iterator[None]:
     """Exclusive lock of a file, where the file system has locks; elsewhere the last writer wins."""
     path = target.with_name(_hidden(target)[:-1] + LOCK)
+    descriptor = None
+    try:
+        try:
+            descriptor = _wait_for_lock(target, path)
+            yield
+        finally:
+            _remove_lock(path, descriptor)
+    finally:  # once more: a signal may have stopped it
+        _remove_lock(path, descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _wait_for_lock(target: Path, path: Path) -> int:
     until = time.monotonic() + LOCK_TIMEOUT
     while (descriptor := _acquired(path)) is None:
         if time.monotonic() > until:
@@ -110,12 +134,18 @@ def lock(target: Path) -> Iterator[None]:
                 remedy="run again when that process has ended",
             )
         time.sleep(POLL_SECONDS)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):  # in a folder like /tmp, only its owner may remove it
-            os.unlink(path)  # before the lock is released: a waiting process sees that it is no longer the lock
-        os.close(descriptor)
+    return descriptor
+
+
+def _remove_lock(path: Path, descriptor: int | None) -> None:
+    """Remove the lock file before the lock is released: a waiting process sees that it is no longer the lock."""
+    with contextlib.suppress(OSError):  # in a folder like /tmp, only its owner may remove it
+        if descriptor is not None and _is_same(path, descriptor):
+            os.unlink(path)
+
+
+def _is_same(path: Path, descriptor: int) -> bool:
+    return os.path.samestat(os.fstat(descriptor), os.stat(path))
 
 
 def _acquired(path: Path) -> int | None:
@@ -130,7 +160,7 @@ def _acquired(path: Path) -> int | None:
             raise denied from None
     if _try_lock(descriptor):
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            if _is_same(path, descriptor):
                 return descriptor
     os.close(descriptor)
     return None
@@ -156,7 +186,7 @@ def _hidden(target: Path) -> str:
 
 def _sweep(target: Path) -> None:
     """Remove temporary files of killed processes: they are not locked."""
-    orphaned = re.compile(rf"{re.escape(_hidden(target))}[a-z0-9_]{{8}}{re.escape(SAVING)}").fullmatch
+    orphaned = re.compile(rf"{re.escape(_hidden(target))}[a-z0-9_]{{8,16}}{re.escape(SAVING)}").fullmatch
     for name in filter(orphaned, os.listdir(target.parent)):
         left = target.with_name(name)
         with contextlib.suppress(OSError), left.open("rb") as file:
