@@ -89,6 +89,14 @@ def test_values_are_printed_plainly_and_numbers_in_one_format():
         assert all(len(cell.rpartition(".")[2]) == 4 for cell in line[2:4])
 
 
+def test_small_numbers_of_a_table_have_four_digits_as_the_others():
+    from likely.cli._terminal import shown
+
+    assert [shown(x) for x in (5.94414123e-05, -0.000391723, 0.1035499, 0.0, 1234.56789)] == [
+        "5.944e-05", "-0.0003917", "0.1035", "0", "1234.57",
+    ]  # fmt: skip
+
+
 def test_only_the_strongest_are_named_and_the_rest_still_adds_up():
     run("learn", LOANS, "--target", "outcome", "-o", "m.likely")
     reported = run("explain", "m.likely", NEW, "--top", "2").stdout

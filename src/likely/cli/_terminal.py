@@ -204,7 +204,9 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         if value.is_integer() and abs(value) < 1e15:
             return f"{value:,.0f}"
-        return f"{value:.4f}" if 1e-3 <= abs(value) < 1 else f"{value:.6g}"
+        if abs(value) < 1:
+            return f"{value:.4f}" if abs(value) >= 1e-3 else f"{value:.4g}"
+        return f"{value:.6g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, (list, tuple)):
