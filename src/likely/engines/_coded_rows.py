@@ -12,6 +12,8 @@ from likely.families import Encoded
 from likely.families.statistics import Statistic
 from likely.sources.batch import Batch, Coded, Frame
 
+FEW_CLASSES = 8  # which are found one by one sooner than all are counted
+
 
 @dataclass(frozen=True)
 class CodedRows:
@@ -49,7 +51,10 @@ class CodedRows:
     def by_class(self) -> tuple[NDArray[np.float64], int, NDArray[np.float64]]:
         """Weight of each class, number of rows with a class and a weight, and row weights with zero for all others."""
         if self.units is not None:
-            seen = np.bincount(self.units, minlength=self.classes + 1)
+            if self.classes < FEW_CLASSES:
+                seen = np.array([np.count_nonzero(self.units == c) for c in range(self.classes + 1)])
+            else:
+                seen = np.bincount(self.units, minlength=self.classes + 1)
             own = self.w if not seen[self.classes] else np.where(self.y >= 0, 1.0, 0.0)
             return seen[: self.classes].astype(np.float64), int(seen[: self.classes].sum()), own
         used = (self.y >= 0) & (self.w > 0)

@@ -132,7 +132,9 @@ def draw(rows: CodedRows, schema: Schema, keys: Ints, before: CountedBefore) -> 
     chosen, (whole,), beyond = lowest(keys[some], [w[some]], most, cells)
     kept = some[chosen]
     before.add_keys(keys[kept], most)
-    return Reservoir(keys[kept], y[kept], whole, {name: column(name, kept) for name in empty.columns}, beyond)
+    rising, order = np.unique(kept, return_inverse=True)  # read in the order of memory, which is faster
+    columns = {name: column(name, rising)[order] for name in empty.columns}
+    return Reservoir(keys[kept], y[kept], whole, columns, beyond)
 
 
 def _candidates(keys: Ints, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:

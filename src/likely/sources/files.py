@@ -14,6 +14,7 @@ from likely.kernels.thread_count import threads
 from likely.schema import NUMBER
 from likely.sources._arrow_sizes import unpacked_sizes
 from likely.sources._compressed import PACKED, most_unpacked, too_large, unpack
+from likely.sources._parquet_indices import TextIndices
 from likely.sources._single_file import SingleFile
 from likely.sources._table_folders import PartitionedFile, partition_values, tables_of
 from likely.sources._text_folders import ENDINGS, TextFolders, are_texts
@@ -248,8 +249,15 @@ def parquet_batches(
         rows = most or _batch_rows(file.metadata, len(names), 2 * reading.batch_bytes(len(names)), long)
         rows = min(rows, SHORT_BATCH) if reading.short_batches else rows
         many = threads() > 2  # of two threads, one reads while the other counts
-        for some, part in _even_parts(file.metadata, rows, groups):
-            yield from file.iter_batches(some, row_groups=part, columns=names, use_threads=many)
+        with open(path, "rb", buffering=0) as stored:
+            indices = TextIndices(stored, file, text, many) if reading.memory_limit is None else None
+            for some, part in _even_parts(file.metadata, rows, groups):
+                each = range(file.num_row_groups) if part is None else part
+                if indices is not None and indices.can_read(each):
+                    for group in each:  # where a batch of dictionary codes ends anyway
+                        yield from indices.batches(group, some, names)
+                else:
+                    yield from file.iter_batches(some, row_groups=part, columns=names, use_threads=many)
 
 
 @dataclass(frozen=True)

@@ -156,15 +156,14 @@ class TextAsNumbers:
         """Formats of text columns; the first batch, which is at hand, decides for most of them."""
         found, numeric_candidates = dict.fromkeys(names, NOTHING), set[str]()
         for frame in itertools.chain([first], self._frames(names)):
-            undecided = [name for name, seen in found.items() if seen < TEXT]
-            if not undecided:
-                break
-            for name in undecided:
+            for name in [name for name, seen in found.items() if seen < TEXT]:
                 column, missing = frame.columns[name], frame.missing.of(name)
                 text = starts_as_text(as_text(column[:FIRST_FOUR]), missing)  # a dictionary is decoded only if need be
                 found[name] = TEXT if text else max(found[name], detect_text_type(as_text(column), missing))
                 if found[name] >= DECIMAL and name not in numeric_candidates and may_be_numbers(column):
                     numeric_candidates.add(name)
+            if all(seen >= TEXT for seen in found.values()):
+                break
         plain = {
             n: NumberFormat(PLAIN, (), "numbers, written as text") for n, seen in found.items() if NOTHING < seen <= DECIMAL
         }

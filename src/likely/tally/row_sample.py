@@ -175,11 +175,12 @@ def lowest(keys: Ints, weights: Sequence[Array], most: int, cells: Cells) -> tup
 
 def _ranked(keys: Ints, cells: Cells) -> NDArray[np.intp]:
     """The order of the rows by key; where rows of one key differ, by their cells."""
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     rising = keys[order]
     new = np.append(True, rising[1:] != rising[:-1]) if len(keys) else np.zeros(0, bool)
     if new.all():
         return order
+    order = np.argsort(keys, kind="stable")  # which takes several times as long
     start = np.maximum.accumulate(np.where(new, np.arange(len(keys)), 0))
     again = np.flatnonzero(~new)
     odd = again[~_equal(cells(order[again]), cells(order[start[again]]))]
