@@ -357,3 +357,30 @@ def test_of_very_many_columns_the_most_informative_have_a_weight_of_their_own():
     shares = model.posterior(data).probabilities
     assert np.isfinite(shares).all()
     assert (shares.argmax(1) == y).mean() > 0.9
+
+
+def test_a_forgotten_value_is_out_of_the_calibration_and_unseen_if_it_comes_back():
+    data = table()
+    model = quietly(likely.learn, data, "y")
+    gone = [i for i, value in enumerate(data["two"]) if value == "t"]
+    later = quietly(model.forget, rows_of(data, gone))
+    assert "t" in model.calibration.values["two"]
+    assert later.calibration.values["two"] == tuple(None if v == "t" else v for v in model.calibration.values["two"])
+    assert later.calibration.without_forgotten(later.schema) is later.calibration
+    again = quietly(later.update, rows_of(data, gone))
+    assert again.tally == model.tally
+    places = again.calibration._places("two", ("s", "t"))
+    assert places[1] == len(again.calibration.values["two"])  # the code of an unseen value
+
+
+@pytest.mark.parametrize("family", ["binned", "binned:mdl"])
+def test_the_centres_of_bins_are_the_means_of_their_numbers(family):
+    data = table()
+    model = quietly(likely.learn, data, "y", families={"z": family})
+    i = [block.name for block in model.blocks].index("z")
+    fitted = model.plain_parameters[i]
+    (term,) = make_terms(CalibrationData(model.tally, effective(model.tally.sample, model.tally), 0), [(i, fitted)])
+    numbers = np.array(data["z"])
+    bins = np.searchsorted(fitted.likelihood.bin_edges, numbers, side="right")
+    means = [numbers[bins == j].mean() for j in range(len(term.centres))]
+    np.testing.assert_allclose(term.centres, means, rtol=1e-3)
