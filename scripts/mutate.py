@@ -55,7 +55,7 @@ TARGETS: dict[str, list[str]] = {
     "latent/em.py": [
         "tests/laws/test_em_laws.py", "tests/worked/test_em.py", "tests/laws/test_step_laws.py", "tests/doors/test_mixture.py",
     ],
-    "model/serialization/_reading.py": [
+    "model/serialization/_parts.py": [
         "tests/faults/test_model_file.py", "tests/laws/test_family_laws.py", "tests/laws/test_second_stage_laws.py",
     ],
     "model/serialization/_validator.py": [
