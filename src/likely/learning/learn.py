@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from likely.calibration import DEPENDENCE
-from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import SPARK, Engine, choose
+from likely.engines.engine import SPARK, CountedSource, Engine, choose
 from likely.engines.in_database import DatabaseEngine
 from likely.engines.memory import MOST_VALUES, without_identifiers
 from likely.engines.planning import AUTO, plan_for
