@@ -57,6 +57,7 @@ TARGETS: dict[str, list[str]] = {
     ],
     "model/serialization/_parts.py": [
         "tests/faults/test_model_file.py", "tests/laws/test_family_laws.py", "tests/laws/test_second_stage_laws.py",
+        "tests/laws/test_joint_gaussian_laws.py",
     ],
     "model/serialization/_validator.py": [
         "tests/faults/test_model_file.py", "tests/faults/test_calibrated_file.py", "tests/faults/test_crafted_file.py",
@@ -68,6 +69,7 @@ TARGETS: dict[str, list[str]] = {
     "model/parameters.py": [
         "tests/worked/test_tennis.py", "tests/worked/test_edges.py", "tests/laws/test_model_laws.py",
         "tests/worked/test_parameter_tables.py", "tests/doors/test_names.py", "tests/faults/test_signs_of_a_file.py",
+        "tests/laws/test_copy_laws.py",
     ],
 }
 OPERATORS = {

@@ -151,3 +151,9 @@ def test_words_that_do_not_fill_their_bytes_are_refused(how, parts, crafted):
     ends = parts[1]["0.offsets"]
     bad = {"late": [1, *ends[1:]], "short": ends[:-1], "none": []}[how]
     refused(crafted(**{"0__offsets": np.array(bad, np.int64)}), "words that do not fill their bytes")
+
+
+def test_a_curve_of_one_point_in_either_direction_is_refused(parts, crafted):
+    heights = parts[1]["stage0.heights"]
+    for bad in (heights[:1], heights[:, :1]):
+        refused(crafted(stage0__heights=bad, stage0__steps=np.zeros(len(bad))), "has the shape")

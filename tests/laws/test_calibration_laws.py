@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 import likely
-from likely.calibration import DEPENDENCE, calibrate
+from likely.calibration import DEPENDENCE, _stages, calibrate
 from likely.calibration._fit import OWN_WEIGHTS
 from likely.calibration._interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
 from likely.calibration._tan_aode import count_pair
@@ -384,3 +384,33 @@ def test_the_centres_of_bins_are_the_means_of_their_numbers(family):
     bins = np.searchsorted(fitted.likelihood.bin_edges, numbers, side="right")
     means = [numbers[bins == j].mean() for j in range(len(term.centres))]
     np.testing.assert_allclose(term.centres, means, rtol=1e-3)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_that_are_thousands_apart_have_their_exact_loss(classes, compiled, monkeypatch):
+    score = np.array([[0.0, 3000.0, -3000.0], [-2000.0, 0.0, 1000.0], [1.0, 2.0, 3.0]])[:, :classes]
+    labels, weights = np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0])
+    evidence = np.zeros((1, 3, classes), np.float32)
+    problem = Problem(evidence, score.astype(np.float32), labels, weights, np.ones(1), np.full(1, 0.5), 0.0)
+    monkeypatch.setattr(Problem, "compiled", compiled, raising=False)
+    found = problem.evaluate(np.concatenate([problem.centre, np.zeros(classes)]))
+    apart = np.logaddexp.reduce(score, axis=1) - score[np.arange(3), labels]
+    assert found.loss == pytest.approx(weights @ apart, rel=1e-6)
+    assert np.isfinite(found.gradient).all()
+    assert np.isfinite(found.hessian).all()
+
+
+def test_the_more_columns_and_classes_the_fewer_rows_are_fitted_on(monkeypatch):
+    model = quietly(likely.learn, table(), "y")
+    monkeypatch.setattr(_stages, "ENTRIES", 1_500)
+    monkeypatch.setattr(_stages, "FEWEST_ROWS", 10)
+    used, of = [], CalibrationData.of
+
+    def noted(tally, rows, parameters, prior):
+        used.append(len(rows.sample))
+        return of(tally, rows, parameters, prior)
+
+    monkeypatch.setattr(CalibrationData, "of", staticmethod(noted))
+    quietly(calibrate, model.tally, model.plain_parameters)
+    assert used == [1_500 // (3 * 5)]

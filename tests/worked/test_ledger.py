@@ -141,3 +141,11 @@ def test_a_number_in_bins_is_out_of_range_beyond_the_smallest_and_largest_that_w
 )
 def test_a_number_is_printed_with_four_decimals_and_no_minus_before_nothing(value, text) -> None:
     assert number(value) == text
+
+
+def test_where_every_class_is_ruled_out_the_note_says_so_and_names_none() -> None:
+    data = {"c": ["u", "u", "v", "v"], "d": ["p", "p", "q", "q"], "y": ["a", "a", "b", "b"]}
+    model = likely.learn(data, "y", plain=True, smoothing=0)
+    nothing = ("every class has probability 0 for this row: only the class prior remains",)
+    assert model.explain({"c": "u", "d": "q"}).notes == nothing
+    assert model.relearn(smoothing=1).explain({"c": "u", "d": "q"}).notes == ()
