@@ -285,3 +285,21 @@ def test_a_class_that_a_fold_lacks_leaves_the_rest_standing():
         found = likely.evaluate(data, target="y", folds=5)
     assert math.isfinite(found.auc)
     assert found.to_dict()["baseline"]["log_loss"] is not None
+
+
+def test_metrics_of_two_sets_of_rows_add_up_to_those_of_all():
+    rng = np.random.default_rng(3)
+    p, weights, truth = rng.dirichlet(np.ones(3), 60), rng.uniform(0.5, 2.0, 60), rng.integers(-1, 4, 60)
+
+    def judged(rows):
+        posterior = Posterior(("a", "b", "c"), np.log(p[rows]), np.zeros(3))
+        return metrics_of(posterior, truth[rows], weights[rows], np.array([5.0, 3.0, 2.0]))
+
+    both, whole = judged(slice(0, 25)) + judged(slice(25, 60)), judged(slice(0, 60))
+    for name in ("loss", "squares", "rows", "unknown", "base_loss", "base_right", "bins"):
+        np.testing.assert_allclose(getattr(both, name), getattr(whole, name), rtol=1e-12, err_msg=name)
+    assert both.confusion == pytest.approx(whole.confusion)
+    for part in ("probabilities", "true", "weights"):
+        joined = np.concatenate([getattr(scores, part) for scores in both.scores])
+        np.testing.assert_array_equal(joined, getattr(whole.scores[0], part))
+    assert (both + Metrics.zero(both.classes)).scores == (Metrics.zero(both.classes) + both).scores == both.scores

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likely
-from likely.engines.counted_rows import CountedSource
+from likely.engines.engine import CountedSource
 from likely.engines.spark.spark_frames import SparkRows
 from likely.errors import UsageError
 from likely.latent import em

@@ -52,8 +52,8 @@ def crafted(parts, tmp_path):
     return write
 
 
-def refused(path):
-    with pytest.raises(ModelFileError, match=r"crafted\.likely"):
+def refused(path, why=""):
+    with pytest.raises(ModelFileError, match=rf"crafted\.likely.*{why}"):
         likely.load(path)
 
 
@@ -144,3 +144,16 @@ def test_values_written_as_bytes_are_read_back_and_must_fill_them(monkeypatch, t
     for wrong in ([0, 3, 8, 12], [1, 3, 8, 13], [0, 8, 3, 13]):
         path.write_bytes(sealed(text, body.replace(offsets.tobytes(), np.array(wrong, "<i8").tobytes()), version))
         refused(path)
+
+
+@pytest.mark.parametrize("how", ["late", "short", "none"])
+def test_words_that_do_not_fill_their_bytes_are_refused(how, parts, crafted):
+    ends = parts[1]["0.offsets"]
+    bad = {"late": [1, *ends[1:]], "short": ends[:-1], "none": []}[how]
+    refused(crafted(**{"0__offsets": np.array(bad, np.int64)}), "words that do not fill their bytes")
+
+
+def test_a_curve_of_one_point_in_either_direction_is_refused(parts, crafted):
+    heights = parts[1]["stage0.heights"]
+    for bad in (heights[:1], heights[:, :1]):
+        refused(crafted(stage0__heights=bad, stage0__steps=np.zeros(len(bad))), "has the shape")

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 import likely
-from likely.calibration import DEPENDENCE, calibrate
+from likely.calibration import DEPENDENCE, _stages, calibrate
 from likely.calibration._fit import OWN_WEIGHTS
 from likely.calibration._interaction_tables import ResidualTable, ScoredRows, TableAxis, blur, count_cells
 from likely.calibration._tan_aode import count_pair
@@ -357,3 +357,60 @@ def test_of_very_many_columns_the_most_informative_have_a_weight_of_their_own():
     shares = model.posterior(data).probabilities
     assert np.isfinite(shares).all()
     assert (shares.argmax(1) == y).mean() > 0.9
+
+
+def test_a_forgotten_value_is_out_of_the_calibration_and_unseen_if_it_comes_back():
+    data = table()
+    model = quietly(likely.learn, data, "y")
+    gone = [i for i, value in enumerate(data["two"]) if value == "t"]
+    later = quietly(model.forget, rows_of(data, gone))
+    assert "t" in model.calibration.values["two"]
+    assert later.calibration.values["two"] == tuple(None if v == "t" else v for v in model.calibration.values["two"])
+    assert later.calibration.without_forgotten(later.schema) is later.calibration
+    again = quietly(later.update, rows_of(data, gone))
+    assert again.tally == model.tally
+    places = again.calibration._places("two", ("s", "t"))
+    assert places[1] == len(again.calibration.values["two"])  # the code of an unseen value
+
+
+@pytest.mark.parametrize("family", ["binned", "binned:mdl"])
+def test_the_centres_of_bins_are_the_means_of_their_numbers(family):
+    data = table()
+    model = quietly(likely.learn, data, "y", families={"z": family})
+    i = [block.name for block in model.blocks].index("z")
+    fitted = model.plain_parameters[i]
+    (term,) = make_terms(CalibrationData(model.tally, effective(model.tally.sample, model.tally), 0), [(i, fitted)])
+    numbers = np.array(data["z"])
+    bins = np.searchsorted(fitted.likelihood.bin_edges, numbers, side="right")
+    means = [numbers[bins == j].mean() for j in range(len(term.centres))]
+    np.testing.assert_allclose(term.centres, means, rtol=1e-3)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_that_are_thousands_apart_have_their_exact_loss(classes, compiled, monkeypatch):
+    score = np.array([[0.0, 3000.0, -3000.0], [-2000.0, 0.0, 1000.0], [1.0, 2.0, 3.0]])[:, :classes]
+    labels, weights = np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0])
+    evidence = np.zeros((1, 3, classes), np.float32)
+    problem = Problem(evidence, score.astype(np.float32), labels, weights, np.ones(1), np.full(1, 0.5), 0.0)
+    monkeypatch.setattr(Problem, "compiled", compiled, raising=False)
+    found = problem.evaluate(np.concatenate([problem.centre, np.zeros(classes)]))
+    apart = np.logaddexp.reduce(score, axis=1) - score[np.arange(3), labels]
+    assert found.loss == pytest.approx(weights @ apart, rel=1e-6)
+    assert np.isfinite(found.gradient).all()
+    assert np.isfinite(found.hessian).all()
+
+
+def test_the_more_columns_and_classes_the_fewer_rows_are_fitted_on(monkeypatch):
+    model = quietly(likely.learn, table(), "y")
+    monkeypatch.setattr(_stages, "ENTRIES", 1_500)
+    monkeypatch.setattr(_stages, "FEWEST_ROWS", 10)
+    used, of = [], CalibrationData.of
+
+    def noted(tally, rows, parameters, prior):
+        used.append(len(rows.sample))
+        return of(tally, rows, parameters, prior)
+
+    monkeypatch.setattr(CalibrationData, "of", staticmethod(noted))
+    quietly(calibrate, model.tally, model.plain_parameters)
+    assert used == [1_500 // (3 * 5)]

@@ -1,15 +1,19 @@
 """Laws of compiled loops of the second stage: they choose, leave out, cut and gain like the arrays they stand for."""
 
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import likely
 from likely.bayes.log_loss import log_losses
 from likely.calibration import _calibration_loops as loops
 from likely.calibration import _interaction_cuts as interaction_cuts
 from likely.calibration import _interaction_search as interaction_search
 from likely.calibration import _interaction_tables as interaction_tables
 from likely.calibration import _weight_fit as weight_fit
+from likely.calibration._terms import CalibrationData, _left_out_tables
+from likely.calibration.copies import effective
 from likely.engines import _category_counts as category_counts
 from likely.families import compiled_choice, smoothing_choice, value_tables
 from likely.families.histogram import Histogram
@@ -282,3 +286,27 @@ def test_hashes_of_numbers_are_added_over_columns_as_one_by_one(monkeypatch):
     found = row_sample.sums_of_number_hashes(columns, ["a", "b", "c"])
     alone = [row_sample.number_hashes(x, name) for x, name in zip(columns, "abc", strict=True)]
     np.testing.assert_array_equal(found, alone[0] + alone[1] + alone[2])
+
+
+def test_compiled_loops_leave_rows_out_of_all_tables_but_those_beyond_single_precision(monkeypatch):
+    """Counts of 1e30 rows and more are worked out in double precision, which only the array version has."""
+    rng = np.random.default_rng(0)
+    data = {"c": rng.choice(["u", "v", "w"], 90), "huge": rng.choice(["p", "q"], 90), "y": rng.choice(["a", "b"], 90)}
+    model = likely.learn(data, "y")
+    rows = effective(model.tally.sample, model.tally)
+    tables = [(rows.sample.columns[p.columns[0]], p.evidence) for p in model.plain_parameters]
+    assert [p.columns[0] for p in model.plain_parameters] == ["c", "huge"]
+    tables[1] = (tables[1][0], replace(tables[1][1], seen=tables[1][1].seen * 1e30))
+    given = []
+    loops = compiled_choice.TableRows.evidence
+
+    def noted(self, codes, wholes, folds, lowest):
+        given.extend(whole.seen.sum() for whole in wholes)
+        return loops(self, codes, wholes, folds, lowest)
+
+    monkeypatch.setattr(compiled_choice.TableRows, "evidence", noted)
+    by_loops = _left_out_tables(CalibrationData(model.tally, rows, 0, compiled=True), tables)
+    assert given == [90.0]
+    by_arrays = _left_out_tables(CalibrationData(model.tally, rows, 0), tables)
+    for (evidence, _), (expected, _) in zip(by_loops, by_arrays, strict=True):
+        np.testing.assert_allclose(evidence, expected, rtol=1e-5, atol=1e-6)

@@ -7,6 +7,7 @@ import pytest
 import databases
 import likely
 from export_help import both_ways
+from likely.calibration import _stages
 from likely.calibration._component_moments import ClassRows, ComponentMoments, Regularisation
 from likely.families.likelihoods import GaussianComponents
 from likely.model import model_file
@@ -184,3 +185,39 @@ def test_numbers_of_very_different_sizes_are_learned_from_together():
     mixed = pa.table({name: np.array(table[name]) * sizes[name] if name != "y" else table["y"] for name in table.column_names})
     shares = likely.learn(mixed, "y").posterior(mixed).probabilities
     assert np.isfinite(shares).all()
+
+
+def test_the_joint_gaussian_counts_all_its_numbers_as_entries(islanders):
+    held, joint = islanders.calibration.joint.components, islanders.block_parameters[-1]
+    components = len(held.owner)
+    assert joint.entries == components * DIMENSIONS + components * DIMENSIONS * DIMENSIONS
+    others = sum(parameters.entries for parameters in islanders.block_parameters[:-1])
+    assert islanders.parameter_count.table_entries == len(islanders.classes) + others + joint.entries
+
+
+class _Gains:
+    """A fit of which only the gain is known: of joint Gaussians first, or of interactions first."""
+
+    pairs_searched, base, data, terms, tables = 1, np.zeros(1), None, None, ("a table",)
+
+    def __init__(self, interactions_first, joint_first):
+        self.interactions_first, self.joint_first, self.is_copy = interactions_first, joint_first, False
+
+    def copy(self):
+        made = _Gains(self.interactions_first, self.joint_first)
+        made.is_copy = True
+        return made
+
+    def add_joint(self, made):
+        return True
+
+    def gain(self):
+        return self.joint_first if self.is_copy else self.interactions_first
+
+
+@pytest.mark.parametrize(("ahead", "first"), [(-1.0, "joint"), (3.9, "joint"), (4.1, "interactions"), (50.0, "interactions")])
+def test_interactions_come_before_joint_gaussians_only_if_they_then_gain_four_nats_more(ahead, first, monkeypatch):
+    monkeypatch.setattr(_stages, "fit_joint_gaussian", lambda data, terms: "joint Gaussians")
+    monkeypatch.setattr(_stages, "_add_interactions", lambda fit: 7 if fit.is_copy else 9)
+    fit, tested = _stages._with_joint_and_interactions(_Gains(100.0 + ahead, 100.0))
+    assert (fit.is_copy, tested) == ((True, 7) if first == "joint" else (False, 9))

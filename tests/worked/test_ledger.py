@@ -9,7 +9,7 @@ import pytest
 
 import likely
 from likely.families.likelihoods import FAR_DEVIATIONS
-from likely.model.ledger import MOST_SHOWN, Entry, Word, marked, shown, word_weight
+from likely.model.ledger import MOST_SHOWN, Entry, Word, marked, number, shown, word_weight
 
 DATA = {
     "c": ["u"] * 6 + ["v"] * 2 + ["u"] * 1 + ["v"] * 3 + ["u"] * 2 + ["v"] * 2,
@@ -134,3 +134,18 @@ def test_a_number_in_bins_is_out_of_range_beyond_the_smallest_and_largest_that_w
     model = likely.learn({"x": x, "y": np.where(x + np.sin(7 * x) > 5.5, "a", "b")}, "y")
     flags = {value: model.explain({"x": value}).entries[-1].flags for value in (2.0, 5.0, 9.0, 1.5, 9.5)}
     assert flags == {2.0: (), 5.0: (), 9.0: (), 1.5: ("out of range",), 9.5: ("out of range",)}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.23456, "1.2346"), (-2.0, "-2.0000"), (-0.00001, "0.0000"), (-math.inf, "-inf")]
+)
+def test_a_number_is_printed_with_four_decimals_and_no_minus_before_nothing(value, text) -> None:
+    assert number(value) == text
+
+
+def test_where_every_class_is_ruled_out_the_note_says_so_and_names_none() -> None:
+    data = {"c": ["u", "u", "v", "v"], "d": ["p", "p", "q", "q"], "y": ["a", "a", "b", "b"]}
+    model = likely.learn(data, "y", plain=True, smoothing=0)
+    nothing = ("every class has probability 0 for this row: only the class prior remains",)
+    assert model.explain({"c": "u", "d": "q"}).notes == nothing
+    assert model.relearn(smoothing=1).explain({"c": "u", "d": "q"}).notes == ()

@@ -8,7 +8,6 @@ import pytest
 import likely
 from likely import Dirichlet, Gaussian, MEstimate, Text
 from likely.errors import UsageError
-from likely.model.parameters import calibrated_parameters
 
 TENNIS = "src/likely/data/tennis.csv"
 # The table of people of the example on Wikipedia's page on naive Bayes: height, weight, foot size.
@@ -183,7 +182,7 @@ def test_bins_that_moved_in_one_column_alone_stay_those_of_the_calibration() -> 
     assert set(model.calibration.edges) == {"a", "b"}
     moved = model.calibration.edges["b"] + 0.25
     older = replace(model.calibration, edges={**model.calibration.edges, "b": moved})
-    found = calibrated_parameters(model.tally, model.prior, model.plain_parameters, {}, older)
+    found = replace(model, calibration=older).block_parameters
     edges = {p.columns[0]: p.likelihood.edges for p in found[:2]}
     assert edges["a"].tolist() == model.calibration.edges["a"].tolist()
     assert edges["b"].tolist() == moved.tolist()

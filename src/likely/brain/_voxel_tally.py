@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likely.brain import _voxel_loops
 from likely.brain._dataset import Array, Codes, Volumes
 from likely.errors import UsageError
-from likely.families.base import SHARED, back_off, dust
+from likely.families.base import SHARED, dust, wider_variance
 from likely.families.statistics import Moments
 from likely.kernels import counting
 from likely.kernels.kernel import LARGE
@@ -110,8 +110,9 @@ def variances(moments: Moments, tie: str | None) -> Array:
         spread = np.broadcast_to(spread.sum(axes, keepdims=True), moments.spread.shape)
         n = np.broadcast_to(n.sum(axes, keepdims=True), moments.n.shape)
     variance = np.divide(spread, n, out=np.zeros(spread.shape), where=n > 0)
-    if np.any(variance <= dust(moments.mean)):
-        variance, _ = back_off(variance, moments.mean, moments.n, moments.spread, tie)
+    constant = variance <= dust(np.abs(moments.mean).max(axes, keepdims=True, initial=0.0))
+    if constant.any():
+        variance = np.where(constant, wider_variance(moments.mean, moments.n, moments.spread), variance)
     return variance
 
 

@@ -175,14 +175,13 @@ def _fused_gaussian(
         return None
     if not len(scorer.of(ScoringLoop.PARABOLA)) == len(scorer.parameters) == len(blocks):
         return None
-    names, curves = [block.columns[0] for block in blocks], scorer.parabolas
+    names, curves, read = [block.columns[0] for block in blocks], scorer.parabolas, rows.batch.batch.numbers
     shape = (len(blocks), len(scorer.log_prior))
 
     def work(part: tuple[int, int]) -> ChunkCounts | None:
         a, b = part
         n, mean, spread, seen = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape[1])
-        x = rows.batch.numbers(names, a, b)
-        labels, w = rows.labels[a:b], rows.weights[a:b]
+        x, labels, w = read(names, a, b), rows.labels[a:b], rows.weights[a:b]
         found = (
             em_loops.gaussian_e_step(x, labels, w, scorer.log_prior, *curves, n, mean, spread, seen)
             if b > a

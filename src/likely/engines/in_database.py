@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.engines._database_cells import ELSEWHERE, LARGEST, CellWriter
-from likely.engines.counted_rows import CountedSource, UnreadRows
-from likely.engines.engine import CountTask, Part, PartTask, Progress
+from likely.engines.engine import CountedSource, CountTask, Part, PartTask, Progress, UnreadRows
 from likely.engines.memory import MOST_KEPT, MOST_VALUES, Plan, tally_batch
 from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
 from likely.engines.targets import Opened, as_name

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes import continuous
-from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior, NormalPrior
+from likely.bayes.conjugate import FLAT, REFERENCE, NormalInverseGammaPosterior, NormalPosterior
 from likely.bayes.distribution import Distribution
 from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.errors import UsageError
@@ -24,10 +24,11 @@ from likely.families.base import (
     Labels,
     Parameters,
     Readable,
-    back_off,
+    dust,
     first_bad,
     overall_mean,
     weighted_responsibilities,
+    wider_variance,
 )
 from likely.families.family import Family, FittedBlock, LeftOutRows, SampledCells, Totals
 from likely.families.likelihoods import GaussianTerm
@@ -306,13 +307,28 @@ class GaussianEstimate(NamedTuple):
 def estimate_gaussian(
     n: Array, mean: Array, spread: Array, priors: Sequence[BlockPrior], tie: str | None, *, unbiased: bool = False
 ) -> GaussianEstimate:
-    """Mean and variance of every cell of columns × classes, at the mode of the posterior."""
-    posterior_mean, deviation, degrees = _with_prior(n, mean, spread, [prior.normal for prior in priors])
+    """Mean and variance of every cell of columns × classes, at the mode of the normal–inverse-gamma posterior.
+
+    Without rows and without a prior, the mean is that of all rows.
+    """
+    given, axes = [prior.normal for prior in priors], SHARED[tie]
+    m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or FLAT for q in given)]) for part in range(4))
+    whole = k0 + n
+    otherwise = np.broadcast_to(overall_mean(n, mean), mean.shape).copy()
+    estimated = np.divide(k0 * m0 + n * mean, whole, out=otherwise, where=whole > 0)
+    drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2
+    deviation, degrees = 2 * b0 + spread + drift, 2 * a0 + n + 3.0
     if unbiased:
-        free = np.array([[prior.normal is None] for prior in priors])
+        free = np.array([[normal is None] for normal in given])
         degrees = np.where(free, np.maximum(degrees - 1.0, 0.0), degrees)
-    variance, borrowed = back_off(_tied(deviation, degrees, tie), mean, n, spread, tie)
-    return GaussianEstimate(posterior_mean, variance, borrowed)
+    if axes:
+        # Every cell has its own pseudo-rows: they are pooled like rows.
+        deviation = np.broadcast_to(deviation.sum(axes, keepdims=True), deviation.shape)
+        degrees = np.broadcast_to(degrees.sum(axes, keepdims=True), degrees.shape)
+    variance = np.divide(deviation, degrees, out=np.zeros(deviation.shape), where=degrees > 0)
+    borrowed = variance <= dust(np.abs(mean).max(axes, keepdims=True, initial=0.0))
+    variance = np.where(borrowed, wider_variance(mean, n, spread), variance) if borrowed.any() else variance
+    return GaussianEstimate(estimated, variance, borrowed)
 
 
 def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tuple[Array, Labels, Array]]:
@@ -330,31 +346,6 @@ def _side_by_side(rows: Encoded, labels: Labels, weights: Array) -> Iterator[tup
         for j in range(width if width < 4 else 0):
             x[:, j] = columns[j]
         yield x, labels[a : a + CHUNK], weights[a : a + CHUNK]
-
-
-def _with_prior(
-    n: Array, mean: Array, spread: Array, priors: Sequence[NormalPrior | None]
-) -> tuple[Array, Array, Array]:
-    """Posterior mean, and numerator and denominator of the variance: the mode of the normal–inverse-gamma posterior.
-
-    Without rows and without a prior, the mean is that of all rows.
-    """
-    m0, k0, a0, b0 = (np.array([[p[part]] for p in (q or FLAT for q in priors)]) for part in range(4))
-    whole = k0 + n
-    otherwise = np.broadcast_to(overall_mean(n, mean), mean.shape).copy()
-    estimated = np.divide(k0 * m0 + n * mean, whole, out=otherwise, where=whole > 0)
-    drift = np.divide(k0 * n, whole, out=np.zeros_like(mean), where=whole > 0) * (mean - m0) ** 2
-    return estimated, 2 * b0 + spread + drift, 2 * a0 + n + 3.0
-
-
-def _tied(deviation: Array, degrees: Array, tie: str | None) -> Array:
-    """Variance over the cells (columns × classes) that share it."""
-    axes = SHARED[tie]
-    if axes:
-        # Every cell has its own pseudo-rows: they are pooled like rows.
-        deviation = np.broadcast_to(deviation.sum(axes, keepdims=True), deviation.shape)
-        degrees = np.broadcast_to(degrees.sum(axes, keepdims=True), degrees.shape)
-    return np.divide(deviation, degrees, out=np.zeros(deviation.shape), where=degrees > 0)
 
 
 def _free(classes: int, columns: int, tie: str | None) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.bayes.conjugate import NormalPrior
-from likely.families.base import ROUNDING, BlockPrior, back_off, dust, log
+from likely.families.base import ROUNDING, BlockPrior, dust, log, wider_variance
 from likely.families.statistics import MEAN_DIGITS, SINGULAR, Array, Scatter, outer
 from likely.schema import Column
 
@@ -122,8 +122,7 @@ def _diagonal(flat: Scatter) -> Array:
     """Diagonal covariance with back-off by column, for too few rows or collinear columns."""
     mean, n = flat.mean[:, -1].T, np.broadcast_to(flat.n[:, -1], flat.mean[:, -1].T.shape)
     spread = np.einsum("kii->ik", flat.scatter[:, -1])
-    variance, _ = back_off(np.zeros_like(mean), mean, n, spread)
-    return np.diag(variance.max(1, initial=1e-300))
+    return np.diag(wider_variance(mean, n, spread).max(1, initial=1e-300))
 
 
 def _divide(scatter: Array, n: Array) -> Array:

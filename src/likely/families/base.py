@@ -176,21 +176,14 @@ def first_bad(bad: NDArray[np.bool_], reason: str) -> tuple[int, str] | None:
     return (int(np.argmax(bad)), reason) if bad.any() else None
 
 
-def back_off(
-    variance: Array, mean: Array, n: Array, spread: Array, tie: str | None = None
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Variances with those of zero replaced by the pooled one, then that of all rows, then 1; and which were replaced."""
-    level = overall_mean(n, mean)
-    total_n = n.sum(1, keepdims=True)
-    within = np.divide(spread.sum(1, keepdims=True), total_n, out=np.zeros_like(total_n), where=total_n > 0)
+def wider_variance(mean: Array, n: Array, spread: Array) -> Array:
+    """For each column a variance for classes in which it does not vary: within all classes, else of all rows, else 1."""
+    level, whole = overall_mean(n, mean), n.sum(1, keepdims=True)
+    within = np.divide(spread.sum(1, keepdims=True), whole, out=np.zeros_like(whole), where=whole > 0)
     between = (n * (mean - level) ** 2).sum(1, keepdims=True)
-    total = within + np.divide(between, total_n, out=np.zeros_like(total_n), where=total_n > 0)
-    size = np.abs(mean)
-    own = np.broadcast_to(size.max(SHARED[tie], keepdims=True, initial=0.0), size.shape) if SHARED[tie] else size
-    widest = size.max(1, keepdims=True, initial=0.0)
-    floored = variance <= dust(own)
-    wider = np.where(within > dust(widest), within, np.where(total > dust(widest, MEAN_DIGITS), total, 1.0))
-    return np.where(floored, wider, variance), floored
+    total = within + np.divide(between, whole, out=np.zeros_like(whole), where=whole > 0)
+    widest = np.abs(mean).max(1, keepdims=True, initial=0.0)
+    return np.where(within > dust(widest), within, np.where(total > dust(widest, MEAN_DIGITS), total, 1.0))
 
 
 def dust(mean: Array, share: float = ROUNDING) -> Array:

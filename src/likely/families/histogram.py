@@ -8,7 +8,7 @@ so histograms add exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +79,19 @@ class Histogram:
         columns: Sequence[Array], labels: NDArray[Any], weights: Array, classes: int, units: NDArray[np.uint32] | None = None,
         *, before: Sequence[Histogram | None] = (),
     ) -> list[Histogram]:
-        """Histograms of several columns; short ones are sorted together."""
+        """Histograms of several columns; short ones without a missing or infinite number are sorted together."""
         n = len(labels)
         if not (0 < n <= MOST and len(columns) > 1 and labels.ndim == 1 and labels.min() >= 0 and weights.min() > 0):
             pairs = zip(columns, before or [None] * len(columns), strict=True)
             return [Histogram.of(x, labels, weights, classes, units, before=other) for x, other in pairs]
-        step = max(1, SORTED_TOGETHER // n)
-        parts = [np.array(columns[a : a + step], np.float64) for a in range(0, len(columns), step)]
-        return [one for x in parts for one in _sorted_together(x, labels, weights, classes)]
+        step, found = max(1, SORTED_TOGETHER // n), []
+        for a in range(0, len(columns), step):
+            x = np.array(columns[a : a + step], np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                plain = np.isfinite(x.sum(1))  # else a number is missing or infinite, or the sum overflows
+            made = _sorted_together(x[plain], labels, weights, classes)
+            found += [next(made) if one else Histogram.of(y, labels, weights, classes) for one, y in zip(plain, x, strict=True)]
+        return found
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Histogram:
@@ -257,11 +262,9 @@ def total_histogram(parts: Sequence[Histogram]) -> Histogram:
     return _cells(np.tile(x, len(seen)), labels, seen.reshape(-1), len(seen), level)
 
 
-def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> list[Histogram]:
+def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: int) -> Iterator[Histogram]:
     """Histograms of columns × rows, of which each number has a cell of its own; every row has a class and a weight."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        plain = np.isfinite(x.sum(1))  # else a number is missing or infinite, or the sum overflows
-    keys = to_keys(x[plain])
+    keys = to_keys(x)
     order = np.argsort(keys, axis=1, kind="stable")  # weights of equal numbers are added in the order of the rows
     keys = np.take_along_axis(keys, order, 1)
     first = np.ones(keys.shape, bool)
@@ -272,8 +275,7 @@ def _sorted_together(x: Array, labels: NDArray[Any], weights: Array, classes: in
     counts = np.bincount(place + labels[order].ravel(), weights[order].ravel(), size).astype(np.float64, copy=False)
     cells, seen = keys[first], counts.reshape(-1, classes)
     bounds = zip([0, *ends[:-1]], ends, strict=True) if ends else iter(())
-    made = (Histogram(seen[a:b].T.copy(), cells[a:b].copy(), 0) for a, b in bounds)
-    return [next(made) if one else Histogram.of(column, labels, weights, classes) for one, column in zip(plain, x, strict=True)]
+    return (Histogram(seen[a:b].T.copy(), cells[a:b].copy(), 0) for a, b in bounds)
 
 
 def _counted(

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines import Plan, tally_source
-from likely.engines.counted_rows import CountedSource
 from likely.engines.e_step import ExpectedCounts, LabelledRows
-from likely.engines.engine import CountTask, Engine, Part, PartFunction
+from likely.engines.engine import CountedSource, CountTask, Engine, Part, PartFunction
 from likely.engines.spark.tasks import part_row
 from likely.families import Block
 from likely.families.statistics import Moments, totals

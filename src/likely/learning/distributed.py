@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack
 
-from likely.engines.counted_rows import CountedSource, UnreadRows
-from likely.engines.engine import CountTask, Part, PartTask, Progress
+from likely.engines.engine import CountedSource, CountTask, Part, PartTask, Progress, UnreadRows
 from likely.errors import UsageError
 from likely.learning.learn import learn
 from likely.model.model import Model

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from likely.calibration import DEPENDENCE
-from likely.engines import Plan
-from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import SPARK, Engine, choose
+from likely.engines.engine import SPARK, CountedSource, Engine, choose
 from likely.engines.in_database import DatabaseEngine
 from likely.engines.memory import MOST_VALUES, without_identifiers
 from likely.engines.planning import AUTO, plan_for
@@ -38,7 +36,6 @@ from likely.schema import plain as plainly
 from likely.sources import (
     Batch,
     ReadOptions,
-    Source,
     is_source,
     missing_of,
     open_source,
@@ -175,7 +172,8 @@ def learn(
         )
         # The fitted model as it is: a changed copy would have to derive its parameters again.
         fields |= {"engine": f"{where.name}: {where.reason}"}
-        model = _fitted(_CountedRows(counted, where), tally, reading, settings, fields)
+        tally = declare(tally, settings.classes)
+        model = _fitted(_RowsForEM(counted, tally, where), tally, reading, settings, fields)
         return model if keep_rows else model.without_rows()
 
 
@@ -224,11 +222,10 @@ class ModelSettings:
 
 
 def _fitted(
-    rows: _CountedRows, tally: Tally, reading: ReadOptions, settings: ModelSettings, fields: dict[str, Any]
+    rows: _RowsForEM, tally: Tally, reading: ReadOptions, settings: ModelSettings, fields: dict[str, Any]
 ) -> Model:
     """The model of a tally: semi-supervised if that helps, missing cells imputed by EM, then calibrated; with warnings."""
     counted = rows.counted
-    tally = declare(tally, settings.classes)
     fields["declared"] = tuple(tally.schema.target.canonical(label) for label in settings.classes)
     prior = settings.priors(tally)
     semi_supervised = _semi_supervised(rows, tally, prior, settings.unlabelled, fields)
@@ -242,14 +239,18 @@ def _fitted(
         fitted = semi_supervised.model
         return replace(fitted, tally=with_taken(fitted.tally, missing_of(counted.source)), **fields)
     if has_gaps(tally):
-        again = rows.with_columns_of(tally)
-        before, elsewhere = tally, again.elsewhere(fields)
-        tally = filled_from(tally, prior, elsewhere) if elsewhere else filled(tally, prior, again.parts, again.batches)
+        before, elsewhere = tally, rows.elsewhere(fields)
+        tally = filled_from(tally, prior, elsewhere) if elsewhere else filled(tally, prior, rows.parts, rows.batches)
         warn_of_filled(before, tally)
     model = Model(with_named_values(tally, prior), prior, **fields)
-    finished = _calibrated(model, counted.source, counted.plan, settings.select)
+    _refuse_one_class(model, counted.source.label)
+    if settings.select is not False:
+        batches = counted.source.batches(counted.plan.kinds())
+        model = select_columns(model, batches, settings.select, counted.plan.weights)
+    model = recalibrated(replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights))
+    _warn_of_notes(model)
     reading.check_memory()
-    return finished
+    return model
 
 
 def check_unlabelled(given: str | float) -> None:
@@ -261,7 +262,7 @@ def check_unlabelled(given: str | float) -> None:
 
 
 def _semi_supervised(
-    rows: _CountedRows, tally: Tally, prior: Priors, unlabelled: Unlabelled, fields: dict[str, Any]
+    rows: _RowsForEM, tally: Tally, prior: Priors, unlabelled: Unlabelled, fields: dict[str, Any]
 ) -> SemiSupervisedFit | None:
     """Semi-supervised fit of all rows, the unlabelled ones by EM; None if it does not help, or is not tried."""
     counted = rows.counted
@@ -271,30 +272,17 @@ def _semi_supervised(
     affordable = counted.rows * len(counted.plan.columns) <= MOST_CELLS
     if len(tally.schema.classes) < 2 or (unlabelled.mode == "auto" and not (many and affordable)):
         return None
-    again = rows.with_columns_of(tally)
-    if unlabelled.weight is not None and (elsewhere := again.elsewhere(fields)):
+    if unlabelled.weight is not None and (elsewhere := rows.elsewhere(fields)):
         found = fit_in_parts(
             elsewhere, tally, prior, unlabelled.weight, max_iter=unlabelled.max_iter, tol=unlabelled.tol
         )
     else:
         made = partly_labelled(
-            again.plan, tally.schema.classes, prior, parts=again.parts, batches=again.batches,
-            weights=weights_of(again.plan), counted=tally,
+            rows.plan, tally.schema.classes, prior, parts=rows.parts, batches=rows.batches,
+            weights=weights_of(rows.plan), counted=tally,
         )  # fmt: skip
         found = made.fit(unlabelled.weight, unlabelled.max_iter, unlabelled.tol)
     return found if found.unlabelled else None
-
-
-@dataclass(frozen=True)
-class _CountedRows:
-    """The rows that were counted, and the engine that counted them."""
-
-    counted: CountedSource
-    engine: Engine
-
-    def with_columns_of(self, tally: Tally) -> _RowsForEM:
-        """The rows for EM."""
-        return _RowsForEM(self.counted, tally, self.engine)
 
 
 class _RowsForEM:
@@ -304,38 +292,23 @@ class _RowsForEM:
         kept = {column.name for column in tally.schema.columns}  # identifiers may have been dropped while counting
         columns = tuple(c for c in counted.plan.columns if c.name in kept)
         self.plan = replace(counted.plan, blocks=tally.blocks, columns=columns, ignored=tally.schema.ignored)
-        self._counted, self._classes, self._engine = counted, tally.schema.classes, engine
+        self.counted, self._classes, self._engine = counted, tally.schema.classes, engine
 
     def elsewhere(self, fields: dict[str, Any]) -> RowsInParts | None:
         """The rows in the parts that the engine hands out; None if they are read in this process."""
         if not self._engine.supports_parts:
             return None
-        return RowsInParts.of(self._engine, self._counted.source, self.plan, fields)
+        return RowsInParts.of(self._engine, self.counted.source, self.plan, fields)
 
     def batches(self) -> Iterator[Batch]:
         """All rows, in order."""
-        return self._counted.source.batches(self.plan.kinds())
+        return self.counted.source.batches(self.plan.kinds())
 
     def parts(self, schema: Any) -> Any:
         """The rows with their labels, in memory if the table is small enough."""
         target = replace(schema.target, values=self._classes)
         rows = StreamedRows(self.batches, replace(schema, target=target), weights_of(self.plan), labelled=True)
-        return list(rows) if self._counted.rows * len(self.plan.columns) <= MOST_CELLS else rows
-
-
-def _calibrated(model: Model, source: Source, plan: Plan, select: bool | int | str) -> Model:
-    """The model after feature selection and calibration; notes of its parameters become warnings."""
-    _refuse_one_class(model, source.label)
-    if select is not False:
-        model = select_columns(model, source.batches(plan.kinds()), select, plan.weights)
-    model = replace(model, weights=None if model.weights == WEIGHT_COLUMN else model.weights)
-    model = recalibrated(model)
-    warn_of_unaveraged(model)
-    notes = [note for parameters in model.block_parameters for note in parameters.notes]
-    more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
-    for note in notes[:MOST_NOTES] + more:
-        warnings.warn(note, LikelyWarning, stacklevel=4)
-    return model
+        return list(rows) if self.counted.rows * len(self.plan.columns) <= MOST_CELLS else rows
 
 
 def _one_of(**settings: tuple[str, tuple[str, ...]]) -> None:
@@ -381,6 +354,15 @@ def _warn_of_skipped_rows(
         shown = "; ".join(reading.rejects[:5])
         message = f"{len(reading.rejects):,} bad rows were skipped, {counted.rows:,} were read: {shown}"
         warnings.warn(message, LikelyWarning, stacklevel=4)
+
+
+def _warn_of_notes(model: Model) -> None:
+    """Warn of what the parameters of some columns had to make do with."""
+    warn_of_unaveraged(model)
+    notes = [note for parameters in model.block_parameters for note in parameters.notes]
+    more = [f"and {len(notes) - MOST_NOTES:,} more columns with such notes"] if len(notes) > MOST_NOTES else []
+    for note in notes[:MOST_NOTES] + more:
+        warnings.warn(note, LikelyWarning, stacklevel=4)
 
 
 def _warn_of_many_values(tally: Tally) -> None:

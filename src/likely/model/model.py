@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from likely.bayes import Posterior
 from likely.calibration import Calibration
 from likely.calibration.averaging import arc_of, arc_probability
-from likely.calibration.copies import effective
 from likely.engines import Scorer
 from likely.engines.engine import is_spark_frame
 from likely.engines.row_scorer import RowScorer, RowTerms
 from likely.engines.targets import BinnedTarget
 from likely.errors import DataError, UsageError
-from likely.families import Block, FittedBlock, Parameters
+from likely.families import Block, FittedBlock
 from likely.families.base import log
 from likely.families.posterior_predictive import Arc
 from likely.families.text_calibration import TextCalibration
@@ -34,8 +33,8 @@ from likely.model.parameters import (
     ParameterCount,
     calibrated_parameters,
     count_parameters,
+    derived_parameters,
     formats_and_parts,
-    plain_parameters,
     strongest_words,
     why_not_generative,
 )
@@ -147,27 +146,8 @@ class Model(ModelVerbs):
         """Prior probability of each class."""
         return self.prior.class_probabilities(self.classes, self.tally.classes, self.blocks)
 
-    @cached_property
-    def plain_parameters(self) -> tuple[Parameters, ...]:
-        """The parameters of every block before averaging and calibration: statistics with pseudocounts added."""
-        return plain_parameters(self.tally, self.prior, {}, self._copies)
-
-    @property
-    def _copies(self) -> Array | None:
-        """Mean number of times that the rows of each class were counted, estimated from the sample of rows."""
-        if self.tally.sample is None or not self.prior.default.chosen:
-            return None if self.calibration is None else self.calibration.copies
-        copies = effective(self.tally.sample, self.tally).copies
-        return None if (copies == 1.0).all() else copies
-
-    @cached_property
-    def block_parameters(self) -> tuple[Parameters, ...]:
-        """The parameters of every block, calibrated and averaged; those of the interactions come last."""
-        found = list(calibrated_parameters(self.tally, self.prior, self.plain_parameters, self.stages, self.calibration))
-        for i in range(len(self.blocks) if self.average else 0):
-            if arc := self.arc(i):
-                found[i] = arc.average(found[i])
-        return tuple(found)
+    plain_parameters = cached_property(derived_parameters)
+    block_parameters = cached_property(calibrated_parameters)
 
     def fitted(self, i: int) -> FittedBlock:
         """Block i as its family's methods take it: columns, sufficient statistic, prior and parameters before calibration."""

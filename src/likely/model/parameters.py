@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.calibration import Calibration
+from likely.calibration.copies import effective
 from likely.errors import DataError, UsageError
 from likely.families import Block, Parameters, groups
 from likely.families.bag_of_words import ranked_words
@@ -26,56 +27,61 @@ from likely.sources.missing_tokens import tokens_by_column
 from likely.sources.number_formats import NumberFormat
 from likely.tally import Tally
 
+if TYPE_CHECKING:
+    from likely.model.model import Model
+
 Array = NDArray[np.float64]
 
 
-def plain_parameters(
-    tally: Tally, prior: Priors, edges: Mapping[str, Array], copies: Array | None = None
-) -> tuple[Parameters, ...]:
-    """The parameters of every block before calibration: statistics with pseudocounts added.
+def derived_parameters(model: Model, edges: Mapping[str, Array] = MappingProxyType({})) -> tuple[Parameters, ...]:
+    """The parameters of every block before averaging and calibration: statistics with pseudocounts added.
 
-    `edges` are of bins that were cut before, `copies` the mean number of times that the rows of each class were counted.
+    `edges` are of the bins that were cut when the calibration was fitted; without them, bins are cut anew.
     """
-    if not tally.schema.classes:
+    schema, tally = model.schema, model.tally
+    if not schema.classes:
         raise DataError("the model has forgotten every row: there is nothing left to derive parameters from; update it first")
-    schema = tally.schema
+    copies = model.calibration.copies if model.calibration and edges else _copies(model)
     found: dict[Block, Parameters] = {}
     statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
     for group in groups(tally.blocks):
         columns = [tuple(schema.by_name[name] for name in block.columns) for block in group]
-        prior_of_block = [_of_copies(prior.of(block).for_classes(schema.classes), copies) for block in group]
+        priors = [_of_copies(model.prior.of(block).for_classes(schema.classes), copies) for block in group]
         tallied: list[Any] = [statistics[block] for block in group]
         cut = [edges.get(block.columns[0]) for block in group]
-        derived = group[0].family.derive(columns, tallied, prior_of_block, schema.classes, cut)
+        derived = group[0].family.derive(columns, tallied, priors, schema.classes, cut)
         found.update(zip(group, derived, strict=True))
     return tuple(found[block] for block in tally.blocks)
 
 
-def calibrated_parameters(
-    tally: Tally,
-    prior: Priors,
-    plain: Sequence[Parameters],
-    stages: Mapping[str, TextCalibration],
-    calibration: Calibration | None,
-) -> tuple[Parameters, ...]:
-    """The parameters of every block with its calibration applied; those of the interactions come last."""
-    if calibration is None and not stages:
-        return tuple(plain)
+def _copies(model: Model) -> Array | None:
+    """Mean number of times that the rows of each class were counted, estimated from the sample of rows."""
+    if model.tally.sample is None or not model.prior.default.chosen:
+        return None if model.calibration is None else model.calibration.copies
+    copies = effective(model.tally.sample, model.tally).copies
+    return None if (copies == 1.0).all() else copies
+
+
+def calibrated_parameters(model: Model) -> tuple[Parameters, ...]:
+    """The parameters of every block, calibrated and averaged; those of the interactions come last."""
+    plain, tally, calibration = model.plain_parameters, model.tally, model.calibration
+    if calibration is None and not model.stages and not model.average:
+        return plain
     if calibration and not _cut_alike(plain, calibration.edges):
-        plain = plain_parameters(tally, prior, calibration.edges, calibration.copies)
-    found = dict(zip(tally.blocks, plain, strict=True))
-    statistics = dict(zip(tally.blocks, tally.statistics, strict=True))
-    log_prior = log(prior.class_probabilities(tally.schema.classes, tally.classes, tally.blocks))
-    for block in tally.blocks:
-        if block.name in stages:
-            form = stages[block.name].likelihood(block.family, statistics[block], log_prior)
-            found[block] = replace(found[block], likelihood=form)
-    if calibration is None:
-        return tuple(found[block] for block in tally.blocks)
-    sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
-    alone = tuple(calibration.applied(block.name, found[block], sizes.get(block.name)) for block in tally.blocks)
-    sizes |= {name: len(own) + 1 for name, own in edges_by_column(alone).items()}
-    return (*alone, *calibration.interaction_terms(sizes))
+        plain = derived_parameters(model, calibration.edges)
+    found, interactions = list(plain), []
+    for i, (block, statistic) in enumerate(zip(tally.blocks, tally.statistics, strict=True)):
+        if block.name in model.stages:
+            form = model.stages[block.name].likelihood(block.family, statistic, log(model.class_prior))
+            found[i] = replace(found[i], likelihood=form)
+    if calibration:
+        sizes: dict[str, Any] = {c.name: c.values for c in tally.schema.columns if c.kind == CATEGORY}
+        names = [block.name for block in tally.blocks]
+        found = [calibration.applied(name, each, sizes.get(name)) for name, each in zip(names, found, strict=True)]
+        sizes |= {name: len(own) + 1 for name, own in edges_by_column(found).items()}
+        interactions = calibration.interaction_terms(sizes)
+    arcs = [model.arc(i) if model.average else None for i in range(len(found))]
+    return (*(arc.average(each) if arc else each for arc, each in zip(arcs, found, strict=True)), *interactions)
 
 
 def _cut_alike(plain: Sequence[Parameters], edges: Mapping[str, Array]) -> bool:

@@ -12,8 +12,7 @@ import numpy as np
 
 from likely.engines import Plan
 from likely.engines.adding import total as total_of
-from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import CountTask, Part, PartFunction, PartTask
+from likely.engines.engine import CountedSource, CountTask, Part, PartFunction, PartTask
 from likely.engines.memory import tally_source
 from likely.engines.spark.tasks import part_row
 from likely.engines.targets import as_name

@@ -6,8 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from likely.engines.counted_rows import CountedSource
-from likely.engines.engine import AUTO, MEMORY, SPARK, SPARK_ROWS, CountTask, MemoryEngine, Part, PartTask, Progress
+from likely.engines.engine import (
+    AUTO,
+    MEMORY,
+    SPARK,
+    SPARK_ROWS,
+    CountedSource,
+    CountTask,
+    MemoryEngine,
+    Part,
+    PartTask,
+    Progress,
+)
 from likely.engines.spark._parquet_parts import ParquetParts, UnreadablePartError, parquet_parts
 from likely.engines.spark.faults import as_likely_errors, import_spark, raised
 from likely.engines.spark.spark_frames import LABEL, SAMPLE_ROWS, SparkRows, first_rows, mapped, readable

@@ -6,9 +6,21 @@ from typing import Any
 
 from likely.calibration import DEPENDENCE
 from likely.families import REGISTRY
-from likely.model.serialization._checks import each, entries, fields, flag, listing, need, number, text, whole
 from likely.model.serialization.latent_part import check_latent
-from likely.model.serialization.values import check_values
+from likely.model.serialization.values import (
+    anything,
+    check_values,
+    each,
+    entries,
+    fields,
+    flag,
+    listed,
+    need,
+    number,
+    text,
+    texts,
+    whole,
+)
 from likely.priors import PRIORS
 from likely.schema import BINS, CATEGORY, NUMBER, TEXT
 from likely.sources.date_parts import PARTS
@@ -24,15 +36,37 @@ def check_header(header: Any) -> None:
     """Refuse a header that lacks a part, has one too many, or has one of another type."""
     fields(
         header, "the header",
-        {"arrays": entries, "target": _column, "columns": listing(_column), "ignored": listing(_reason),
-         "blocks": listing(_block), "rows": whole, "prior": _priors, "settings": _settings},
-        {"sample": _sample_header, "calibration": _calibration_header, "latent": check_latent},
+        {"arrays": entries, "target": entries, "columns": listed, "ignored": listed, "blocks": listed, "rows": whole,
+         "prior": entries, "settings": entries},
+        {"sample": entries, "calibration": entries, "latent": entries},
     )  # fmt: skip
+    _column(header["target"], "target")
+    for column, where in each(header["columns"], "columns"):
+        _column(column, where)
+    for pair, where in each(header["ignored"], "ignored"):
+        need(isinstance(pair, list) and len(pair) == 2, where, "is no pair of a column and a reason")
+        texts(pair, where)
+    for block, where in each(header["blocks"], "blocks"):
+        _block(block, where)
+    _priors(header["prior"], "prior")
+    _settings(header["settings"], "settings")
+    if "sample" in header:
+        fields(header["sample"], "sample", {"columns": texts, "limit": whole})
+    if "calibration" in header:
+        _calibration(header["calibration"], "calibration")
+    if "latent" in header:
+        check_latent(header["latent"], "latent")
 
 
 def _column(given: Any, where: str) -> None:
-    later = {"guessed": flag, "asked_for": flag, "taken": listing(_taken), "form": text}
-    fields(given, where, {"name": text, "kind": text, "values": _value_list, "reason": text}, later)
+    later = {"guessed": flag, "asked_for": flag, "taken": listed, "form": text}
+    # As many texts stand in arrays of their own.
+    many = isinstance(given, dict) and isinstance(given.get("values"), int)
+    fields(given, where, {"name": text, "kind": text, "values": whole if many else check_values, "reason": text}, later)
+    for pair, at in each(given.get("taken", []), f"{where}.taken"):
+        need(isinstance(pair, list) and len(pair) == 2, at, "is no pair of a text and a count")
+        text(pair[0], at)
+        whole(pair[1], at)
     need(given["kind"] in (CATEGORY, NUMBER, TEXT), where, f"is of kind {given['kind']!r:.40}")
     part, sign, form = given.get("form", "").partition("/")
     need(not sign or given["name"].endswith(f".{part}"), where, f"is no {part!r:.40} of another column")
@@ -41,26 +75,8 @@ def _column(given: Any, where: str) -> None:
     need(given["kind"] == CATEGORY or given["values"] == [], where, "has values, but holds no categories")
 
 
-def _taken(given: Any, where: str) -> None:
-    need(isinstance(given, list) and len(given) == 2, where, "is no pair of a text and a count")
-    text(given[0], where)
-    whole(given[1], where)
-
-
-def _value_list(given: Any, where: str) -> None:
-    if isinstance(given, int):  # as many texts stand in arrays of their own
-        whole(given, where)
-    else:
-        check_values(given, where)
-
-
-def _reason(given: Any, where: str) -> None:
-    need(isinstance(given, list) and len(given) == 2, where, "is no pair of a column and a reason")
-    each(given, where, text)
-
-
 def _block(given: Any, where: str) -> None:
-    fields(given, where, {"family": text, "settings": entries, "columns": listing(text), "statistic": text})
+    fields(given, where, {"family": text, "settings": entries, "columns": texts, "statistic": text})
     need(given["family"] in REGISTRY, where, f"is of no family that is known: {given['family']!r:.40}")
     known = (*SHAPES, "Histogram", "Words")
     need(given["statistic"] in known, where, f"has counted {given['statistic']!r:.40}, which is not known")
@@ -68,46 +84,44 @@ def _block(given: Any, where: str) -> None:
 
 
 def _priors(given: Any, where: str) -> None:
-    fields(given, where, {"default": _prior, "columns": entries, "classes": _class_prior})
-    for name, prior in given["columns"].items():
-        _prior(prior, f"{where}.columns[{name!r:.40}]")
+    fields(given, where, {"default": entries, "columns": entries, "classes": anything})
+    _prior(given["default"], f"{where}.default")
+    for prior, at in each(given["columns"], f"{where}.columns"):
+        _prior(prior, at)
+    shares, at = given["classes"], f"{where}.classes"
+    for pair, at_pair in each(shares, at) if isinstance(shares, list) else ():
+        need(isinstance(pair, list) and len(pair) == 2, at_pair, "is no pair of a class and a number")
+        check_values(pair[:1], at_pair)
+        number(pair[1], at_pair)
+    if shares is not None and not isinstance(shares, list):
+        _prior(shares, at)
 
 
 def _prior(given: Any, where: str) -> None:
     entries(given, where)
     need(given.get("type") in PRIORS, where, f"is of no type that is known: {given.get('type')!r:.40}")
     if given["type"] == "ByClass":
-        listing(_prior_of_class)(given.get("by_class"), f"{where}.by_class")
-
-
-def _prior_of_class(given: Any, where: str) -> None:
-    need(isinstance(given, list) and len(given) == 2, where, "is no pair of a class and a prior")
-    check_values(given[:1], where)
-    _prior(given[1], where)
-    need(given[1]["type"] != "ByClass", where, "has priors by class within a class")
-
-
-def _class_prior(given: Any, where: str) -> None:
-    if isinstance(given, list):
-        for i, pair in enumerate(given):
-            need(isinstance(pair, list) and len(pair) == 2, f"{where}[{i}]", "is no pair of a class and a number")
-            check_values(pair[:1], f"{where}[{i}]")
-            number(pair[1], f"{where}[{i}]")
-    elif given is not None:
-        _prior(given, where)
+        listed(given.get("by_class"), f"{where}.by_class")
+        for pair, at in each(given["by_class"], f"{where}.by_class"):
+            need(isinstance(pair, list) and len(pair) == 2, at, "is no pair of a class and a prior")
+            check_values(pair[:1], at)
+            _prior(pair[1], at)
+            need(pair[1]["type"] != "ByClass", at, "has priors by class within a class")
 
 
 def _settings(given: Any, where: str) -> None:
-    later = {"average": flag, "dependence": text, "missing_labels": _texts_or_none, "target_edges": listing(number)}
-    fields(given, where, {"missing": listing(text), "weights": _text_or_none, "declared": check_values}, later)
+    later = {"average": flag, "dependence": text, "missing_labels": _texts_or_none, "target_edges": listed}
+    fields(given, where, {"missing": texts, "weights": _text_or_none, "declared": check_values}, later)
     edges = given.get("target_edges", [])
+    for edge, at in each(edges, f"{where}.target_edges"):
+        number(edge, at)
     need(edges == sorted(set(edges)), where, "has edges of bins that do not increase")
     need(given.get("dependence", "auto") in DEPENDENCE, where, "has a dependence that is not known")
 
 
 def _texts_or_none(given: Any, where: str) -> None:
     if given is not None:
-        listing(text)(given, where)
+        texts(given, where)
 
 
 def _text_or_none(given: Any, where: str) -> None:
@@ -115,38 +129,26 @@ def _text_or_none(given: Any, where: str) -> None:
         text(given, where)
 
 
-def _sample_header(given: Any, where: str) -> None:
-    fields(given, where, {"columns": listing(text), "limit": whole})
-
-
-def _calibration_header(given: Any, where: str) -> None:
+def _calibration(given: Any, where: str) -> None:
     fields(
         given, where,
-        {"weights": _numbers, "absent": _numbers, "temperature": number, "counted": number, "gains": _numbers,
-         "edges": listing(text), "values": _positions_or_values, "interactions": listing(_interaction)},
-        {"directions": listing(text), "joint": _joint_header},
+        {"weights": entries, "absent": entries, "temperature": number, "counted": number, "gains": entries,
+         "edges": texts, "values": anything, "interactions": listed},
+        {"directions": texts, "joint": entries},
     )  # fmt: skip
-
-
-def _joint_header(given: Any, where: str) -> None:
-    fields(given, where, {"columns": listing(text), "weight": number})
-
-
-def _numbers(given: Any, where: str) -> None:
-    entries(given, where)
-    each(given, where, number)
-
-
-def _positions_or_values(given: Any, where: str) -> None:
-    if isinstance(given, list):  # names; the positions stand in arrays
-        each(given, where, text)
-        need(len(set(given)) == len(given), where, "names a column twice")
+    for part in ("weights", "absent", "gains"):
+        for value, at in each(given[part], f"{where}.{part}"):
+            number(value, at)
+    if isinstance(given["values"], list):  # names; the positions stand in arrays
+        texts(given["values"], f"{where}.values")
+        need(len(set(given["values"])) == len(given["values"]), f"{where}.values", "names a column twice")
     else:
-        entries(given, where)
-        each(given, where, check_values)
-
-
-def _interaction(given: Any, where: str) -> None:
-    fields(given, where, {"columns": listing(text), "weight": number, "gain": number, "error": number})
-    columns = given["columns"]
-    need(len(columns) >= 2 and len(set(columns)) == len(columns), where, "names too few columns, or one twice")
+        entries(given["values"], f"{where}.values")
+        for values, at in each(given["values"], f"{where}.values"):
+            check_values(values, at)
+    for found, at in each(given["interactions"], f"{where}.interactions"):
+        fields(found, at, {"columns": texts, "weight": number, "gain": number, "error": number})
+        columns = found["columns"]
+        need(len(columns) >= 2 and len(set(columns)) == len(columns), at, "names too few columns, or one twice")
+    if "joint" in given:
+        fields(given["joint"], f"{where}.joint", {"columns": texts, "weight": number})

@@ -1,7 +1,7 @@
-"""Validation of a model file: types, shapes, ranges, orders, cross-references and limits.
+"""Check of the arrays of a model file: types, shapes, ranges, orders, cross-references and limits.
 
 Everything is checked before anything is built from it, so that no compiled loop ever sees an index out of range, a negative
-count or an unsorted edge. `validate` raises ValueError with the part at fault.
+count or an unsorted edge. `check_arrays` raises ValueError with the part at fault.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from likely.families.document_sample import ORDER
 from likely.families.histogram import INFINITY, MOST, Histogram
 from likely.families.statistics import LARGEST, Counts, EventCounts
 from likely.kernels.parallel import cached_property
-from likely.model.serialization._checks import need
-from likely.model.serialization._header import SHAPES, check_header
+from likely.model.serialization._header import SHAPES
 from likely.model.serialization.latent_part import check_latent_arrays
-from likely.model.serialization.values import from_arrays
+from likely.model.serialization.values import from_arrays, need
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
 from likely.tally.row_sample import OPEN
 
@@ -50,9 +49,8 @@ class Layout:
         return {block.columns[0]: block for block in self.blocks if len(block.columns) == 1}
 
 
-def validate(header: Any, arrays: Arrays) -> None:
-    """Refuse a header and arrays that are no model, naming the part at fault."""
-    check_header(header)
+def check_arrays(header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Refuse arrays that do not fit a header, naming the part at fault."""
     groups = grouped(arrays)
     layout = _layout(header, groups)
     for i, column in enumerate([header["target"], *header["columns"]]):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.model.serialization._checks import entries, fields, flag, listing, need, number, text, whole
+from likely.model.serialization.values import each, entries, fields, flag, listed, need, number, text, whole
 
 MIXTURE, HIDDEN_MARKOV = "mixture", "hidden_markov"
 NOT_FINITE = ("inf", "-inf", "nan")
@@ -30,8 +30,12 @@ def check_latent(given: Any, where: str) -> None:
     entries(given, where)
     kind = given.get("kind")
     need(kind in (MIXTURE, HIDDEN_MARKOV), where, f"is of a kind that is not known: {kind!r:.40}")
-    required: dict[str, Any] = {"kind": text, "tried": listing(_tried), "summary": _summary}
+    required: dict[str, Any] = {"kind": text, "tried": listed, "summary": _summary}
     fields(given, where, required | ({"pseudocount": _count} if kind == HIDDEN_MARKOV else {}))
+    for pair, at in each(given["tried"], f"{where}.tried"):
+        need(isinstance(pair, list) and len(pair) == 2, at, "is no pair of a number of components and its criterion")
+        whole(pair[0], at)
+        _real(pair[1], at)
     sizes = [size for size, _ in given["tried"]]
     need(len(set(sizes)) == len(sizes), where, "has a number of components twice")
 
@@ -52,13 +56,9 @@ def _summary(given: Any, where: str) -> None:
     if given is None:
         return
     reals = dict.fromkeys(("log_likelihood", "entropy", "distance_left"), _real)
-    fields(given, where, {**reals, "trace": listing(_real), "converged": flag, "seed": _seed})
-
-
-def _tried(given: Any, where: str) -> None:
-    need(isinstance(given, list) and len(given) == 2, where, "is no pair of a number of components and its criterion")
-    whole(given[0], where)
-    _real(given[1], where)
+    fields(given, where, {**reals, "trace": listed, "converged": flag, "seed": _seed})
+    for value, at in each(given["trace"], f"{where}.trace"):
+        _real(value, at)
 
 
 def _real(given: Any, where: str) -> None:

@@ -1,9 +1,12 @@
-"""Labels and categories in a model file: as JSON that keeps their type or, where texts are many, as bytes and offsets."""
+"""Values in a model file: checks of JSON, each with the path of what is wrong; labels and categories, as JSON or as bytes.
+
+A check takes a value and its path, and raises ValueError with both.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
@@ -12,13 +15,92 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.model.model_file import TAGS, from_json
-from likely.model.serialization._checks import need, number, text
 from likely.schema import is_missing
 
 MANY = 1_000  # texts: more are written as bytes, or the header would grow with the table
 LONGEST = 10_000  # characters of a number written as text
 FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")  # what str() writes: no exponent, which could stand for a gigabyte of digits
 DEEPEST = 10  # tuples within tuples
+LARGEST_WHOLE = (1 << 63) - 1
+LARGEST_NUMBER = 1 << 1024
+Check = Callable[[Any, str], None]
+
+
+def need(holds: bool, where: str, fault: str) -> None:
+    """Raise ValueError with a path and the fault unless the condition holds."""
+    if not holds:
+        raise ValueError(f"{where} {fault}")
+
+
+def fields(given: Any, where: str, required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> None:
+    """An object with exactly the required entries, and perhaps some of the optional ones."""
+    known = {**required, **(optional or {})}
+    entries(given, where)
+    if not required.keys() <= given.keys() <= known.keys():
+        absent, odd = sorted(required.keys() - given.keys()), sorted(given.keys() - known.keys())
+        need(not absent, where, f"has no entry {absent[:3]}")
+        need(not odd, where, f"has an entry that is not known: {odd[:3]!r:.80}")
+    for name, value in given.items():
+        known[name](value, name if where == "the header" else f"{where}.{name}")
+
+
+def entries(given: Any, where: str) -> None:
+    """An object with any entries; their names are text."""
+    need(isinstance(given, dict), where, "is no object")
+    for name in given:
+        text(name, where)
+
+
+def anything(given: Any, where: str) -> None:
+    """Any value: it is checked by itself."""
+
+
+def listed(given: Any, where: str) -> None:
+    """A list of anything."""
+    need(isinstance(given, list), where, "is no list")
+
+
+def each(given: Any, where: str) -> Iterator[tuple[Any, str]]:
+    """The values of a list or an object, each with its path."""
+    for key, value in given.items() if isinstance(given, dict) else enumerate(given):
+        yield value, f"{where}[{key!r:.40}]"
+
+
+def texts(given: Any, where: str) -> None:
+    """A list of texts."""
+    listed(given, where)
+    for value, at in each(given, where):
+        text(value, at)
+
+
+def text(given: Any, where: str) -> None:
+    """A text that can be written as UTF-8: half a surrogate pair cannot."""
+    if isinstance(given, str) and given.isascii():
+        return
+    need(isinstance(given, str), where, f"is no text: {given!r:.40}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        need(False, where, "holds half a character")
+
+
+def whole(given: Any, where: str) -> None:
+    """A whole number of zero or more that fits into 64 bits."""
+    if type(given) is not int or not 0 <= given <= LARGEST_WHOLE:
+        raise ValueError(f"{where} is no count: {given!r:.40}")
+
+
+def number(given: Any, where: str) -> None:
+    """A finite number."""
+    if type(given) is not float and type(given) is not int:
+        raise ValueError(f"{where} is no number: {given!r:.40}")
+    if not abs(given) < LARGEST_NUMBER:  # float() of a huge integer would raise
+        raise ValueError(f"{where} is no finite number")
+
+
+def flag(given: Any, where: str) -> None:
+    """True or false."""
+    need(isinstance(given, bool), where, f"is neither true nor false: {given!r:.40}")
 
 
 def as_arrays(values: Sequence[Any]) -> dict[str, NDArray[Any]] | None:
