@@ -36,6 +36,7 @@ NOTHING = np.empty((0, 0), np.float32)  # evidence that is still to be read from
 # Rows for each term from which the optimism of choosing bandwidth and pseudocount is negligible: it is below one nat a
 # column, and so below 0.002 nats a row.
 MANY_ROWS = 500
+FEW_ROWS = 1_000  # with more, noise that gains as much as a signal costs less than 0.02 nats a row: labels are not permuted
 MANY_TERMS = 300  # from which compiled loops pay even where a term takes few array calls
 # By leave-one-out a column of noise gains more than g nats with a probability of about exp(-g / 2), because each pair of rows
 # counts twice: as a log Bayes factor, the gain would find a signal in one column of noise in fifteen. Half of it does not.
@@ -54,6 +55,7 @@ class Term:
     gains: Array | None = None  # in leave-one-out log likelihood: without each fold, and last with all rows
     centres: Array | None = None  # the numbers that represent the bins
     price: float = 0.0  # nats that are subtracted from its gains
+    table: CodedTable | None = None  # that the evidence is read from, where rows are few
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def make_terms(data: CalibrationData, blocks: Sequence[tuple[int, Parameters]]) 
     terms = []
     for term, table in begun:
         evidence, gains = (term.evidence, term.gains) if table is None else next(left_out)
-        terms.append(replace(term, evidence=evidence, gains=gains))
+        terms.append(replace(term, evidence=evidence, gains=gains, table=table if len(data.sample) <= FEW_ROWS else None))
     return terms
 
 
@@ -232,10 +234,12 @@ def make_missingness_terms(data: CalibrationData, terms: Sequence[Term]) -> list
             gone = (np.isnan(x) if x.dtype.kind == "f" else x < 0).astype(np.int64)
             found.append((block.name, (gone, choose_smoothing(counts))))
     left_out = _left_out_tables(data, [table for _, table in found])
-    return [
-        MissingnessTerm(name, whole.table, Term(name, evidence, gains=gains, price=MISSINGNESS_PRICE))
-        for (name, (_, whole)), (evidence, gains) in zip(found, left_out, strict=True)
-    ]
+    made = []
+    for (name, table), (evidence, gains) in zip(found, left_out, strict=True):
+        kept = table if len(data.sample) <= FEW_ROWS else None
+        term = Term(name, evidence, gains=gains, price=MISSINGNESS_PRICE, table=kept)
+        made.append(MissingnessTerm(name, table[1].table, term))
+    return made
 
 
 def _presence(data: CalibrationData, i: int) -> Array | None:

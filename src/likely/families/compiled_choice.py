@@ -23,6 +23,7 @@ from likely.families.smoothing_choice import (
     SmoothedCounts,
     SmoothedEvidence,
     choose_smoothing,
+    gains_of,
 )
 from likely.families.statistics import Array
 from likely.kernels.parallel import in_parallel
@@ -50,6 +51,29 @@ def choose_all(seen: Sequence[Array], centres: Sequence[Array | None]) -> list[S
     for part, made in zip(parts, in_parallel(lambda part: work([usual[i] for i in part]), parts), strict=True):
         for i, each in zip(part, made, strict=True):
             found[usual[i]] = each
+    return found
+
+
+def gains_of_sets(sets: Sequence[Array], centres: Sequence[Array | None], compiled: bool) -> Array:
+    """Gains of the best choices for each column and each of its sets of counts, columns × sets.
+
+    `sets` are the counts of each column, sets × values × classes, which differ only in the classes of the rows.
+    """
+    found = np.zeros((len(sets), len(sets[0])))
+    if not compiled or max(each[0].sum() for each in sets) >= SINGLE:
+        for i, (each, numbers) in enumerate(zip(sets, centres, strict=True)):
+            found[i] = gains_of(each, each[0], numbers)
+        return found
+
+    def work(part: Sequence[int]) -> Array:
+        columns = _Columns.of([sets[i][0] for i in part], [centres[i] for i in part])
+        lines = np.array([sets[i].transpose(0, 2, 1) for i in part], order="C")
+        _, own, whole = columns._shapes(lines)
+        return columns._choices(lines, own, whole, len(sets[0]))[1]
+
+    parts = alike([(each.shape, numbers is None) for each, numbers in zip(sets, centres, strict=True)], 1)
+    for part, gains in zip(parts, in_parallel(work, parts), strict=True):
+        found[part] = gains
     return found
 
 

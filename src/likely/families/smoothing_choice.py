@@ -107,6 +107,11 @@ def nested(whole: SmoothedEvidence, folds: Array) -> list[SmoothedEvidence]:
     return [*(replace(made[at, PSEUDOCOUNTS[m]], gain=gain) for at, m, gain in choices), whole]
 
 
+def gains_of(sets: Array, seen: Array, centres: Array | None) -> list[float]:
+    """Gain of the best choice for each set of counts, sets × values × classes."""
+    return [gain for _, _, gain in _choices(sets, seen, centres)]
+
+
 def _choices(sets: Array, seen: Array, centres: Array | None) -> list[tuple[int, int, float]]:
     """For each set of counts the shape, the pseudocount and the gain of the maximum leave-one-out likelihood."""
     classes = sets.sum(1)
