@@ -7,7 +7,7 @@ import pytest
 
 import likely
 from likely.calibration import _interaction_tables as interaction_tables
-from likely.calibration import _permutations as permutations
+from likely.calibration import _permuted_labels as permuted_labels
 from likely.calibration._weight_fit import Problem
 
 KINDS = ("numbers", "counts", "few values", "many values", "binary", "skewed", "gaps")
@@ -110,7 +110,7 @@ def test_the_rarity_of_sums_of_noise_is_their_probability(draw):
     rarity = []
     for _ in range(2000):
         sums = draw(rng)
-        rarity.append(permutations.log_rarity(sums[0], sums[1:]))
+        rarity.append(permuted_labels.log_rarity(sums[0], sums[1:]))
     for chance in (0.02, 0.005):
         assert chance / 3 < np.mean(np.array(rarity) > -np.log(chance)) < 2 * chance
 
@@ -118,14 +118,14 @@ def test_the_rarity_of_sums_of_noise_is_their_probability(draw):
 def test_rows_that_repeat_by_nature_are_permuted_one_by_one(monkeypatch):
     """Two switches have eight different rows of 80: as blocks, these would gain dozens of nats under permuted labels."""
     seen = []
-    monkeypatch.setattr(permutations, "log_rarity", lambda observed, sums: seen.append((observed, sums)) or 0.0)
+    monkeypatch.setattr(permuted_labels, "log_rarity", lambda observed, sums: seen.append((observed, sums)) or 0.0)
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 80)
     one, other = y ^ (rng.random(80) < 0.3), rng.integers(0, 2, 80)
     likely.learn({"a": one.astype(str), "b": other.astype(str), "y": y}, "y")
     ((observed, sums),) = seen
     assert observed > 3.0
-    assert len(sums) == permutations.PERMUTATIONS
+    assert len(sums) == permuted_labels.PERMUTATIONS
     assert np.mean(sums) < 1.0
 
 

@@ -23,7 +23,7 @@ from likely.calibration._interaction_search import (
     residuals_of,
 )
 from likely.calibration._interaction_tables import ResidualTable, ScoredRows
-from likely.calibration._permutations import chance
+from likely.calibration._permuted_labels import chance
 from likely.calibration._shrinkage import SignalOdds, signal_probabilities
 from likely.calibration._tan_aode import PairTable, chosen_pairs
 from likely.calibration._terms import (
