@@ -111,16 +111,26 @@ def by_size(data: Data) -> Iterator[Data]:
             yield replace(data, name=f"{data.name}, {size:,} rows", split=(order[:size], asked))
 
 
-def made(wanted: Sequence[str]) -> Iterator[Data]:
+def made() -> Iterator[Data]:
     """Tables of numbers whose truth is known: noise, a needle in a haystack, directions, interactions."""
     for name, make in MADE.items():
-        if not wanted or name in wanted:
-            rng = np.random.default_rng(0)
-            train, X, y = make(rng)
-            columns = pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
-            rows = np.arange(len(y))
-            classes = sorted({str(label) for label in y})
-            yield Data(name, columns, classes, np.asarray(y), _matrix(columns), (rows[:train], rows[train:]))
+        train, X, y = make(np.random.default_rng(0))
+        yield _of_numbers(name, X, y, train)
+
+
+def generated() -> Iterator[Data]:
+    """Tables of scikit-learn's generators, with few and many rows to learn from."""
+    for train in (300, 2_000):
+        for name, make in GENERATORS.items():
+            X, y = make(train + MADE_TEST)
+            yield _of_numbers(f"{name}, {train:,} rows", X, np.unique(y, return_inverse=True)[1], train)
+
+
+def _of_numbers(name: str, X: Any, y: Any, train: int) -> Data:
+    """A table of which the first rows are to learn from."""
+    columns, rows = pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}), np.arange(len(y))
+    classes = sorted({str(label) for label in y})
+    return Data(name, columns, classes, np.asarray(y), _matrix(columns), (rows[:train], rows[train:]))
 
 
 def _noise(rows: int, width: int) -> Callable[[Any], tuple[int, Any, Any]]:
@@ -169,4 +179,31 @@ MADE: dict[str, Callable[[Any], tuple[int, Any, Any]]] = {
     "XOR of two numbers": _cells(2, 2, lambda cell: cell.sum(1)),
     "checkerboard, 4 × 4": _cells(4, 2, lambda cell: cell.sum(1)),
     "parity of 3 of 10 columns": _cells(2, 10, lambda cell: cell[:, :3].sum(1)),
+}
+
+
+def _from(name: str, **settings: Any) -> Callable[[int], tuple[Any, Any]]:
+    """A generator of scikit-learn; the target of a regression is cut at its median."""
+
+    def make(rows: int) -> tuple[Any, Any]:
+        from sklearn import datasets
+
+        size = {"n_samples": rows, "random_state": 0}
+        X, y = getattr(datasets, name)(**size, **settings)[:2]
+        return X, (y > np.median(y) if "friedman" in name else y)
+
+    return make
+
+
+GENERATORS: dict[str, Callable[[int], tuple[Any, Any]]] = {
+    "Hastie, ten dimensions": _from("make_hastie_10_2"),
+    "moons": _from("make_moons", noise=0.25),
+    "circles": _from("make_circles", noise=0.1, factor=0.6),
+    "Gaussian shells, ten dimensions": _from("make_gaussian_quantiles", n_features=10, n_classes=3),
+    "clusters, 5 of 20 columns": _from("make_classification", n_features=20, n_informative=5, n_clusters_per_class=3),
+    "clusters, 20 of 50 columns": _from("make_classification", n_features=50, n_informative=20, n_clusters_per_class=5),
+    "blobs, eight dimensions": _from("make_blobs", n_features=8, centers=6, cluster_std=4.0),
+    "Friedman 1": _from("make_friedman1", noise=1.0),
+    "Friedman 2": _from("make_friedman2", noise=50.0),
+    "Friedman 3": _from("make_friedman3", noise=0.1),
 }
