@@ -14,18 +14,22 @@ class LearnReading(ReadKeywords, total=False):
     reading: ReadOptions | None
 
 
-class PosteriorKeywords(RowKeywords, total=False):
+class RowReading(RowKeywords, total=False):
+    """How methods of a fitted model read rows: by keywords, or by one object."""
+
+    reading: ReadOptions | None
+
+
+class PosteriorKeywords(RowReading, total=False):
     """Options of `Model.posterior`."""
 
     absent: str
-    reading: ReadOptions | None
 
 
-class CountKeywords(RowKeywords, total=False):
+class CountKeywords(RowReading, total=False):
     """Options of `Model.update` and `Model.forget`."""
 
     weights: Any
-    reading: ReadOptions | None
 
 
 class _ModelSettings(TypedDict, total=False):
@@ -61,3 +65,5 @@ class PlanSettings(LearnSettings, total=False):
 
 
 SETTINGS = tuple(LearnSettings.__annotations__)
+# Of the methods of models, beside those of reading: a misspelt one is named in the error.
+METHOD_KEYWORDS = ("absent", "costs", "threshold", "number", "weights", "by", "lengths")
