@@ -11,8 +11,9 @@ import likely
 from likely.engines._counted_before import CountedBefore
 from likely.families.histogram import Histogram
 from likely.kernels.cells import count_cells
+from likely.kernels.keys import OPEN
 from likely.sources import ReadOptions, files, open_source
-from likely.tally.row_sample import OPEN, most_rows
+from likely.tally.row_sample import most_rows
 
 ROWS = 60_000
 KINDS = {
