@@ -72,9 +72,10 @@ TARGETS: dict[str, list[str]] = {
         "tests/laws/test_copy_laws.py", "tests/worked/test_second_stage.py",
     ],
     "kernels/keys.py": [
-        "tests/laws/test_document_sample_laws.py", "tests/laws/test_tally_laws.py", "tests/laws/test_counted_before.py",
+        "tests/laws/test_document_sample_laws.py", "tests/laws/test_row_sample_laws.py", "tests/laws/test_counted_before.py",
     ],
     "tally/row_sample.py": [
+        "tests/laws/test_row_sample_laws.py",
         "tests/laws/test_tally_laws.py", "tests/laws/test_counted_before.py", "tests/laws/test_copy_laws.py",
     ],
     "families/document_sample.py": [

@@ -53,6 +53,14 @@ def test_the_sample_is_the_same_for_any_order_and_split_of_the_documents(documen
     assert parts_of(added) == whole
 
 
+def test_documents_are_added_one_by_one_to_a_full_sample():
+    documents = [(f"{a} {b} {c}", 0, 1.0) for a in WORDS for b in WORDS for c in WORDS]
+    added = DocumentSample.empty()
+    for i in range(0, len(documents), 4):
+        added = added + sample(documents[i : i + 4])
+    assert parts_of(added) == parts_of(sample(documents))
+
+
 @given(DOCUMENTS)
 def test_copies_of_one_class_are_one_document_with_their_weights_added(documents):
     one = sample(documents)
