@@ -116,7 +116,7 @@ def recalibrated(model: Model) -> Model:
     documents = {name: left_out for name, (_, left_out) in found.items()}
     calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents, model.prior)
     fitted = replace(model, stages=stages, calibration=calibration)
-    type(model).plain_parameters.share(model, fitted)  # of the same tally and prior: derived once
+    type(model).plain_parameters.copy_value(model, fitted)  # of the same tally and prior: derived once
     return fitted
 
 
