@@ -15,21 +15,23 @@ class LearnReading(ReadKeywords, total=False):
 
 
 class RowReading(RowKeywords, total=False):
-    """How methods of a fitted model read rows: by keywords, or by one object."""
+    """How methods of a hidden Markov model read rows: by keywords, or by one object."""
 
     reading: ReadOptions | None
 
 
-class PosteriorKeywords(RowReading, total=False):
+class PosteriorKeywords(RowKeywords, total=False):
     """Options of `Model.posterior`."""
 
     absent: str
+    reading: ReadOptions | None
 
 
-class CountKeywords(RowReading, total=False):
+class CountKeywords(RowKeywords, total=False):
     """Options of `Model.update` and `Model.forget`."""
 
     weights: Any
+    reading: ReadOptions | None
 
 
 class _ModelSettings(TypedDict, total=False):
