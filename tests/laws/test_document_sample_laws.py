@@ -94,6 +94,12 @@ def test_after_forgetting_no_document_is_kept_beyond_those_that_were_dropped(fir
     assert (again.keys < again.limit).all()
 
 
+def test_a_sample_is_multiplied():
+    one = sample([("red green", 0, 1.0), ("blue", 1, 0.5)])
+    assert sorted((one * 4.0).weights.tolist()) == [2.0, 4.0]
+    assert len(one * 0.0) == 0
+
+
 def test_classes_that_become_one_make_copies_of_their_equal_documents():
     one = sample([("red green", 0, 1.0), ("red green", 1, 0.5), ("blue", 1, 1.0)]).with_labels(np.array([0, 0]))
     assert sorted(one.weights.tolist()) == [1.0, 1.5]

@@ -1,5 +1,6 @@
 """Laws of the sample of rows: the same for any order and split of more rows than are kept, equal rows being one."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,8 @@ from likely.tally import row_sample
 from likely.tally.row_sample import Reservoir, sums_of_number_hashes
 
 MOST = 12  # rows of a sample in these tests
-ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1), st.sampled_from([1.0, 0.5])), min_size=1, max_size=80)
+NUMBERS = st.one_of(st.integers(0, 30), st.just(None))
+ROWS = st.lists(st.tuples(NUMBERS, st.integers(0, 1), st.sampled_from([1.0, 0.5])), min_size=1, max_size=80)
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +26,23 @@ def few():
         yield
 
 
-def sample(rows):
-    numbers, labels, weights = (np.array(part) for part in zip(*rows, strict=True))
-    x = numbers.astype(np.float64)
-    keys = to_keys(sums_of_number_hashes([x, labels.astype(np.float64)], ["x", "y"]))
-    return Reservoir.of(keys, labels, weights.astype(np.float64), {"x": x})
+def sample(rows, few_keys=False):
+    """The sample of some rows; with few keys, several different rows have one."""
+    x, labels, weights = (np.array(part, dtype=np.float64) for part in zip(*rows, strict=True))
+    keys = to_keys(sums_of_number_hashes([x, labels], ["x", "y"]))
+    return Reservoir.of(keys % 7 if few_keys else keys, labels.astype(np.int64), weights, {"x": x})
 
 
-@given(ROWS, st.data())
-def test_the_sample_is_the_same_for_any_order_and_split_of_the_rows(few, rows, data):
-    whole = sample(rows)
+@pytest.mark.parametrize("few_keys", [False, True])
+@given(rows=ROWS, data=st.data())
+def test_the_sample_is_the_same_for_any_order_and_split_of_the_rows(few, few_keys, rows, data):
+    whole = sample(rows, few_keys)
     assert len(whole) <= MOST
     assert whole.complete == (len({row[:2] for row in rows}) <= MOST)
+    assert not whole.complete or whole.weights.sum() == sum(weight for _, _, weight in rows)
     shuffled = data.draw(st.permutations(rows))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(rows)), max_size=3)) | {0, len(rows)})
-    some = [sample(shuffled[a:b]) for a, b in pairwise(cuts)]
+    some = [sample(shuffled[a:b], few_keys) for a, b in pairwise(cuts)]
     assert Reservoir.total(some) == whole
     added = some[0]
     for each in some[1:]:
@@ -54,6 +58,28 @@ def test_samples_of_different_limits_add_up_to_that_of_all_rows(few):
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
         first, second, third = (parts[i] for i in order)
         assert first + second + third == whole
+
+
+def test_rows_that_differ_are_kept_apart_under_one_key(few):
+    one = sample([(n, 0, 1.0) for n in (3, None, 10, 3, None, 17, 10)], few_keys=True)
+    assert len(one) == 4
+    assert sorted(one.weights.tolist()) == [1.0, 2.0, 2.0, 2.0]
+
+
+def test_a_sample_is_multiplied_and_loses_a_column(few):
+    one = sample([(1, 0, 1.0), (2, 1, 0.5)])
+    wide = replace(one, columns={**one.columns, "z": one.columns["x"] + 1})
+    assert sorted((wide * 4.0).weights.tolist()) == [2.0, 4.0]
+    assert wide.without("z") == one
+    assert len(one * 0.0) == 0
+
+
+def test_keys_are_those_in_files_that_were_written_before():
+    """Another hash would give a sample of other rows, which does not add up with those of the files."""
+    keys = to_keys(sums_of_number_hashes([np.array([0.0, -0.0, 1.5, np.nan])], ["x"]))
+    assert keys.tolist() == [5987668507296567975, 5987668507296567975, 3301610814527998601, 3488426583922391621]
+    of_values = row_sample.hashes(("a", "1", True), "x")
+    assert of_values.tolist() == [14659206869469539147, 7621988543103620250, 7621988543103620250]
 
 
 @given(ROWS, ROWS)
