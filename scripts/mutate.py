@@ -69,7 +69,17 @@ TARGETS: dict[str, list[str]] = {
     "model/parameters.py": [
         "tests/worked/test_tennis.py", "tests/worked/test_edges.py", "tests/laws/test_model_laws.py",
         "tests/worked/test_parameter_tables.py", "tests/doors/test_names.py", "tests/faults/test_signs_of_a_file.py",
-        "tests/laws/test_copy_laws.py",
+        "tests/laws/test_copy_laws.py", "tests/worked/test_second_stage.py",
+    ],
+    "kernels/keys.py": [
+        "tests/laws/test_document_sample_laws.py", "tests/laws/test_row_sample_laws.py", "tests/laws/test_counted_before.py",
+    ],
+    "tally/row_sample.py": [
+        "tests/laws/test_row_sample_laws.py",
+        "tests/laws/test_tally_laws.py", "tests/laws/test_counted_before.py", "tests/laws/test_copy_laws.py",
+    ],
+    "families/document_sample.py": [
+        "tests/laws/test_document_sample_laws.py", "tests/laws/test_text_weight_laws.py", "tests/faults/test_model_file.py",
     ],
 }
 OPERATORS = {

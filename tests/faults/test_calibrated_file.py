@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.errors import ModelFileError
+from likely.errors import ModelFileError, SaveError
 from likely.model import model_file
 from likely.model.serialization import to_file
 from strategies import quietly
@@ -91,3 +91,16 @@ BAD_HEADERS = {
 def test_headers_that_do_not_fit_are_refused(change, written):
     with pytest.raises(ModelFileError, match=r"m\.likely"):
         likely.load(written(header_change=change))
+
+
+def test_the_copies_of_documents_are_written_and_a_number_of_zero_is_refused(tmp_path):
+    rng = np.random.default_rng(1)
+    texts = [f"word{a} word{b} word{c} {'good' if a % 2 else 'bad'}" for a, b, c in rng.integers(0, 30, (60, 3))]
+    labels = ["p" if "good" in text else "q" for text in texts]
+    model = quietly(likely.learn, {"text": [*texts, *texts], "y": [*labels, *labels]}, "y", families={"text": "text"})
+    assert model.stages["text"].copies == pytest.approx([2.0, 2.0])
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely") == model
+    model.stages["text"].copies[:] = 0.0
+    with pytest.raises(SaveError, match="documents that were counted no time"):
+        model.save(tmp_path / "m.likely")

@@ -49,7 +49,7 @@ def test_lint_has_a_type_checker_accept_the_public_names_and_reject_misspelt_one
     assert {f'likely.{verb}("x", kk=3)' for verb in ("cluster", "sequences")} <= keywords
     assert {'likely.learn("x", smothing=1)', 'model.update("x", wieghts="w")', 'likely.cluster("x", n_iit=4)'} <= keywords
     assert sum("# type: ignore" in line for line in program) == len(names) + len(keywords) + 1
-    accepted = [line for line in program if line.startswith(("likely.", "model", "network", "loaded"))]
+    accepted = [line for line in program if line.startswith(("likely.", "model", "network", "loaded", "clustering", "hidden"))]
     assert len(accepted) - len(names) - len(keywords) > 25
 
 
@@ -86,6 +86,12 @@ def test_type_checkers_accept_the_keywords_that_functions_take_at_run_time() -> 
     assert keywords_of(model.predict) == keywords_of(model.posterior) | {"costs", "threshold"}
     assert keywords_of(model.predict_proba) == keywords_of(model.posterior) == {"rows", "absent", "reading", *reading}
     assert keywords_of(model.update) == keywords_of(model.forget) == keywords_of(model.count)
+    for name in ("predict", "predict_proba", "posterior", "explain", "update", "forget", "relearn"):
+        assert keywords_of(getattr(likely.Clusters, name)) == keywords_of(getattr(model, name)), name
+    assert keywords_of(likely.Clusters.with_log_likelihood) == {"data", *reading}
+    hidden = likely.HiddenMarkovModel
+    for method in (hidden.predict, hidden.decode, hidden.posterior, hidden.log_evidence, hidden.with_log_likelihood):
+        assert keywords_of(method) == keywords_of(hidden.opened) - {"data"} | {"rows"}, method
     for function in (likely.cluster, likely.sequences, likely.inspect, likely.report, likely.predictive_check, network.fit,
                      network.update, network.predict, network.log_likelihoods, network.complete, model.explain):  # fmt: skip
         assert keywords_of(function) >= reading, function
@@ -104,7 +110,14 @@ def test_type_checkers_accept_the_keywords_that_functions_take_at_run_time() -> 
         (lambda data: likely.compare(data, "y", smothing=1), "did you mean 'smoothing'"),
         (lambda data: likely.curve(data, "y", smothing=1), "did you mean 'smoothing'"),
         (lambda data: likely.plan(data, "y", dimal=","), "did you mean 'decimal'"),
-        (lambda data: likely.learn(data, "y", plain=True).predict(data, absnt="missing"), "setting 'absnt' is not known"),
+        (lambda data: likely.learn(data, "y", plain=True).predict(data, absnt="missing"), "'absnt' .* mean 'absent'"),
+        (lambda data: likely.learn(data, "y", smothing=1), "did you mean 'smoothing'"),
+        (lambda data: likely.cluster(data, 1).predict(data, absnt="missing"), "did you mean 'absent'"),
+        (lambda data: likely.cluster(data, 1).predict(data, cost={}), "did you mean 'costs'"),
+        (lambda data: likely.cluster(data, 1).explain(data, nmber=1), "did you mean 'number'"),
+        (lambda data: likely.cluster(data, 1).update(data, wieghts="y"), "did you mean 'weights'"),
+        (lambda data: likely.cluster(data, 1).forget(data, weights="y", absent="missing"), "setting 'absent' is not known:"),
+        (lambda data: likely.sequences(data, 1).decode(data, lenghts=[1]), "did you mean 'lengths'"),
         (lambda data: likely.Network.learn_structure(data, heder=True), "did you mean 'header'"),
     ],
 )

@@ -20,7 +20,12 @@ model.update(table, weights="w", header=False).forget(table, missing="?").save("
 (model + model).relearn(smoothing=0.5).prepare().predict_one({"age": 25})
 likely.learn("x").predict("y")
 likely.cluster(table, k=3, n_init=4, encoding="utf-8").predict(table)
-likely.sequences(table, k=3, by="id", decimal=".").decode
+clustering = likely.cluster(table, k=3)
+clustering.predict(table, costs={0: {"ask": 1}}, absent="missing", encoding="utf-8").tolist()
+clustering.explain({"age": 25}, number=1, missing=["?"]).to_dict()
+clustering.update(table, weights="w").forget(table, header=False).relearn(smoothing=0.5).with_log_likelihood(table, sheet=1)
+hidden = likely.sequences(table, k=3, by="id", decimal=".")
+hidden.decode(table, by="id", encoding="utf-8").tolist()
 likely.evaluate(table, target="risk", folds=5, smoothing=1, plain=True, decimal=",").accuracy.hex()
 likely.evaluate(table, model=model, encoding="utf-8").log_loss.hex()
 likely.compare(table, target="risk", folds=3, families="gaussian").to_dict()
@@ -98,6 +103,16 @@ model.posterior("x", absnt="missing")  # type: ignore[call-arg]
 model.explain("x", numbr=1)  # type: ignore[call-arg]
 model.update("x", wieghts="w")  # type: ignore[call-arg]
 model.forget("x", wieghts="w")  # type: ignore[call-arg]
+clustering.posterior("x", absnt="missing")  # type: ignore[call-arg]
+clustering.predict("x", cost={})  # type: ignore[call-arg]
+clustering.predict_proba("x", absnt="missing")  # type: ignore[call-arg]
+clustering.explain("x", numbr=1)  # type: ignore[call-arg]
+clustering.update("x", wieghts="w")  # type: ignore[call-arg]
+clustering.forget("x", wieghts="w")  # type: ignore[call-arg]
+clustering.relearn(smothing=1)  # type: ignore[call-arg]
+clustering.with_log_likelihood("x", encodin="utf-8")  # type: ignore[call-arg]
+hidden.predict("x", lenghts=[1])  # type: ignore[call-arg]
+hidden.decode("x", encodin="utf-8")  # type: ignore[call-arg]
 loaded.update("x", wieghts="w")  # type: ignore[call-arg]
 network.fit("x", smothing=1)  # type: ignore[call-arg]
 network.update("x", wieghts="w")  # type: ignore[call-arg]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.bayes.log_loss import log_losses
+from likely.bayes.rule import log_losses
 from likely.calibration import _calibration_loops as loops
 from likely.calibration import _interaction_cuts as interaction_cuts
 from likely.calibration import _interaction_search as interaction_search

@@ -11,8 +11,9 @@ import likely
 from likely.engines._counted_before import CountedBefore
 from likely.families.histogram import Histogram
 from likely.kernels.cells import count_cells
+from likely.kernels.keys import OPEN
 from likely.sources import ReadOptions, files, open_source
-from likely.tally.row_sample import OPEN, most_rows
+from likely.tally.row_sample import most_rows
 
 ROWS = 60_000
 KINDS = {
@@ -82,3 +83,8 @@ def test_large_row_groups_are_read_in_equal_batches(table, tmp_path, monkeypatch
     batches = list(open_source(path, ReadOptions()).batches())
     assert [batch.rows for batch in batches] == sizes
     assert [batch.start for batch in batches] == [0, *np.cumsum(sizes)[:-1].tolist()]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(0, 40_000), (1, 40_000), (200, 40_000), (400, 20_000), (100_000, 1_000)])
+def test_fewer_rows_are_kept_of_wide_tables_but_a_thousand_of_any(columns, rows):
+    assert most_rows(columns) == rows

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,3 +150,15 @@ def test_where_every_class_is_ruled_out_the_note_says_so_and_names_none() -> Non
     nothing = ("every class has probability 0 for this row: only the class prior remains",)
     assert model.explain({"c": "u", "d": "q"}).notes == nothing
     assert model.relearn(smoothing=1).explain({"c": "u", "d": "q"}).notes == ()
+
+
+def test_lines_are_ordered_by_how_far_the_classes_are_apart_and_the_others_are_summed() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    right = {"a": 0.6, "b": 0.95, "c": 0.8}
+    data = {name: np.where(rng.random(400) < share, y, 1 - y).tolist() for name, share in right.items()}
+    ledger = likely.learn(data | {"y": y.tolist()}, "y", plain=True).explain({"a": 1, "b": 1, "c": 1})
+    assert [line[0] for line in ledger.lines()] == ["prior", "b", "c", "a", "sum", "probability"]
+    assert [line[0] for line in ledger.lines(top=1)] == ["prior", "b", "(2 more)", "sum", "probability"]
+    certain = replace(ledger.entries[0], columns=("d",), evidence=(math.inf, math.inf))  # apart by nothing
+    assert [line[0] for line in replace(ledger, entries=(certain, *ledger.entries)).lines()][1:5] == ["b", "c", "a", "d"]

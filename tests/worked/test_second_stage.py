@@ -100,6 +100,40 @@ def test_parameters_before_calibration_are_derived_once_for_a_model_and_its_reca
     assert again.plain_parameters is model.plain_parameters
 
 
+def test_a_model_without_rows_still_derives_its_parameters_before_calibration() -> None:
+    model = quietly(likely.learn, informative(), "y")
+    bare = model.without_rows()
+    assert [each.columns for each in bare.plain_parameters] == [each.columns for each in model.plain_parameters]
+    row = {"c": "u", "noise": "s", "n": 0.5}
+    assert bare.posterior(row).probabilities == pytest.approx(model.posterior(row).probabilities)
+
+
+def test_weights_are_drawn_from_the_largest_to_the_smallest() -> None:
+    calibration = quietly(likely.learn, informative(), "y").calibration
+    assert calibration is not None
+    drawn = str(calibration.plot())
+    places = [drawn.index(f"<title>{name}: {weight:.4f}") for name, weight in calibration.weights.items()]
+    order = sorted(calibration.weights.values(), reverse=True)
+    assert [list(calibration.weights.values())[i] for i in np.argsort(places)] == order
+
+
+def test_one_weight_of_many_columns_is_penalised_as_often_where_columns_are_compared(monkeypatch) -> None:
+    problems = []
+    kept = fit.CalibrationFit._assembled
+
+    def assembled(self, start, stiff):
+        problems.append((kept(self, start, stiff)[0], stiff, len(self.rest)))
+        return kept(self, start, stiff)
+
+    monkeypatch.setattr(fit.CalibrationFit, "_assembled", assembled)
+    monkeypatch.setattr(fit, "OWN_WEIGHTS", 2)
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 300)
+    quietly(likely.learn, {f"x{j}": y + rng.normal(size=300) for j in range(6)} | {"y": y.tolist()}, "y", dependence="none")
+    found = {(stiff, rest): problem.strength[-1] / problem.strength[0] for problem, stiff, rest in problems}
+    assert found == pytest.approx({(False, 4): 1.0, (True, 4): 4.0})
+
+
 @pytest.mark.parametrize(("rows", "tried"), [(8, False), (9, False), (10, True), (40, True)])
 def test_directions_are_tried_with_more_rows_than_coefficients(rows: int, tried: bool, monkeypatch) -> None:
     """Eight columns and a constant are nine coefficients."""

@@ -1,4 +1,4 @@
-"""Bayes' rule in logs, row by row: the one place where log joint scores are normalised."""
+"""Bayes' rule in logs, row by row: the one place where log joint scores are normalised, or compared with labels."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ def softmax(log_joint: Floats, log_prior: Floats) -> Floats:
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=0)
         return scores.T
+
+
+def log_losses(scores: NDArray[Any], labels: NDArray[Any]) -> Floats:
+    """Log loss of each row, rows × classes: -log of the probability of its class."""
+    top = scores.max(1)
+    lost: Floats = np.log(np.exp(scores - top[:, None]).sum(1)) + top - scores[np.arange(len(scores)), labels]
+    return lost
+
+
+def paired_gain(before: Floats, after: Floats, weights: Floats) -> tuple[float, float]:
+    """Nats that rows lose less after than before, in all, and the standard error of that sum."""
+    gain = before - after
+    total = float(weights @ gain)
+    mean = total / max(float(weights.sum()), 1e-300)
+    return total, float(np.sqrt(weights @ (gain - mean) ** 2))
 
 
 def _below_peak(log_joint: Floats, log_prior: Floats) -> tuple[Floats, Floats]:

@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses
-from likely.bayes.rule import softmax
+from likely.bayes.rule import log_losses, softmax
 from likely.calibration import _temperature as tempered
 from likely.calibration._discriminant import LinearDiscriminant, fit_discriminant
 from likely.calibration._interaction_cuts import best_table, compiled_for

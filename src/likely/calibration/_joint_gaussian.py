@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses
+from likely.bayes.rule import log_losses
 from likely.calibration._component_moments import ClassRows, ComponentMoments, Regularisation
 from likely.calibration._discriminant import FOLDS, Features, feature_matrix, make_features
 from likely.calibration._terms import CalibrationData, Term

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses, paired_gain
+from likely.bayes.rule import log_losses, paired_gain
 from likely.calibration._terms import CalibrationData, base_scores, make_terms
 from likely.calibration.calibration import Calibration
 from likely.errors import LikelyWarning

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses
+from likely.bayes.rule import log_losses
 from likely.calibration import _calibration_loops as loops
 from likely.calibration._interaction_search import GroupedColumn, group_column
 from likely.calibration.copies import EffectiveSample

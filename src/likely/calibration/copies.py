@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from likely.families.copy_weights import left_together, mean_of_classes
 from likely.families.word_counts import Words
+from likely.kernels.keys import to_keys
 from likely.schema import TEXT, Schema
 from likely.tally import Tally
-from likely.tally.row_sample import Reservoir, hashes, sums_of_number_hashes, to_keys
+from likely.tally.row_sample import Reservoir, hashes, sums_of_number_hashes
 
 Array = NDArray[np.float64]
 HEAVIEST = 1e12  # maximum weight of a row: beyond, sums lose the other rows

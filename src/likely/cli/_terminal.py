@@ -114,7 +114,10 @@ class Terminal:
         if is_terminal(stream):
             _rich_table(stream, [shown(name) for name in head], cells, right)
         else:
-            for text in aligned([[shown(name) for name in head], *cells], right):
+            from likely.plots.shown import ruled, text_lines
+
+            left = set(range(len(head))).difference(right)
+            for text in ruled(text_lines([[shown(name) for name in head], *cells], left)):
                 self.line(text)
         if more:
             self.line(f"… and {more:,} more (--json has all)")
@@ -159,19 +162,6 @@ def standard_output() -> Any:
 def is_terminal(stream: Any) -> bool:
     """Whether a stream is a terminal."""
     return bool(stream is not None and stream.isatty())
-
-
-def aligned(table: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """A table as lines of text with a rule under the head."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
-    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def _rich_table(stream: Any, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from likely.engines._coded_rows import CodedRows
 from likely.families.statistics import Counts
-from likely.kernels.hashing import Words
 from likely.kernels.kernel import worth_compiling
+from likely.kernels.keys import Words
 from likely.kernels.parallel import in_parallel, slabs
 from likely.kernels.unit_counts import count_jointly
 from likely.sources.batch import Coded

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families.statistics import Statistic
-from likely.kernels.rising_keys import merged
-from likely.tally.row_sample import OPEN
+from likely.kernels.keys import OPEN, merged
 
 Ints = NDArray[np.int64]
 

@@ -10,25 +10,22 @@ from numpy.typing import NDArray
 
 from likely.engines._coded_rows import CodedRows
 from likely.engines._counted_before import CountedBefore
-from likely.families.document_sample import document_keys
 from likely.kernels.cells import add_code_hashes, add_number_hashes, keys_of_sums
-from likely.kernels.hashing import Words, mix
 from likely.kernels.kernel import worth_compiling
+from likely.kernels.keys import Words, distinct, lowest, mix, to_keys
 from likely.kernels.parallel import in_parallel, slabs
-from likely.kernels.rising_keys import distinct
 from likely.schema import CATEGORY, NUMBER, TEXT, Column, Schema
 from likely.sources.batch import Batch, Coded, Frame
 from likely.tally.row_sample import (
     Reservoir,
     hashes,
-    lowest,
     missing_hash,
     most_rows,
     number_hashes,
     seed,
     sums_of_number_hashes,
-    to_keys,
 )
+from likely.tokenizer import text_hashes
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,7 +106,7 @@ def _numbers(batch: Batch, name: str) -> Array:
 def _of_documents(batch: Batch, name: str) -> Words:
     """A hash of every document of a column."""
     documents = batch.documents(name)
-    own = mix(document_keys(documents.part(0, batch.rows)).astype(np.uint64) ^ seed(name))
+    own = mix(text_hashes(documents.part(0, batch.rows)) ^ seed(name))
     return np.where(documents.missing, missing_hash(name), own)
 
 

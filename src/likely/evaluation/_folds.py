@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import DataError, UsageError
-from likely.kernels.hashing import mix
+from likely.kernels.keys import mix
 from likely.sources import Batch, Coded
 from likely.tally.row_sample import hashes
 

@@ -16,7 +16,7 @@ from likely.evaluation.drawable import Drawable
 from likely.evaluation.metrics import Metrics, finite
 from likely.kernels.parallel import cached_property
 from likely.plots import charts
-from likely.plots.shown import Shown, ShownTable
+from likely.plots.shown import Shown, ShownTable, ruled, text_lines
 
 Array = NDArray[np.float64]
 METRICS = ("accuracy", "log_loss", "brier", "calibration_error")
@@ -181,19 +181,8 @@ class Comparison(Drawable, Shown):
 
     def __str__(self) -> str:
         head, rows = self.table()
-        cells = [head, *rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        last = len(head) - 1
-        lines = [
-            "  ".join(
-                c.ljust(w) if i in (0, last) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
-        ]
-        title = f"Comparison on {self.target!r}: {self.how}"
-        return "\n".join(
-            [title, "", *(line.rstrip() for line in (lines[0], "-" * sum(widths), *lines[1:])), "", LEGEND]
-        )
+        lines = ruled(text_lines([head, *rows], left=(0, len(head) - 1)))
+        return "\n".join([f"Comparison on {self.target!r}: {self.how}", "", *lines, "", LEGEND])
 
     def svg(self, title: str | None = None) -> str:
         """Picture of accuracy and log loss of every classifier, with the standard error of the mean over the folds.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses, paired_gain
+from likely.bayes.rule import log_losses, paired_gain
 from likely.families.statistics import Array
 from likely.kernels.lbfgs import minimise
 

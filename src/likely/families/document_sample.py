@@ -1,30 +1,29 @@
-"""Mergeable random sample of documents: those with the lowest keys.
+"""Mergeable random sample of documents: those with the lowest keys, as in the sample of rows.
 
-A key is a hash of the text. Beside other columns it is the key of the complete row, as in the sample of rows: so the documents
-that are kept are those of the rows with the lowest keys, and each can be matched to its row.
+A key is a hash of the text. Beside other columns it is the key of the complete row: so the documents that are kept are those of
+the rows with the lowest keys, and each can be matched to its row. Documents of one key and class are copies, as two texts are
+never equal by chance: they are one document, with their weights added.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.errors import ForgetError
 from likely.families.copy_weights import left_together, mean_of_classes
-from likely.families.statistics import Array
-from likely.kernels.hashing import mix_fast
-from likely.tokenizer import Bags, Vocabulary, word_order
+from likely.kernels.keys import OPEN, Array, Ints, lowest, to_keys, weights_in_both
+from likely.tokenizer import Bags, Vocabulary, text_hashes, word_order
 from likely.tokenizer.documents import Documents, Strings, TextChunk
 
 SIZE = 8_000  # documents: more hardly change the hundred or so weights that are fitted on them
 LONGEST = 2_000  # words of a document whose order is kept
-ORDER = ("order_ends", "order")  # arrays that a sample may lack
-Ints = NDArray[np.int64]
+ORDER, LIMIT = ("order_ends", "order"), "limit"  # arrays that a sample may lack
+ROUNDING = 1e-9  # a fraction of a weight below this is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +38,7 @@ class DocumentSample:
     counts: NDArray[np.int32]
     order_ends: Ints  # of the words of each document in their order, where these are kept
     order: NDArray[np.int32]  # -1: a word that was dropped
+    limit: int = OPEN  # every counted document with a lower key is in the sample
 
     @staticmethod
     def empty() -> DocumentSample:
@@ -49,11 +49,9 @@ class DocumentSample:
     @staticmethod
     def of(bags: Bags, keys: Ints, labels: Ints, weights: Array) -> DocumentSample:
         """The sample of a batch of documents."""
-        rows = np.flatnonzero((labels >= 0) & (weights > 0))
-        keys = keys[rows]
-        indptr, ids, counts = _taken(bags.indptr, bags.ids, bags.counts, rows=rows)
-        no_ends, none = np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int32)
-        return DocumentSample(keys, labels[rows], weights[rows], indptr, ids, counts, no_ends, none).lowest()
+        no_ends, none = np.zeros(len(keys) + 1, np.int64), np.zeros(0, np.int32)
+        every = DocumentSample(keys, labels, weights, bags.indptr, bags.ids, bags.counts, no_ends, none)
+        return every._lowest(np.flatnonzero((labels >= 0) & (weights > 0)))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -71,15 +69,19 @@ class DocumentSample:
         """True, even for an empty sample."""
         return True
 
-    def lowest(self) -> DocumentSample:
-        """At most SIZE documents, in the order of their keys."""
-        return self.take(np.argsort(self.keys, kind="stable")[:SIZE])
+    def _lowest(self, some: NDArray[np.intp] | None = None) -> DocumentSample:
+        """At most SIZE of the documents, or of some of them, by key and class; copies are merged."""
+        below = np.flatnonzero(self.keys < self.limit) if some is None else some
+        keys, labels = self.keys[below], self.labels[below]
+        rows, (weights,), beyond = lowest(keys, [self.weights[below]], SIZE, lambda chosen: [labels[chosen]])
+        return replace(self.take(below[rows]), weights=weights, limit=min(self.limit, beyond))
 
     def take(self, rows: NDArray[Any]) -> DocumentSample:
         """A subset of the documents."""
         indptr, ids, counts = _taken(self.indptr, self.ids, self.counts, rows=rows)
         ends, order = _taken(self.order_ends, self.order, rows=rows)
-        return DocumentSample(self.keys[rows], self.labels[rows], self.weights[rows], indptr, ids, counts, ends, order)
+        keys, labels, weights = self.keys[rows], self.labels[rows], self.weights[rows]
+        return DocumentSample(keys, labels, weights, indptr, ids, counts, ends, order, self.limit)
 
     def renamed(self, ids: NDArray[Any]) -> DocumentSample:
         """The same documents in a vocabulary where word i has id ids[i]."""
@@ -95,50 +97,41 @@ class DocumentSample:
     def with_labels(self, places: NDArray[Any]) -> DocumentSample:
         """The same documents with class i at places[i]; a negative place drops its documents."""
         moved = replace(self, labels=places[self.labels])
-        return moved if (moved.labels >= 0).all() else moved.take(np.flatnonzero(moved.labels >= 0))
+        moved = moved if (moved.labels >= 0).all() else moved.take(np.flatnonzero(moved.labels >= 0))
+        return moved._lowest() if (moved.keys[1:] == moved.keys[:-1]).any() else moved  # of one class by now, perhaps
 
     def copies(self, classes: int) -> tuple[Array, Array] | None:
-        """Weight of each document that is left out with it, and its mean by class; None where all have weight 1.
-
-        Documents of one key and class are copies: two texts are never equal by chance.
-        """
-        order = np.lexsort((self.labels, self.keys))
-        keys, labels = self.keys[order], self.labels[order]
-        new = np.append(True, (keys[1:] != keys[:-1]) | (labels[1:] != labels[:-1]))
-        if new.all() and (self.weights == 1.0).all():
+        """Weight of each document that is left out with it, and its mean by class; None where all have weight 1."""
+        if (self.weights == 1.0).all():
             return None
-        first = np.flatnonzero(new)
-        whole = np.add.reduceat(self.weights[order], first)
-        left = np.empty(len(self))
-        left[order] = left_together(whole, whole, labels[first])[np.cumsum(new) - 1]
-        mean = mean_of_classes(left, self.weights / self.weights.max(), self.labels, classes)  # scaled against overflow
-        return None if (left == 1.0).all() and (self.weights == 1.0).all() else (left, mean)
+        left = left_together(self.weights, self.weights, self.labels)
+        return left, mean_of_classes(left, self.weights / self.weights.max(), self.labels, classes)  # scaled against overflow
 
     def __add__(self, other: DocumentSample) -> DocumentSample:
-        if not len(other) or (len(self) >= SIZE and other.keys.min() > self.keys.max()):
+        if other.limit >= self.limit and not (other.keys < self.limit).any():
             return self
         return DocumentSample.together([self, other])
 
     @staticmethod
     def together(parts: Sequence[DocumentSample]) -> DocumentSample:
         """The sample of the union of several samples, each document moved once."""
-        arrays = zip(*(vars(part).values() for part in parts), strict=True)
-        keys, labels, weights, _, ids, counts, _, order = (np.concatenate(several) for several in arrays)
-        indptr, ends = (_continued(each) for each in ([part.indptr for part in parts], [part.order_ends for part in parts]))
-        return DocumentSample(keys, labels, weights, indptr, ids, counts, ends, order).lowest()
+        keys, labels, weights, ids, counts, order = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("keys", "labels", "weights", "ids", "counts", "order")
+        )
+        indptr, ends = (_continued([getattr(part, name) for part in parts]) for name in ("indptr", "order_ends"))
+        limit = min(part.limit for part in parts)
+        return DocumentSample(keys, labels, weights, indptr, ids, counts, ends, order, limit)._lowest()
 
     def __sub__(self, other: DocumentSample) -> DocumentSample:
-        """Without the documents of the other, each removed as often as it occurs there."""
-        gone: dict[tuple[int, int], int] = {}
-        for pair in zip(other.keys.tolist(), other.labels.tolist(), strict=True):
-            gone[pair] = gone.get(pair, 0) + 1
-        kept = []
-        for i, pair in enumerate(zip(self.keys.tolist(), self.labels.tolist(), strict=True)):
-            if gone.get(pair, 0):
-                gone[pair] -= 1
-            else:
-                kept.append(i)
-        return self if len(kept) == len(self) else self.take(np.array(kept, dtype=np.int64))
+        """Subtract the weights of the other's documents. Documents that were dropped before are not restored."""
+        labels = np.append(self.labels, other.labels)
+        both = (self.keys, other.keys), (self.weights, other.weights)
+        rows, counted, removed = weights_in_both(*both, lambda chosen: [labels[chosen]])
+        if self.limit == OPEN and (removed - counted > ROUNDING * counted).any():
+            raise ForgetError("holds a document that was never counted: it was not learned by this model")
+        left = np.flatnonzero(counted - removed > ROUNDING * counted)
+        return replace(self.take(rows[left]), weights=(counted - removed)[left])
 
     def __mul__(self, factor: float) -> DocumentSample:
         if not factor:
@@ -147,15 +140,18 @@ class DocumentSample:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name; those of the order only where it is kept."""
-        return {name: array for name, array in vars(self).items() if len(self.order) or name not in ORDER}
+        kept = {name: array for name, array in vars(self).items() if len(self.order) or name not in ORDER}
+        return kept | {LIMIT: np.array([self.limit])}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int, classes: int) -> DocumentSample:
         """The sample from its arrays; ValueError where they do not fit the words and classes."""
         names = ("keys", "labels", "weights", "indptr", "ids", "counts")
         unordered = np.zeros(len(arrays["keys"]) + 1, np.int64), np.zeros(0, np.int32)
-        order = tuple(arrays[name] for name in ORDER) if ORDER[0] in arrays else unordered
-        made = cls(*(arrays[name] for name in names), *order)
+        ends, order = (arrays[name] for name in ORDER) if ORDER[0] in arrays else unordered
+        keys = arrays["keys"]  # files of older versions have no limit
+        limit = int(arrays[LIMIT][0]) if LIMIT in arrays else int(keys[-1]) if len(keys) >= SIZE else OPEN
+        made = cls(**{name: arrays[name] for name in names}, order_ends=ends, order=order, limit=limit)
         documents, cells = len(made.keys), len(made.ids)
         sound = (
             len(made.labels) == len(made.weights) == documents and len(made.indptr) == documents + 1
@@ -167,7 +163,7 @@ class DocumentSample:
         )  # fmt: skip
         if not sound:
             raise ValueError("the sample of documents does not fit")
-        return made
+        return made if LIMIT in arrays else made._lowest()  # older versions kept copies apart
 
 
 class SampledOrder:
@@ -184,18 +180,15 @@ class SampledOrder:
     def of(self, sample: DocumentSample, documents: Documents | Strings, vocabulary: Vocabulary) -> DocumentSample:
         """The sample of these documents with the order of the words, up to `LONGEST` of each."""
         rows = np.flatnonzero(np.concatenate(self._counted))
-        rows = rows[np.argsort(np.concatenate(self._keys)[rows], kind="stable")[:SIZE]]
+        keys = np.concatenate(self._keys)[rows]
+        order = np.argsort(keys, kind="stable")
+        rows = rows[order[np.searchsorted(keys[order], sample.keys)]]
         return sample.in_order(*word_order(documents.some(rows), vocabulary, lowercase=self._lowercase, most=LONGEST))
 
 
 def document_keys(text: TextChunk) -> Ints:
-    """Hash of every document, from its bytes alone."""
-    if isinstance(text, list):
-        sums = [zlib.crc32((document or "").encode("utf-8", "surrogatepass")) for document in text]
-    else:
-        view = np.ascontiguousarray(text[0]).data
-        sums = [zlib.crc32(view[a:b]) for a, b in pairwise(text[1].tolist())]
-    return (mix_fast(np.array(sums, dtype=np.uint64)) >> np.uint64(2)).astype(np.int64)
+    """Key of every document, from its bytes alone."""
+    return to_keys(text_hashes(text))
 
 
 def _taken(indptr: NDArray[Any], *arrays: NDArray[Any], rows: NDArray[Any]) -> tuple[Any, ...]:

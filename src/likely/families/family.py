@@ -8,7 +8,7 @@ in four files: settings and columns, counting and parameters, values alone, what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,12 @@ class Block:
     def name(self) -> str:
         """Name of the block in tables: its columns joined by 'with'."""
         return " with ".join(self.columns)
+
+    @property
+    def names(self) -> Iterator[str]:
+        """What settings may call the block: its name, then the aliases of its family."""
+        yield self.name
+        yield from self.family.aliases(self.columns)
 
     def nothing(self, columns: Sequence[Column], classes: int) -> Statistic:
         """Empty statistic of the block."""

@@ -19,7 +19,7 @@ from likely.families import _histogram_loops
 from likely.families.statistics import Array, Index, subtract_counts
 from likely.kernels.cells import SLOTS, count_cells
 from likely.kernels.kernel import worth_compiling
-from likely.kernels.rising_keys import merged
+from likely.kernels.keys import merged
 from likely.kernels.unit_counts import cells_of_window, count_window
 
 MOST = 2048  # cells: eight for each of the 256 bins that are made of them

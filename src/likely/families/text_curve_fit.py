@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likely.bayes.log_loss import log_losses, paired_gain
+from likely.bayes.rule import log_losses, paired_gain
 from likely.families._text import PAIR_CLASSES, Text
 from likely.families._text_saturation import fit_saturation
 from likely.families._word_pairs import sampled_pairs

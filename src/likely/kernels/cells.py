@@ -102,7 +102,7 @@ def add_number_hashes(bits, seed, total):  # type: ignore[no-untyped-def]
 
 @Kernel
 def keys_of_sums(total, keys):  # type: ignore[no-untyped-def]
-    """The keys of rows from the sums of their cells' hashes, as `row_sample.to_keys` makes them."""
+    """The keys of rows from the sums of their cells' hashes, as `keys.to_keys` makes them."""
     for i in range(total.shape[0]):
         x = total[i] + ONE
         x = (x ^ (x >> THIRTY)) * TWO

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-CONTROL_GROUPS, OWN_GROUP, MACHINE = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"), Path("/proc/meminfo")
+from likely.kernels.thread_count import CONTROL_GROUPS, OWN_GROUP, control_groups
+
+MACHINE = Path("/proc/meminfo")
 
 
 def available_memory(root: Path = CONTROL_GROUPS, own: Path = OWN_GROUP, machine: Path = MACHINE) -> float:
@@ -17,7 +19,7 @@ def available_memory(root: Path = CONTROL_GROUPS, own: Path = OWN_GROUP, machine
     with suppress(OSError, ValueError, IndexError):
         line = next(line for line in machine.read_text(encoding="ascii").splitlines() if line.startswith("MemAvailable:"))
         found.append(float(line.split()[1]) * 1024)
-    for folder in _groups(root, own):
+    for folder in control_groups(root, own, "memory"):
         for most, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
             with suppress(OSError, ValueError):  # "max": without a limit
                 limit = int((folder / most).read_text(encoding="ascii"))
@@ -34,19 +36,6 @@ def _of_process() -> Iterator[float]:
         if limit != resource.RLIM_INFINITY:
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
             yield float(max(limit - pages * os.sysconf("SC_PAGE_SIZE"), 0))
-
-
-def _groups(root: Path, own: Path) -> Iterator[Path]:
-    """The folders of the control groups that limit this process."""
-    yield from (root, root / "memory")
-    with suppress(OSError, ValueError):
-        for line in own.read_text(encoding="utf-8").splitlines():
-            _, controllers, path = line.split(":", 2)
-            if not controllers or "memory" in controllers.split(","):
-                folder = root / "memory" if controllers else root
-                for part in Path(path.lstrip("/")).parts:
-                    folder /= part
-                    yield folder
 
 
 def _cached(folder: Path) -> float:

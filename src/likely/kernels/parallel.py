@@ -126,7 +126,7 @@ class cached_property(Generic[Made]):  # noqa: N801 - named like the one of func
         kept: dict[str, Made] = instance.__dict__
         return kept[self._name] if self._name in kept else kept.setdefault(self._name, self._make(instance))
 
-    def share(self, one: object, other: object) -> None:
+    def copy_value(self, one: object, other: object) -> None:
         """Copy the value of a cached property to another object, for which it is known to be the same."""
         other.__dict__[self._name] = self.__get__(one, type(one))
 

@@ -48,23 +48,23 @@ def _quota_at_start() -> float | None:
 def container_quota(root: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> float | None:
     """CPU quota of the control group of this process and all groups around it, in cores; None where there is none."""
     quotas = []
-    for folder in _groups(root, own):
+    for folder in control_groups(root, own, "cpu"):
         quotas += [quota for quota in (_version_2(folder), _version_1(folder)) if quota is not None]
     return min(quotas, default=None)
 
 
-def _groups(root: Path, own: Path) -> Iterator[Path]:
-    """The folders of the control groups that limit this process, from the outermost to its own."""
-    places = {root, root / "cpu"}
+def control_groups(root: Path, own: Path, controller: str) -> list[Path]:
+    """The folders of the control groups that limit this process in one respect, from the outermost to its own."""
+    places = {root, root / controller}
     with suppress(OSError, ValueError):
         for line in own.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
-            if not controllers or "cpu" in controllers.split(","):
-                folder = root / "cpu" if controllers else root
+            if not controllers or controller in controllers.split(","):
+                folder = root / controller if controllers else root
                 for part in Path(path.lstrip("/")).parts:
                     folder /= part
                     places.add(folder)
-    yield from sorted(places)
+    return sorted(places)
 
 
 def _version_2(folder: Path) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from likely.model.parameter_tables import ParameterTable
 from likely.model.parameters import ParameterCount
 from likely.priors import Priors
 from likely.schema import Schema
-from likely.sources import Batch, ReadOptions
+from likely.sources import Batch, ReadOptions, RowKeywords
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -101,7 +101,9 @@ class HasModel:
         """Whether something is fitted on top of the counts, and no rows are kept to fit it again."""
         return self.model.frozen
 
-    def batches(self, rows: Any, absent: str, reading: ReadOptions | None, **how: Any) -> Iterator[Batch]:
+    def batches(
+        self, rows: Any, absent: str, reading: ReadOptions | None, **how: Unpack[RowKeywords]
+    ) -> Iterator[Batch]:
         """The batches of a source, each with every column that the model needs."""
         return self.model.batches(rows, absent, reading, **how)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,12 @@ from likely.latent.fit_summary import FitSummary, FittedByEM
 from likely.latent.latent_file import save_latent
 from likely.model.ledger import Ledger
 from likely.model.model import Model
+from likely.model.model_keywords import CountKeywords, PosteriorKeywords
 from likely.model.serialization.latent_part import MIXTURE
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
 from likely.schema import NUMBER
-from likely.sources import Batch, open_source
+from likely.sources import Batch, RowKeywords, open_source
 from likely.sources.row_access import complete
 
 Array = NDArray[np.float64]
@@ -90,7 +91,7 @@ class Clusters(HasModel, FittedByEM, Shown):
         """Integrated completed likelihood: the BIC plus twice the entropy of the responsibilities."""
         return self._known.icl(self.free_parameters, self._weight)
 
-    def with_log_likelihood(self, data: Any, **how: Any) -> Clusters:
+    def with_log_likelihood(self, data: Any, **how: Unpack[RowKeywords]) -> Clusters:
         """The same clustering with the log-likelihood and entropy of these rows, which should be those it has counted.
 
         Parameters
@@ -136,7 +137,7 @@ class Clusters(HasModel, FittedByEM, Shown):
         """
         return self.model.top_words(most, column)
 
-    def posterior(self, rows: Any, **options: Any) -> Posterior:
+    def posterior(self, rows: Any, **options: Unpack[PosteriorKeywords]) -> Posterior:
         """Responsibilities of the components for every row.
 
         Parameters
@@ -153,24 +154,30 @@ class Clusters(HasModel, FittedByEM, Shown):
         """
         return self.model.posterior(rows, **options)
 
-    def predict(self, rows: Any, **options: Any) -> NDArray[Any]:
+    def predict(
+        self, rows: Any, *, costs: Any = None, threshold: Any = None, **options: Unpack[PosteriorKeywords]
+    ) -> NDArray[Any]:
         """Most probable component of every row.
 
         Parameters
         ----------
         rows : path, frame, dict of columns, list of dicts or one dict
             The rows; any source that `cluster` takes.
+        costs : {true component: {decision: cost}}, optional
+            As for `Model.predict`.
+        threshold : float or {component: float}, optional
+            As for `Model.predict`.
         **options
-            `costs` and `threshold` as for `Model.predict`; `absent` and how a file is read, as for `Model.posterior`.
+            `absent` and how a file is read, as for `Model.posterior`.
 
         Returns
         -------
         array
             The names of the components.
         """
-        return self.model.predict(rows, **options)
+        return self.model.predict(rows, costs=costs, threshold=threshold, **options)
 
-    def predict_proba(self, rows: Any, **options: Any) -> Array:
+    def predict_proba(self, rows: Any, **options: Unpack[PosteriorKeywords]) -> Array:
         """Responsibilities of the components as an array.
 
         Parameters
@@ -187,22 +194,26 @@ class Clusters(HasModel, FittedByEM, Shown):
         """
         return self.posterior(rows, **options).probabilities
 
-    def explain(self, row: Any, **options: Any) -> Ledger:
+    def explain(self, row: Any, *, number: int = 1, absent: str = "error", **how: Unpack[RowKeywords]) -> Ledger:
         """Contribution of each column to the log-odds of each component, for one row.
 
         Parameters
         ----------
         row : dict, path, frame or any other source
             The row, or a table that holds it.
-        **options
-            `number`, which row of the table; `absent` and how a file is read, as for `Model.explain`.
+        number : int, default=1
+            Which row of the table, from 1.
+        absent : "error" or "missing", default="error"
+            What to do when a column of the model is not there: refuse, or treat its cells as missing.
+        **how
+            How a file is read, as for `learn`.
 
         Returns
         -------
         Ledger
             The explanation; it prints as a table and adds up to the responsibilities.
         """
-        return self.model.explain(row, **options)
+        return self.model.explain(row, number=number, absent=absent, **how)
 
     # What changes the counts.
 
@@ -223,7 +234,7 @@ class Clusters(HasModel, FittedByEM, Shown):
         """The same with a plain model on the left."""
         return self._recounted(other + self.model) if isinstance(other, Model) else NotImplemented
 
-    def update(self, rows: Any, **options: Any) -> Clusters:
+    def update(self, rows: Any, **options: Unpack[CountKeywords]) -> Clusters:
         """Also count these rows, each in the component that it names; the summary of EM is dropped.
 
         Parameters
@@ -242,7 +253,7 @@ class Clusters(HasModel, FittedByEM, Shown):
         with self._components_named():
             return self._recounted(self.model.update(rows, **options))
 
-    def forget(self, rows: Any, **options: Any) -> Clusters:
+    def forget(self, rows: Any, **options: Unpack[CountKeywords]) -> Clusters:
         """Take these rows, each of the component that it names, out of the counts; the summary of EM is dropped.
 
         Parameters
@@ -280,20 +291,29 @@ class Clusters(HasModel, FittedByEM, Shown):
                 column=name,
             ) from None
 
-    def relearn(self, **options: Any) -> Clusters:
+    def relearn(
+        self, *, smoothing: Any = None, class_prior: Any = None, families: Any = None, average: bool | None = None
+    ) -> Clusters:
         """The same counts under another prior or tying; the summary of EM is dropped.
 
         Parameters
         ----------
-        **options
-            `smoothing`, `class_prior`, `families` and `average`, as for `Model.relearn`.
+        smoothing : float, prior, dict of them or None, default=None
+            As for `cluster`; None keeps the present one.
+        class_prior : dict, float, prior or None, default=None
+            Component weights, or a pseudocount for each; None keeps the present one.
+        families : name, family, dict of them or None, default=None
+            As for `Model.relearn`.
+        average : bool or None, default=None
+            As for `learn`; None keeps the present setting.
 
         Returns
         -------
         Clusters
             The new clustering; this one is unchanged.
         """
-        return self._recounted(self.model.relearn(**options))
+        changed = self.model.relearn(smoothing=smoothing, class_prior=class_prior, families=families, average=average)
+        return self._recounted(changed)
 
     def recalibrate(self) -> Clusters:
         """Fit anew what is fitted on top of the counts."""

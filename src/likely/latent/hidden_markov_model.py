@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from likely.kernels.parallel import cached_property
 from likely.latent.fit_summary import FitSummary, FittedByEM
 from likely.latent.latent_file import save_latent
 from likely.model.model import Model
+from likely.model.model_keywords import RowReading
 from likely.model.row_drawing import sample_classes
 from likely.model.serialization.latent_part import HIDDEN_MARKOV
 from likely.plots.shown import Shown, ShownTable
 from likely.plots.svg import Svg
-from likely.sources import ReadOptions, open_source
+from likely.sources import ReadOptions, RowKeywords, open_source
 from likely.tally import Tally
 
 Array = NDArray[np.float64]
@@ -125,8 +126,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
         return {"start": start, "transition": transition, **dict(list(self.emission.parameters.items())[1:])}
 
     def opened(
-        self, data: Any, *, by: str | None = None, lengths: Any = None, reading: ReadOptions | None = None, **how: Any
-    ) -> SequenceRows:
+        self, data: Any, *, by: str | None = None, lengths: Any = None, reading: ReadOptions | None = None,
+        **how: Unpack[RowKeywords],
+    ) -> SequenceRows:  # fmt: skip
         """Read rows as sequences once, where several methods need them.
 
         Parameters
@@ -152,7 +154,7 @@ class HiddenMarkovModel(FittedByEM, Shown):
         batches = self.emission.batches(source, "error", None)
         return hidden_rows(batches, lengths, None if by is None else named_by(source, by))
 
-    def _sequences(self, rows: Any, by: str | None, lengths: Any, how: Mapping[str, Any]) -> SequenceRows:
+    def _sequences(self, rows: Any, by: str | None, lengths: Any, how: RowReading) -> SequenceRows:
         if not isinstance(rows, SequenceRows):
             return self.opened(rows, by=by, lengths=lengths, **how)
         given = {"by": by, "lengths": lengths, **how}
@@ -160,7 +162,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
             raise UsageError(f"{useless[0]}= has no effect on rows that are opened: pass it to opened(data)")
         return rows
 
-    def predict(self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Any) -> NDArray[Any]:
+    def predict(
+        self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Unpack[RowReading]
+    ) -> NDArray[Any]:
         """State of every row on the most probable path through its sequence (Viterbi).
 
         Parameters
@@ -182,7 +186,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
         path = self.decode(rows, by=by, lengths=lengths, **how)
         return np.asarray(labels_array(self.states)[path])
 
-    def decode(self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Any) -> Whole:
+    def decode(
+        self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Unpack[RowReading]
+    ) -> Whole:
         """Position of the state of every row on the most probable path through its sequence (Viterbi).
 
         Parameters
@@ -205,7 +211,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
         logs = found.log_likelihoods(self.emission.scorer)
         return found.as_read(best_path(logs, self.start, self.transition, found.edges))
 
-    def posterior(self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Any) -> Array:
+    def posterior(
+        self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Unpack[RowReading]
+    ) -> Array:
         """Posterior probability of each state for every row, given its complete sequence (forward–backward).
 
         Parameters
@@ -230,7 +238,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
 
     predict_proba = posterior  # as models and estimators call it
 
-    def log_evidence(self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Any) -> Array:
+    def log_evidence(
+        self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Unpack[RowReading]
+    ) -> Array:
         """Log-likelihood of every sequence; their sum is that of all rows.
 
         Parameters
@@ -252,7 +262,9 @@ class HiddenMarkovModel(FittedByEM, Shown):
         found = self._sequences(rows, by, lengths, how)
         return self.forward_backward(found, np.ones(found.rows)).log_likelihood
 
-    def with_log_likelihood(self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Any) -> HiddenMarkovModel:
+    def with_log_likelihood(
+        self, rows: Any, *, by: str | None = None, lengths: Any = None, **how: Unpack[RowReading]
+    ) -> HiddenMarkovModel:
         """The same model with the log-likelihood of these rows, which should be those it has counted.
 
         Parameters

@@ -24,7 +24,7 @@ from likely.latent.em_parts import RowsInParts, fit_in_parts
 from likely.latent.missing_cells import filled, filled_from, has_gaps, warn_of_filled
 from likely.latent.semi_supervised import MORE_ROUNDS, TOL, SemiSupervisedFit, partly_labelled
 from likely.model.model import Model
-from likely.model.model_keywords import LearnReading
+from likely.model.model_keywords import SETTINGS, LearnReading
 from likely.model.parameters import with_taken
 from likely.model.parts import PartPlan
 from likely.model.relearning import recalibrated, warn_of_unaveraged, with_named_values
@@ -150,7 +150,8 @@ def learn(
     """
     _one_of(dependence=(dependence, tuple(DEPENDENCE)))
     check_unlabelled(unlabelled)
-    reading = ReadOptions.of(missing, {name: value for name, value in how.items() if name != "reading"}, how.get("reading"))
+    given = {name: value for name, value in how.items() if name != "reading"}
+    reading = ReadOptions.of(missing, given, how.get("reading"), beside=SETTINGS)
     where, rows = choose(DatabaseEngine() if in_database else engine, data)
     table = _opened(where, rows, target, weights, target_bins, reading=reading)
     with released(None if is_source(data) else table.source):  # a source that is given may be read again

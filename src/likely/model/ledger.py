@@ -8,18 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from likely.plots.shown import frame
+from likely.plots.shown import frame, ruled, text_lines
 from likely.plots.svg import Svg
 
 UNSEEN, MISSING, FAR, ZERO, UNUSED = "unseen", "missing", "out of range", "zero", "unused"
-
-FLAGS = {
-    UNSEEN: "this value was never seen in learning: it has only its pseudocount",
-    MISSING: "missing: the cell contributes nothing, at most its being missing does",
-    FAR: "far from everything seen in learning: more than five deviations from every class",
-    ZERO: "never seen in a class: without smoothing it rules that class out",
-    UNUSED: "not a column of the model",
-}
 
 
 @dataclass(frozen=True)
@@ -167,17 +159,7 @@ class Ledger:
 
     def __str__(self) -> str:
         head = self.head()
-        table = [head, *self.lines()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(head))]
-        numbers = range(2, len(head) - 1)
-        text = [
-            "  ".join(
-                cell.rjust(w) if i in numbers else cell.ljust(w)
-                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in table
-        ]
-        text.insert(1, "-" * max(map(len, text)))
+        text = ruled(text_lines([head, *self.lines()], left=(0, 1, len(head) - 1)))
         words = [line for e in self.entries if e.words for line in word_lines(e, self.classes)]
         return "\n".join([*text, *words, *(f"note: {note}" for note in self.notes)])
 

@@ -28,6 +28,7 @@ from likely.model._explanation import account
 from likely.model._updating import count_rows, merged, with_tally
 from likely.model._verbs import ModelVerbs
 from likely.model.ledger import Ledger
+from likely.model.model_keywords import METHOD_KEYWORDS
 from likely.model.parameter_tables import ParameterTable, parameter_tables
 from likely.model.parameters import (
     ParameterCount,
@@ -139,7 +140,8 @@ class Model(ModelVerbs):
 
     def read_as(self, how: Mapping[str, Any]) -> ReadOptions:
         """The same, changed by keywords: `missing`, `encoding` and the like."""
-        return ReadOptions.of(how.get("missing"), {k: v for k, v in how.items() if k != "missing"}, self.reading)
+        given = {name: value for name, value in how.items() if name != "missing"}
+        return ReadOptions.of(how.get("missing"), given, self.reading, beside=METHOD_KEYWORDS)
 
     @cached_property
     def class_prior(self) -> Array:

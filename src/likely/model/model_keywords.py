@@ -14,6 +14,12 @@ class LearnReading(ReadKeywords, total=False):
     reading: ReadOptions | None
 
 
+class RowReading(RowKeywords, total=False):
+    """How methods of a hidden Markov model read rows: by keywords, or by one object."""
+
+    reading: ReadOptions | None
+
+
 class PosteriorKeywords(RowKeywords, total=False):
     """Options of `Model.posterior`."""
 
@@ -61,3 +67,5 @@ class PlanSettings(LearnSettings, total=False):
 
 
 SETTINGS = tuple(LearnSettings.__annotations__)
+# Of the methods of models, beside those of reading: a misspelt one is named in the error.
+METHOD_KEYWORDS = ("absent", "costs", "threshold", "number", "weights", "by", "lengths")

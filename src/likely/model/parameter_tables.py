@@ -16,7 +16,7 @@ from likely.bayes.parameter_posterior import ParameterPosterior
 from likely.calibration.averaging import at_posterior_mean
 from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.families.base import Readable
-from likely.plots.shown import frame
+from likely.plots.shown import frame, text_lines
 
 if TYPE_CHECKING:
     from likely.model.model import Model
@@ -118,12 +118,8 @@ class ParameterTable(Readable):
         if not len(self):
             return f"{self.name}: nothing was counted"
         head, body = self.cells()
-        wide = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-        left = [name in TEXTS for name in head]
-        lines = [
-            "  ".join(cell.ljust(w) if text else cell.rjust(w) for cell, w, text in zip(row, wide, left, strict=True)).rstrip()
-            for row in (head, *body)
-        ]
+        left = [i for i, name in enumerate(head) if name in TEXTS]
+        lines = text_lines([head, *body], left)
         return "\n".join([self.name, *lines, *([self._more] if self._more else [])])
 
     __repr__ = __str__

@@ -69,14 +69,14 @@ def _has_arc(model: Model, i: int) -> bool:
 def _with_family(block: Block, families: Any) -> Block:
     by_column = isinstance(families, Mapping)
     named = (
-        [families[key] for key in (*_names_of(block), "*") if key in families] if by_column else [families]
+        [families[key] for key in (block.columns, *block.names, "*") if key in families] if by_column else [families]
     )
     given = named[0] if named else None
     if given is None:
         return block
     other = family(given)
     if not other.counts_like(block.family):
-        for_all = not by_column or not any(key in families for key in _names_of(block))
+        for_all = not by_column or not any(key in families for key in (block.columns, *block.names))
         if for_all and type(other) is not type(block.family):
             return block
         raise UsageError(
@@ -93,16 +93,11 @@ def with_named_values(tally: Tally, prior: Priors) -> Tally:
 
 def _refuse_unknown(families: Any, blocks: Sequence[Block]) -> None:
     """Refuse families of columns that the model does not have."""
-    known = {key for block in blocks for key in _names_of(block)}
+    known = {key for block in blocks for key in (block.columns, *block.names)}
     odd = [key for key in families if key not in known and key != "*"] if isinstance(families, Mapping) else []
     if odd:
         names = [block.name for block in blocks]
         raise no_column("the model", odd[0], names)
-
-
-def _names_of(block: Block) -> tuple[Any, ...]:
-    """Names of a block in settings: its columns, its name, and the aliases of its family."""
-    return (block.columns, block.name, *block.family.aliases(block.columns))
 
 
 def recalibrated(model: Model) -> Model:
@@ -116,7 +111,7 @@ def recalibrated(model: Model) -> Model:
     documents = {name: left_out for name, (_, left_out) in found.items()}
     calibration = calibrate(model.tally, model.plain_parameters, model.dependence, documents, model.prior)
     fitted = replace(model, stages=stages, calibration=calibration)
-    type(model).plain_parameters.share(model, fitted)  # of the same tally and prior: derived once
+    type(model).plain_parameters.copy_value(model, fitted)  # of the same tally and prior: derived once
     return fitted
 
 

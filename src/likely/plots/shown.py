@@ -1,9 +1,9 @@
-"""Display of results: HTML tables for notebooks, and conversion to pandas."""
+"""Display of results: tables as lines of text, as HTML for notebooks, and conversion to pandas."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -45,6 +45,20 @@ def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
 def html_tables(tables: Sequence[ShownTable]) -> str:
     """Tables as HTML, escaped, and cut where they are long."""
     return "".join(_table(each) for each in tables)
+
+
+def text_lines(rows: Sequence[Sequence[str]], left: Container[int] = (0,)) -> list[str]:
+    """Rows of cells as lines of text, the columns `left` aligned on the left, the others on the right."""
+    columns = []
+    for i, column in enumerate(zip(*rows, strict=True)):
+        width = max(map(len, column))
+        columns.append([cell.ljust(width) if i in left else cell.rjust(width) for cell in column])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
+
+
+def ruled(lines: Sequence[str]) -> list[str]:
+    """The lines of a table with a rule under its head."""
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def _table(found: ShownTable) -> str:

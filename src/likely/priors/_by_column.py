@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Real
@@ -141,7 +141,7 @@ class Priors:
         prior
             Its own, or the default.
         """
-        return next((self.columns[key] for key in _keys(block) if key in self.columns), self.default)
+        return next((self.columns[key] for key in block.names if key in self.columns), self.default)
 
     def named(self, schema: Schema, blocks: Sequence[Block]) -> dict[str, set[Any]]:
         """Values with an explicit prior, by column; those of a block together, as a tuple.
@@ -181,10 +181,10 @@ class Priors:
             if isinstance(self.of(block), ByClass) and not block.family.priors_by_class:
                 what = f"column {block.name!r} is {block.family.name}, whose prior cannot differ by class"
                 raise UsageError(f"{what}: give one prior")
-            given = next((self.columns[key] for key in _keys(block) if key in self.columns), None)
+            given = next((self.columns[key] for key in block.names if key in self.columns), None)
             if isinstance(given, GammaPrior) and not block.family.counts_rates:
                 raise UsageError(f"column {block.name!r} is {block.family.name}, and {given} is a prior of Poisson rates")
-        odd = sorted(self.columns.keys() - {key for block in blocks for key in _keys(block)})
+        odd = sorted(self.columns.keys() - {key for block in blocks for key in block.names})
         if odd:
             raise SchemaError(f"smoothing names {odd[0]!r}, which is none of the columns {names[:20]}", column=odd[0])
 
@@ -270,12 +270,6 @@ def _class_prior(given: Any, classes: Sequence[Any]) -> Prior | Mapping[Any, flo
     if not math.isclose(total := math.fsum(shares.values()), 1.0, rel_tol=1e-9):
         raise UsageError(f"class_prior sums to {total:g}: it must sum to 1")
     return shares
-
-
-def _keys(block: Block) -> Iterator[str]:
-    """Names of a block: its own, and the aliases of its family."""
-    yield block.name
-    yield from block.family.aliases(block.columns)
 
 
 def _named(key: Any) -> str:

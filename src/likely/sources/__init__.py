@@ -104,13 +104,19 @@ class ReadOptions:
             raise UsageError(f"decimal={self.decimal!r} and thousands={self.thousands!r} are one sign: choose two")
 
     @staticmethod
-    def of(missing: Sequence[str] | str | None, how: Mapping[str, Any], base: ReadOptions | None = None) -> ReadOptions:
-        """Options from keyword arguments, on top of `base` if given; an unknown keyword is a UsageError."""
+    def of(
+        missing: Sequence[str] | str | None, how: Mapping[str, Any], base: ReadOptions | None = None, *,
+        beside: Sequence[str] = (),
+    ) -> ReadOptions:  # fmt: skip
+        """Options from keyword arguments, on top of `base` if given; an unknown keyword is a UsageError.
+
+        `beside` are the other keywords of the function that was called, of which one may be meant.
+        """
         unknown = next((name for name in how if name not in READ_KEYWORDS), None)
         if unknown is not None:
-            known = ", ".join(READ_KEYWORDS)
+            known, meant = ", ".join(READ_KEYWORDS), [*READ_KEYWORDS, *(name for name in beside if name != unknown)]
             raise UsageError(
-                f"the setting {unknown!r} is not known{did_you_mean(unknown, READ_KEYWORDS)}: a file is read by {known}"
+                f"the setting {unknown!r} is not known{did_you_mean(unknown, meant)}: a file is read by {known}"
             )
         given = dict(how)
         if missing is not None:

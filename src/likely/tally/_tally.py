@@ -86,6 +86,10 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         a, b = self._aligned(replace(other, schema=other.schema.taken_back()))
+        if not a.documents_have_rows:
+            message = "was learned beside other columns by an older version, whose sample of rows does not support forgetting"
+            text = next(block.name for block, s in zip(a.blocks, a.statistics, strict=True) if isinstance(s, Words))
+            raise ForgetError(message, column=text, remedy="learn the model anew, or forget after without_rows()")
         # Moments subtract only approximately. Where all rows are kept, the remaining ones are counted again instead.
         kept = a.sample is not None and b.sample is not None and a.sample.complete and b.sample.complete
         statistics: dict[Block, Statistic] = {}
@@ -96,10 +100,6 @@ class Tally:
             except ForgetError as error:
                 raise ForgetError(f"column {block.name!r}: {error}", column=block.name) from None
         classes = subtract_counts(a.classes, b.classes)
-        if not a.documents_have_rows:
-            message = "was learned beside other columns by an older version, whose sample of rows does not support forgetting"
-            text = next(block.name for block, s in zip(a.blocks, a.statistics, strict=True) if isinstance(s, Words))
-            raise ForgetError(message, column=text, remedy="learn the model anew, or forget after without_rows()")
         sample = None if a.sample is None or b.sample is None else a.sample - b.sample
         if sample is not None:
             again = [block for block in a.blocks if block not in statistics]

@@ -10,7 +10,7 @@ Never: models.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -19,18 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.errors import ForgetError
-from likely.kernels.hashing import Words, digest, mix
-from likely.kernels.rising_keys import distinct
+from likely.kernels.keys import OPEN, Array, Cells, Ints, Words, digest, distinct, lowest, mix, weights_in_both
 from likely.schema import CATEGORY, FEW_VALUES, Column
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ROWS = 40_000  # 10,000 more change the log loss by less than 1e-4 nats, and take a sixth longer
 CELLS = 8_000_000
 FEWEST = 1_000
+ROUNDING = 1e-9  # a fraction of a weight below this is rounding error
 HASHED_TOGETHER = 1 << 14  # numbers of short columns
-OPEN = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,24 +84,21 @@ class Reservoir:
 
     def __sub__(self, other: Reservoir) -> Reservoir:
         """Subtract the weights of the other's rows. Rows that were dropped before are not restored."""
-        keys, labels, _, columns = _concatenated([self, other])
-        kept_weight = np.append(self.weights, np.zeros(len(other)))
-        removed = np.append(np.zeros(len(self)), other.weights)
-        rows, (kept_weight, removed), _ = lowest(keys, [kept_weight, removed], len(keys), _picker(labels, columns))
-        if self.complete and (removed - kept_weight > 1e-9 * kept_weight).any():
+        _, labels, _, columns = _concatenated([self, other])
+        both = (self.keys, other.keys), (self.weights, other.weights)
+        rows, counted, removed = weights_in_both(*both, _picker(labels, columns))
+        if self.complete and (removed - counted > ROUNDING * counted).any():
             raise ForgetError("a row to be forgotten was never counted: it was not learned by this model")
-        left = np.flatnonzero(kept_weight - removed > 1e-9 * kept_weight)
-        picked = {name: x[rows[left]] for name, x in columns.items()}
-        return Reservoir(keys[rows[left]], labels[rows[left]], (kept_weight - removed)[left], picked, self.limit)
+        left = np.flatnonzero(counted - removed > ROUNDING * counted)
+        return replace(self.take(rows[left]), weights=(counted - removed)[left])
 
     def in_common(self, other: Reservoir) -> tuple[float, float]:
         """The weight of the other's rows that are in this sample too, and of those that could be, by their keys."""
         limit = min(self.limit, other.limit)
         parts = [part.take(np.flatnonzero(part.keys < limit)) for part in (self, other)]
-        keys, labels, _, columns = _concatenated(parts)
-        here = np.append(parts[0].weights, np.zeros(len(parts[1])))
-        there = np.append(np.zeros(len(parts[0])), parts[1].weights)
-        _, (here, there), _ = lowest(keys, [here, there], max(len(keys), 1), _picker(labels, columns))
+        (mine, theirs), (_, labels, _, columns) = parts, _concatenated(parts)
+        both = (mine.keys, theirs.keys), (mine.weights, theirs.weights)
+        _, here, there = weights_in_both(*both, _picker(labels, columns))
         return float(np.minimum(here, there).sum()), float(there.sum())
 
     def __mul__(self, factor: float) -> Reservoir:
@@ -154,58 +147,6 @@ class Reservoir:
 def most_rows(columns: int) -> int:
     """Most rows in a sample of so many columns."""
     return max(FEWEST, min(ROWS, CELLS // max(columns, 1)))
-
-
-Cells = Callable[[NDArray[np.intp]], list[NDArray[Any]]]  # the label and every cell of some rows
-
-
-def lowest(keys: Ints, weights: Sequence[Array], most: int, cells: Cells) -> tuple[NDArray[np.intp], list[Array], int]:
-    """The rows of the lowest keys, equal rows merged with their weights added; and the lowest key that is dropped."""
-    if not len(keys):
-        return np.zeros(0, np.intp), list(weights), OPEN
-    order = _ranked(keys, cells)
-    first = np.flatnonzero(np.append(True, ~_equals_previous(keys, order, cells)))
-    limit = OPEN
-    kept = len(first)
-    if len(first) > most:
-        limit = int(keys[order[first[most]]])
-        kept = int(np.searchsorted(keys[order[first]], limit))  # rows of one key are kept all or none
-    return order[first[:kept]], [np.add.reduceat(w[order], first)[:kept] for w in weights], limit
-
-
-def _ranked(keys: Ints, cells: Cells) -> NDArray[np.intp]:
-    """The order of the rows by key; where rows of one key differ, by their cells."""
-    order = np.argsort(keys)
-    rising = keys[order]
-    new = np.append(True, rising[1:] != rising[:-1]) if len(keys) else np.zeros(0, bool)
-    if new.all():
-        return order
-    order = np.argsort(keys, kind="stable")  # which takes several times as long
-    start = np.maximum.accumulate(np.where(new, np.arange(len(keys)), 0))
-    again = np.flatnonzero(~new)
-    odd = again[~_equal(cells(order[again]), cells(order[start[again]]))]
-    if len(odd):  # equal spellings, or a collision: only the rows of these keys are sorted by their cells
-        ambiguous = np.flatnonzero(np.isin(start, start[odd]))
-        rows = order[ambiguous]
-        order[ambiguous] = rows[np.lexsort((*cells(rows)[::-1], keys[rows]))]
-    return order
-
-
-def _equals_previous(keys: Ints, order: NDArray[np.intp], cells: Cells) -> NDArray[np.bool_]:
-    """Whether each row but the first equals the one before it, in this order."""
-    same: NDArray[np.bool_] = keys[order[1:]] == keys[order[:-1]]
-    at = np.flatnonzero(same)
-    if len(at):
-        same[at] = _equal(cells(order[at + 1]), cells(order[at]))
-    return same
-
-
-def _equal(some: list[NDArray[Any]], others: list[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Which rows have equal cells; two missing cells are equal."""
-    same = np.ones(len(some[0]), bool)
-    for a, b in zip(some, others, strict=True):
-        same &= (a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b
-    return same
 
 
 def _picker(labels: Ints, columns: Mapping[str, NDArray[Any]]) -> Cells:
@@ -277,11 +218,6 @@ def sums_of_number_hashes(columns: Sequence[Array], names: Sequence[str]) -> Wor
 def missing_hash(name: str) -> Words:
     """The hash of a missing cell, independent of the column's kind, which may be unknown in a part of a table."""
     return number_hashes(np.array([np.nan]), name)
-
-
-def to_keys(total: Words) -> Ints:
-    """The keys of rows from the sums of their cells' hashes, which do not depend on the order of the columns."""
-    return (mix(total) >> np.uint64(1)).astype(np.int64)
 
 
 def seed(name: str) -> np.uint64:

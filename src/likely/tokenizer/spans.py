@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import secrets
 from collections.abc import Sequence, Sized
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,15 @@ from likely.tokenizer import _array_shaping as array_shaping
 from likely.tokenizer import _loops, _shaping
 from likely.tokenizer._block_operations import BLOCK, LOWERCASE_BIT
 from likely.tokenizer._unicode import LEADS, entries
+from likely.tokenizer.documents import TextChunk
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[Any]
 
 UNITS = ("word", "char", "char_wb")
 SECRET = secrets.randbits(61) | 1 << 61 | 1
+COMMON = 0x1E3779B97F4A7C15  # in place of the secret where hashes are stored: bits of the golden ratio
+HASHED_BYTES = 1 << 20  # that are copied at a time, with padding
 PADDING = 16  # bytes after a text that loads of eight bytes may read (memory contract in `_simd`)
 MMAP_BYTES = 1 << 17  # an array of this size is mapped by itself
 HUGE_PAGE = 1 << 21  # bytes
@@ -288,3 +292,14 @@ def _hashed(units: _Units) -> Spans:
     keys = np.empty(units.begin.size, dtype=np.int64)
     _loops.hash_spans(units.text, units.begin, units.size, SECRET, keys)
     return Spans(units.text, units.begin, units.size, keys, units.documents)
+
+
+def text_hashes(documents: TextChunk) -> npt.NDArray[np.uint64]:
+    """A hash of the bytes of every document, the same in every process; a missing one is empty."""
+    text, ends = utf8(documents) if isinstance(documents, list) else documents
+    keys = np.empty(ends.size - 1, dtype=np.int64)
+    cuts = np.searchsorted(ends, np.arange(ends[0], ends[-1], HASHED_BYTES))
+    for a, b in pairwise(np.unique([0, *cuts.tolist(), ends.size - 1]).tolist()):
+        padded = np.append(text[ends[a] : ends[b]], np.zeros(PADDING, dtype=np.uint8))
+        _loops.hash_spans(padded, ends[a:b] - ends[a], np.diff(ends[a : b + 1]), COMMON, keys[a:b])
+    return keys.view(np.uint64)

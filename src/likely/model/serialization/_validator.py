@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.families import REGISTRY, Block
-from likely.families.document_sample import ORDER
+from likely.families.document_sample import LIMIT, ORDER
 from likely.families.histogram import INFINITY, MOST, Histogram
 from likely.families.statistics import LARGEST, Counts, EventCounts
+from likely.kernels.keys import OPEN
 from likely.kernels.parallel import cached_property
 from likely.model.serialization._header import SHAPES
 from likely.model.serialization.latent_part import check_latent_arrays
 from likely.model.serialization.values import from_arrays, need
 from likely.schema import CATEGORY, NUMBER, TEXT, Column
-from likely.tally.row_sample import OPEN
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -224,8 +224,11 @@ def check_utf8(buffer: Array, offsets: Array, where: str) -> None:
 
 def _documents(arrays: Arrays, words: int, classes: int, where: str) -> None:
     order = [name for name in ORDER if name in arrays]
-    _only(arrays, (*DOCUMENTS, *order), where)
+    limit = [LIMIT] if LIMIT in arrays else []  # files of older versions have none
+    _only(arrays, (*DOCUMENTS, *order, *limit), where)
     keys = _array(arrays, "keys", where, "i")
+    for name in limit:
+        _within(keys, 0, int(_array(arrays, name, where, "i", (1,))[0]), where)
     _within(_array(arrays, "labels", where, "i", keys.shape), 0, classes, where)
     weights = _array(arrays, "weights", where, "f", keys.shape)
     need(bool((weights > 0).all()), where, "has a document without weight")

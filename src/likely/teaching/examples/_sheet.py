@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from likely.errors import LikelyError
+from likely.plots.shown import text_lines
 
 CLOSE = 1e-9  # how far the library's floats may be from the fractions on paper
 
@@ -33,10 +34,7 @@ class Sheet:
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Append a table, the first column aligned left, the others right."""
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for first, *rest in rows:
-            cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
-            self.lines.append("  " + "  ".join(cells).rstrip())
+        self.lines += [f"  {line}" for line in text_lines(rows)]
 
     def check(self, what: str, paper: Fraction | float, library: Fraction | float) -> None:
         """Append the library's number; it must equal the one computed by hand."""
