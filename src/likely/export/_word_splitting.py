@@ -9,7 +9,7 @@ from likely.export._expressions import ExpressionWriter
 from likely.export._letters import GROWING, letter_runs, word_edges
 
 INSIDE = "likely__inside"  # stands in a select for whether a code point is part of a word, which is long to parse
-BLOCK = 1000  # characters: SQLite counts those of a text from its beginning to find one of them
+BLOCK = 500  # characters: SQLite counts those of a text from its beginning to find one of them
 
 # Words, two or more letters, digits or underscores, with their places in each text; PostgreSQL's locale says what letters are.
 WORDS = {
@@ -34,48 +34,49 @@ WORDS = {
     "likely__found.INDEX AS likely__place FROM {distinct}, LATERAL FLATTEN(INPUT => REGEXP_SUBSTR_ALL({shown}, '.', 1, 1, "
     "'s')) AS likely__found) AS likely__ones) AS likely__codes WHERE likely__inside = 1) AS likely__runs "
     "GROUP BY {text}, likely__run HAVING COUNT(*) >= 2",
-    "sqlite": "SELECT {text}, likely__word, likely__place FROM (WITH RECURSIVE "
-    "likely__ids AS MATERIALIZED (SELECT {text}, ROW_NUMBER() OVER (ORDER BY {text}) AS likely__id FROM {distinct}), "
-    "likely__blocks(likely__id, likely__start, likely__block, likely__rest) AS (SELECT likely__id, 0, "
-    "SUBSTR({shown}, 1, {block}), SUBSTR({shown}, {block} + 1) FROM likely__ids UNION ALL SELECT likely__id, "
-    "likely__start + {block}, SUBSTR(likely__rest, 1, {block}), SUBSTR(likely__rest, {block} + 1) FROM likely__blocks "
-    "WHERE likely__rest <> ''), "
+    # The characters that occur are listed; each that is no part of a word becomes a space, each capital its small letter.
+    "sqlite": "SELECT likely__id, likely__each.value AS likely__word, likely__each.key AS likely__place FROM (WITH RECURSIVE "
+    "likely__blocks(likely__block, likely__rest) AS (SELECT SUBSTR({shown}, 1, {block}), SUBSTR({shown}, {block} + 1) "
+    "FROM {distinct} UNION ALL SELECT SUBSTR(likely__rest, 1, {block}), SUBSTR(likely__rest, {block} + 1) "
+    "FROM likely__blocks WHERE likely__rest <> ''), "
     "likely__counted(likely__k) AS (SELECT 1 UNION ALL SELECT likely__k + 1 FROM likely__counted WHERE likely__k < {block}), "
-    "likely__codes AS MATERIALIZED (SELECT likely__id, likely__start + likely__k AS likely__place, "
-    "UNICODE(SUBSTR(likely__block, likely__k, 1)) AS likely__code FROM likely__blocks JOIN likely__counted "
-    "ON likely__k <= LENGTH(likely__block)), "
+    "likely__codes AS MATERIALIZED (SELECT DISTINCT UNICODE(SUBSTR(likely__block, likely__k, 1)) AS likely__code "
+    "FROM likely__blocks JOIN likely__counted ON likely__k <= LENGTH(likely__block)), "
     "likely__known(likely__low, likely__high, likely__shift, likely__step) AS (VALUES {known}), "
-    "likely__alphabet AS MATERIALIZED (SELECT likely__code, likely__code + likely__shift + likely__step * "
-    "(likely__code % 2) AS likely__to FROM (SELECT DISTINCT likely__code FROM likely__codes) AS likely__seen "
-    "JOIN likely__known ON likely__code BETWEEN likely__low AND likely__high), "
-    "likely__letters AS MATERIALIZED (SELECT likely__id, likely__place, likely__codes.likely__code, likely__to "
-    "FROM likely__codes JOIN likely__alphabet ON likely__alphabet.likely__code = likely__codes.likely__code), "
-    "likely__runs AS (SELECT likely__id, likely__place, {last} AS likely__to, likely__place - ROW_NUMBER() OVER "
-    "likely__order AS likely__run FROM likely__letters "
-    "WINDOW likely__order AS (PARTITION BY likely__id ORDER BY likely__place)), "
-    "likely__spelled AS (SELECT likely__id, likely__place, GROUP_CONCAT(CHAR(likely__to), '') OVER likely__whole "
-    "AS likely__word, COUNT(*) OVER likely__whole AS likely__size, ROW_NUMBER() OVER (PARTITION BY likely__id, likely__run "
-    "ORDER BY likely__place) AS likely__first FROM likely__runs WINDOW likely__whole AS (PARTITION BY likely__id, "
-    "likely__run ORDER BY likely__place ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) "
-    "SELECT {text}, likely__word, likely__place FROM likely__spelled JOIN likely__ids "
-    "ON likely__ids.likely__id = likely__spelled.likely__id "
-    "WHERE likely__first = 1 AND likely__size >= 2) AS likely__split_up",
+    "likely__letters AS MATERIALIZED (SELECT likely__code, likely__code + likely__shift + likely__step * "
+    "(likely__code % 2) AS likely__letter FROM likely__codes LEFT JOIN likely__known "
+    "ON likely__code BETWEEN likely__low AND likely__high), "
+    "likely__changes AS MATERIALIZED (SELECT ROW_NUMBER() OVER (ORDER BY likely__code) AS likely__k, "
+    "CHAR(likely__code) AS likely__from, CASE WHEN likely__letter IS NULL THEN ' ' ELSE CHAR(likely__letter) END "
+    "AS likely__to FROM likely__letters "
+    "WHERE COALESCE(likely__letter, 32) <> likely__code AND likely__code <> {sigma}), "
+    "likely__clean(likely__id, likely__k, likely__text) AS (SELECT likely__id, 0, {shown} || ' ' FROM {distinct} UNION ALL "
+    "SELECT likely__id, likely__clean.likely__k + 1, REPLACE(likely__text, likely__from, likely__to) FROM likely__clean "
+    "JOIN likely__changes ON likely__changes.likely__k = likely__clean.likely__k + 1), "
+    "likely__done AS MATERIALIZED (SELECT likely__id, {ended} AS likely__text FROM likely__clean "
+    "WHERE likely__k = (SELECT COUNT(*) FROM likely__changes)) "
+    "SELECT likely__id, likely__text FROM likely__done) AS likely__cleaned "
+    "CROSS JOIN JSON_EACH('[\"' || REPLACE(likely__text, ' ', '\",\"') || '\"]') AS likely__each "
+    "WHERE LENGTH(likely__each.value) >= 2",
 }
-# In lower case a sigma at the end of a word, after another letter, is another letter.
-LAST = (
-    "CASE WHEN likely__code = 931 AND COALESCE(LEAD(likely__place) OVER likely__order, 0) <> likely__place + 1 "
-    "AND LAG(likely__place) OVER likely__order = likely__place - 1 THEN 962 ELSE likely__to END"
-)
+SIGMA = 931
+# In lower case a sigma at the end of a word is another letter.
+ENDED = "REPLACE(REPLACE(likely__text, 'Σ ', 'ς '), 'Σ', 'σ')"
 
 
 def split(syntax: Dialect, text: str, distinct: str, *, lowercase: bool) -> str:
-    """The select of all words of the texts in a column; INSIDE stands in it for what `finished` writes."""
-    lowered, known = f"LOWER({text})", ""
+    """The select of all words of the texts in a column; INSIDE stands in it for what `finished` writes.
+
+    In SQLite the texts of `distinct` are numbered by a column `likely__id`, which the words have instead of the text.
+    """
+    lowered, known, ended, sigma = f"LOWER({text})", "", "likely__text", -1
     if syntax.name == "sqlite":  # whose function knows the letters of ASCII alone
-        lowered = f"REPLACE({text}, '{GROWING}', '{GROWING.lower()}')"
+        lowered = f"REPLACE(LOWER({text}), '{GROWING}', '{GROWING.lower()}')"
         known = ", ".join(map(str, letter_runs(lowercase)))
-    shown, last = (lowered, LAST) if lowercase else (text, "likely__to")
-    return WORDS[syntax.name].format(text=text, shown=shown, distinct=distinct, block=BLOCK, last=last, known=known)
+        ended, sigma = (ENDED, SIGMA) if lowercase else (ended, sigma)
+    shown = lowered if lowercase else text
+    named = {"known": known, "ended": ended, "sigma": sigma, "block": BLOCK}
+    return WORDS[syntax.name].format(text=text, shown=shown, distinct=distinct, **named)
 
 
 def joined_words(syntax: Dialect, words: list[str]) -> str:

@@ -99,26 +99,34 @@ class WordWriter:
         """The common table expressions by name; `inputs` is the stage that has the texts."""
         from sqlglot import parse_one
 
-        found = {}
+        texts: dict[str, str] = {}
         for i, term in enumerate(self.terms):
-            parsed = parse_one(self._select(term, f"likely__w{i}", inputs), dialect=self.syntax.name)
-            found[f"likely__words{i}"] = finished(self.syntax, self.write, parsed)
-        return found
+            text = f"likely__w{i}"
+            distinct = f"(SELECT DISTINCT {text} FROM {self._quoted(inputs)} WHERE NOT {text} IS NULL) AS likely__distinct"
+            if self.syntax.name == "sqlite":  # words with their text beside them would take room with the square of its length
+                numbered = f"likely__texts{i}"
+                texts[numbered] = f"SELECT {text}, ROW_NUMBER() OVER (ORDER BY {text}) AS likely__id FROM {distinct}"
+                sums = self._select(term, text, numbered, "likely__id")
+                joined = f"({sums}) AS likely__sums JOIN {numbered} ON {numbered}.likely__id = likely__sums.likely__id"
+                texts[f"likely__words{i}"] = f"SELECT {numbered}.{text}, likely__sums.* FROM {joined}"
+            else:
+                texts[f"likely__words{i}"] = self._select(term, text, distinct, text)
+        parsed = {name: parse_one(text, dialect=self.syntax.name) for name, text in texts.items()}
+        return {name: finished(self.syntax, self.write, each) for name, each in parsed.items()}
 
-    def _select(self, term: TextTerm, text: str, inputs: str) -> str:
+    def _select(self, term: TextTerm, text: str, distinct: str, key: str) -> str:
+        """Sums of each text, which is known by `key`."""
         family = term.likelihood.family
-        quote = self._quoted
-        distinct = f"(SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL) AS likely__distinct"
         split_up = split(self.syntax, text, distinct, lowercase=family.lowercase)
-        words = _grams(self.syntax, split_up, text, family.ngrams)
-        counted = f"SELECT {text}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {text}, likely__word"
+        words = _grams(self.syntax, split_up, key, family.ngrams)
+        counted = f"SELECT {key}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {key}, likely__word"
         value = VALUES[family.adds]
         sums = [f"SUM({value} * p.w{c}) AS likely__sum{c}" for c in range(len(self.scored.classes))]
         sums += [f"SUM({value} * p.known) AS likely__length", f"SUM({value} * {value}) AS likely__square"]
         column = self.write.text(term.column).sql(dialect=self.syntax.name)
         column += f" COLLATE {self.syntax.binary}" if self.syntax.binary else ""
-        joined = f"({counted}) AS likely__counted JOIN {quote(self.parameters)} AS p ON p.word = likely__word"
-        summed = f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
+        joined = f"({counted}) AS likely__counted JOIN {self._quoted(self.parameters)} AS p ON p.word = likely__word"
+        summed = f"SELECT {key}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {key}"
         return self._with_size(summed) if "saturation" in _document(term.likelihood) else summed
 
     def _with_size(self, summed: str) -> str:
