@@ -68,8 +68,16 @@ class Memory:
         """The columns that this engine can store."""
         return table
 
+    def names(self, names):
+        """Those of some names that columns can have here."""
+        return names
+
     def learn(self, table, target="class", **settings):
         return likely.learn(table, target, engine="memory", **settings)
+
+    def learn_twice(self, table, name, **settings):
+        """Learn a table in which a column occurs twice."""
+        return self.learn(table.append_column(name, table[name]), **settings)
 
     def rows(self, table):
         """The table as this engine reads it."""
@@ -126,6 +134,11 @@ class Stored(Memory):
         where, options = self.store(table)
         return likely.learn(where, target, engine="memory", missing=missing, **options, **settings)
 
+    def learn_twice(self, table, name, **settings):
+        where, options = self.store(table)
+        query = f'select *, "{name}" from "{options["table"]}"'
+        return likely.learn(where, "class", engine="memory", query=query, **settings)
+
     def learn_file(self, path, target="class", **settings):
         import pyarrow.parquet as pq
 
@@ -150,6 +163,9 @@ class Duckdb(Stored):
     def held(self, table):
         return table.drop_columns(["a"])
 
+    def names(self, names):
+        return [name for name in names if name not in ("", "a")]
+
     def store(self, table):
         import duckdb
 
@@ -169,6 +185,9 @@ class Postgres(Stored):
     def held(self, table):
         return table.drop_columns(["list"])
 
+    def names(self, names):
+        return [name for name in names if 0 < len(name) < 64]
+
     def store(self, table):
         name = f"rows {next(NUMBERS)}"  # a reader holds a lock on its table, which could not be replaced
         self.server.put(name, table)
@@ -185,6 +204,10 @@ class Spark:
         """The columns that this engine can store."""
         return table
 
+    def names(self, names):
+        """Those of some names that columns can have here."""
+        return names
+
     def frame(self, table, partitions=3):
         frame = self.session.createDataFrame(table)
         return frame.repartition(partitions) if partitions else frame
@@ -198,6 +221,10 @@ class Spark:
     def learn(self, table, target="class", **settings):
         empty = self.session.createDataFrame(table.slice(0, 0), self.frame(table, 0).schema)
         return likely.learn(self.frame(table).union(empty.repartition(2)), target, engine="spark", **settings)
+
+    def learn_twice(self, table, name, **settings):
+        """Learn a table in which a column occurs twice."""
+        return likely.learn(self.frame(table).selectExpr("*", f"`{name}`"), "class", engine="spark", **settings)
 
     def score(self, model, table, **how):
         numbered = table.append_column("row number", pa.array(range(table.num_rows)))

@@ -11,6 +11,14 @@ import likely
 from likely.errors import DataError, ResourceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning", "ignore::FutureWarning")
+
+
+@pytest.fixture
+def engine(any_engine):
+    """Every engine, those that stream from a database included."""
+    return any_engine
+
+
 PLAIN = {"plain": True, "families": {"big": "categorical"}, "unlabelled": "ignore", "ignore": ["words", "when"]}
 
 
@@ -55,19 +63,20 @@ NAMES = ["", "a.b", "A", "a", 'say "x"', "`; drop table t; --", "select", "n" * 
 def test_columns_of_odd_names_are_counted_under_their_names(engine):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 200)
-    columns = {name: np.array(["r", "s"])[(y + (rng.random(200) < 0.1 * i)) % 2] for i, name in enumerate(NAMES)}
+    names = engine.names(NAMES)
+    columns = {name: np.array(["r", "s"])[(y + (rng.random(200) < 0.1 * i)) % 2] for i, name in enumerate(names)}
     table = pa.table(columns | {"class": np.array(["n", "p"])[y]})
     expected = likely.learn(table, "class", engine="memory", plain=True)
     found = engine.learn(table, plain=True)
-    assert {c.name for c in found.schema.columns} == set(NAMES)
+    assert {c.name for c in found.schema.columns} == set(names)
     assert found.tally.counted_the_same(expected.tally)
     assert engine.score(expected, table)["label"] == expected.predict(table).tolist()
 
 
 def test_two_columns_of_one_name_are_refused(engine):
-    cells = [pa.array(["u", "v"] * 4), pa.array(["r", "s"] * 4), pa.array(["n", "p"] * 4)]
+    table = pa.table({"a": ["u", "v"] * 4, "class": ["n", "p"] * 4})
     with pytest.raises(DataError, match="column 'a' occurs twice"):
-        engine.learn(pa.Table.from_arrays(cells, names=["a", "a", "class"]), plain=True)
+        engine.learn_twice(table, "a", plain=True)
 
 
 def test_numbers_at_the_ends_of_their_range_have_the_counts_and_finite_scores(engine):

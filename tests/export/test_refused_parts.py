@@ -44,6 +44,9 @@ PARTS = {
     "averaged counts": (
         hostile(200), {"average": True, "families": {"n": "poisson"}}, "column 'n' is averaged", "Gaussian, binned",
     ),
+    "averaged trials": (
+        hostile(200), {"average": True, "families": {"n": "binomial:1000000"}}, "column 'n' is averaged", "Gaussian, binned",
+    ),
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("database", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("database", FAST, indirect=True)
 def test_texts_are_joined_with_a_table_of_words(database, request, kind):
     scored_texts(database, request.node.callspec.params["database"], kind)
 
@@ -87,7 +87,7 @@ def test_texts_are_joined_with_a_table_of_words_in_spark(spark, kind):
     scored_texts(Spark(spark), "spark", kind)
 
 
-@pytest.mark.parametrize("database", ["duckdb", "postgres"], indirect=True)
+@pytest.mark.parametrize("database", FAST, indirect=True)
 def test_pairs_of_words_of_the_default_are_scored(database, request):
     rng = np.random.default_rng(0)
     texts, labels = [], []
@@ -115,8 +115,71 @@ def test_texts_are_split_for_bigquery_as_for_duckdb():
         statement = model.sql(dialect="bigquery")
         assert sqlglot.parse_one(statement, dialect="bigquery").sql(dialect="bigquery") == statement
         assert r"REGEXP_EXTRACT_ALL(LOWER(likely__w0), '[\\p{L}\\p{N}_]{2,}')" in statement
-    with pytest.raises(UsageError, match="snowflake cannot split it into words: choose one of duckdb, postgres, bigquery"):
-        model.sql(dialect="snowflake")
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_of_all_scripts_are_those_of_the_tokenizer_in_sqlite(lowercase):
+    import databases
+
+    rng = np.random.default_rng(3)
+    some = [*"abzABZ019_ÄäßÉéİıŁłŒœƵƶΑσςαЖжЯяդԴأبת中雪あアｱ٣४²½ªǅǈẞ𐐀𐐨👍🏽", *" ,.!?'-–\t\n…·", "\u0301", "\u200d", "\u00ad"]
+    texts = ["".join(rng.choice(some, int(rng.integers(1, 40)))) for _ in range(300)]
+    texts += ["ab" * 499 + "x ΑΣ" * 700, "ΟΔΥΣΣΕΥΣ και ΑΣ, Σ ΣΑΣ", "İI İİ aİb", "x" * 999 + "yz ab", "", None]
+    table = pa.table({"say": texts, "z": [float(i) for i in range(len(texts))], "y": ["n", "p"] * (len(texts) // 2)})
+    model = learn(table, families={"say": likely.Text("multinomial", lowercase=lowercase)}, plain=True)
+    assert len(model.word_weights()) > 500
+    database = databases.Sqlite()
+    database.put("likely_words", model.word_weights())
+    both_ways(model, table, database, "sqlite", by=("z",))
+
+
+def test_letters_of_every_code_point_are_those_of_python():
+    import re
+
+    from likely.export._letters import letter_runs, word_edges
+
+    for lowercase in (True, False):
+        runs = letter_runs(lowercase)
+        found = {code: code + shift + step * (code % 2) for a, b, shift, step in runs for code in range(a, b + 1)}
+        one = {code: chr(code).lower() if lowercase else chr(code) for code in range(0x110000)}
+        assert found == {code: ord(to) for code, to in one.items() if len(to) == 1 and re.match(r"\w", to)}
+    places = np.searchsorted(word_edges(), np.arange(0x110000), side="right") % 2
+    assert set(np.flatnonzero(places).tolist()) == set(found)
+
+
+def test_texts_that_a_collation_of_sqlite_takes_for_one_are_split_apart():
+    import databases
+
+    table = pa.table({"say": ["free Prize", "FREE prize", "lunch", "LUNCH free"] * 10, "y": ["n", "p", "p", "n"] * 10})
+    model = learn(table, families={"say": likely.Text("multinomial", lowercase=False)}, plain=True)
+    database = databases.Sqlite()
+    database.put("likely_words", model.word_weights())
+    database.connection.execute("create table data (say text collate nocase)")
+    database.connection.executemany("insert into data values (?)", [(text,) for text in table["say"].to_pylist()])
+    found = database.ask(model.sql("data", dialect="sqlite"))
+    expected = model.posterior(table.select(["say"])).probabilities
+    np.testing.assert_allclose(np.column_stack([found["p_n"], found["p_p"]]), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dialect", ["snowflake", "mysql"])
+@pytest.mark.parametrize("kind", ["auto", "multinomial", "n-grams", "complement"])
+def test_texts_are_split_for_databases_that_are_not_run_here(dialect, kind):
+    import sqlglot
+
+    table = pa.table({"say": ["free prize now", "free lunch here"] * 20, "x": [1.0, 2.5] * 20, "y": ["n", "p"] * 20})
+    model = learn(table, families={"say": KINDS[kind]}, plain=kind != "auto")
+    for columns in (None, ["x"]):
+        statement = model.sql(dialect=dialect, columns=columns)
+        parsed = sqlglot.parse_one(statement, dialect=dialect)
+        assert parsed.sql(dialect=dialect) == statement
+        words = next(each for each in parsed.find_all(sqlglot.exp.CTE) if each.alias == "likely__words0")
+        names = {column.name for column in words.find_all(sqlglot.exp.Column)}
+        assert {"likely__w0", "likely__word", "word", "text_column"} <= names
+    split = {
+        "snowflake": """LATERAL FLATTEN(INPUT => REGEXP_SUBSTR_ALL(LOWER("likely__w0"), '.', 1, 1, 's')) AS "likely__found\"""",
+        "mysql": r"""JSON_TABLE(CONCAT('["', REGEXP_REPLACE(LOWER(likely__w0), '[^\\p{L}\\p{N}_]+', '","'), '"]'), '$[*]'""",
+    }
+    assert split[dialect] in statement
 
 
 def scored_texts(database, dialect, kind, rows=240):
@@ -128,6 +191,18 @@ def scored_texts(database, dialect, kind, rows=240):
     model = learn(table, families={"say": KINDS[kind]}, plain=kind != "auto")
     database.put("likely_words", model.word_weights())
     both_ways(model, table, database, dialect, by=("say", "z"))
+
+
+def test_the_name_of_a_table_has_the_parts_that_the_name_of_a_source_has():
+    import sqlglot
+
+    from likely.sources.table_names import name_parts
+
+    model = learn({"a": ["u", "v"] * 3, "y": [0, 1] * 3}, plain=True)
+    for name in ("t", "s.t", 'c.s."my.t"', '"a""b".t', "a..b", "a.", 'x"y', "a.b.c.d", "select"):
+        parsed = sqlglot.parse_one(model.sql(name, dialect="duckdb"))
+        first = next(each for each in parsed.find_all(sqlglot.exp.Table) if not each.name.startswith("likely__"))
+        assert [part.name for part in first.parts] == name_parts(name, most=3)
 
 
 @pytest.mark.parametrize("name", ["orders", "a.b", 'q"uote', "select", "; drop table x"])
@@ -311,9 +386,6 @@ def test_an_answer_does_not_take_the_name_of_a_column():
 def test_what_has_no_sql_is_refused_with_a_reason():
     with pytest.raises(UsageError, match="did you mean 'postgres'"):
         learn({"a": ["u", "v"], "y": [0, 1]}, plain=True).sql(dialect="postgress")
-    texts = learn({"a": ["free prize", "free lunch"] * 9, "y": [0, 1] * 9}, families={"a": likely.Text("multinomial")})
-    with pytest.raises(UsageError, match="sqlite cannot split it into words"):
-        texts.sql(dialect="sqlite")
     with pytest.raises(UsageError, match="no column of text"):
         learn({"a": ["u", "v"], "y": [0, 1]}, plain=True).word_weights()
 

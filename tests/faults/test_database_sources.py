@@ -305,3 +305,20 @@ def test_decimals_without_declared_digits_are_learned_as_numbers(postgres):
     assert model.tally.statistics[0].mean.tolist() == expected.tally.statistics[0].mean.tolist()
     with pytest.raises(UsageError, match="exclude each other"):
         learn(postgres.uri, table="free", query="select 1")
+
+
+@pytest.mark.parametrize("listed", ["a, a", 'a, y as "A"'])
+def test_a_query_that_gives_a_name_twice_is_refused_instead_of_read_under_another_name(tmp_path, listed):
+    rows = "create table t as select 1 as a, 'n' as y union all select 2, 'p'"
+    lite, duck = sqlite_file(tmp_path / "t.sqlite", rows), str(tmp_path / "t.duckdb")
+    query, connection = f"select {listed}, y from t -- a comment", duckdb.connect()
+    connection.execute(rows)
+    with duckdb.connect(duck) as file:
+        file.execute(rows)
+    for data, how in ((lite, {"query": query}), (duck, {"query": query}), (connection.sql(query), {})):
+        with pytest.raises(DataError, match=r"column 'a' occurs twice|columns 'a' and 'A' .* differ only by case"):
+            learn(data, plain=True, **how)
+    kept = 'select a, a as "a:1", a as "a_1", y from t'
+    for data in (lite, duck):
+        (batch,) = open_source(data, ReadOptions(query=kept)).batches()
+        assert list(batch.names) == ["a", "a:1", "a_1", "y"]

@@ -112,6 +112,27 @@ def test_threads_that_work_for_a_thread_inherit_its_limit() -> None:
         assert set(parallel.in_parallel(lambda _: threads(), range(8))) == {3}
 
 
+def test_work_that_is_begun_meanwhile_runs_once_beside_this_thread_or_here_where_there_is_no_other():
+    here, ran = threading.get_ident(), []
+    work = lambda: ran.append(threading.get_ident()) or len(ran)  # noqa: E731
+    with limited_to(2):
+        result = parallel.meanwhile(work, parallel.FEW_ROWS)
+        assert (result(), result()) == (1, 1)
+        assert ran != [here]
+    for most, rows in ((1, parallel.FEW_ROWS), (2, parallel.FEW_ROWS - 1)):
+        ran.clear()
+        with limited_to(most):
+            result = parallel.meanwhile(work, rows)
+            assert not ran
+            assert (result(), result()) == (1, 1)
+        assert ran == [here]
+    with limited_to(2):
+        failing = parallel.meanwhile(lambda: 1 // 0, parallel.FEW_ROWS)
+        with pytest.raises(ZeroDivisionError):
+            failing()
+
+
+
 def test_with_one_thread_nothing_is_handed_to_another() -> None:
     here = threading.get_ident()
     with limited_to(1):

@@ -10,6 +10,7 @@ from export_help import both_ways
 from likely.calibration import _stages
 from likely.calibration._component_moments import ClassRows, ComponentMoments, Regularisation
 from likely.families.likelihoods import GaussianComponents
+from likely.kernels.thread_count import limited_to
 from likely.model import model_file
 from likely.model.serialization import from_file, model_to_file
 from tables import learn
@@ -195,10 +196,27 @@ def test_the_joint_gaussian_counts_all_its_numbers_as_entries(islanders):
     assert islanders.parameter_count.table_entries == len(islanders.classes) + others + joint.entries
 
 
+def test_the_calibration_is_the_same_on_one_thread_and_beside_other_work_on_several():
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 3, 12_000)
+    x = rng.normal(size=len(y))
+    columns = {"x": x, "z": (y - 1) * x + rng.normal(size=len(y)), "c": (y + rng.integers(0, 3, len(y))) % 4}
+    table = pa.table(columns | {"y": np.array(["a", "b", "c"])[y]})
+    made = []
+    for most in (1, 2, 4):
+        with limited_to(most):
+            made.append(likely.learn(table, "y"))
+    assert made[0].calibration.joint is not None
+    for other in made[1:]:
+        assert other.calibration.weights == made[0].calibration.weights
+        assert other.calibration.joint.weight == made[0].calibration.joint.weight
+        np.testing.assert_array_equal(other.posterior(table).probabilities, made[0].posterior(table).probabilities)
+
+
 class _Gains:
     """A fit of which only the gain is known: of joint Gaussians first, or of interactions first."""
 
-    pairs_searched, base, data, terms, tables = 1, np.zeros(1), None, None, ("a table",)
+    pairs_searched, base, tables = 1, np.zeros(1), ("a table",)
 
     def __init__(self, interactions_first, joint_first):
         self.interactions_first, self.joint_first, self.is_copy = interactions_first, joint_first, False
@@ -217,7 +235,6 @@ class _Gains:
 
 @pytest.mark.parametrize(("ahead", "first"), [(-1.0, "joint"), (3.9, "joint"), (4.1, "interactions"), (50.0, "interactions")])
 def test_interactions_come_before_joint_gaussians_only_if_they_then_gain_four_nats_more(ahead, first, monkeypatch):
-    monkeypatch.setattr(_stages, "fit_joint_gaussian", lambda data, terms: "joint Gaussians")
     monkeypatch.setattr(_stages, "_add_interactions", lambda fit: 7 if fit.is_copy else 9)
-    fit, tested = _stages._with_joint_and_interactions(_Gains(100.0 + ahead, 100.0))
+    fit, tested = _stages._with_joint_and_interactions(_Gains(100.0 + ahead, 100.0), "joint Gaussians")
     assert (fit.is_copy, tested) == ((True, 7) if first == "joint" else (False, 9))

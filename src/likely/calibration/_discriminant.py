@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.calibration._terms import CalibrationData, Term
+from likely.kernels.parallel import side_by_side
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -99,7 +100,8 @@ def fit_discriminant(data: CalibrationData, terms: Sequence[Term], gains_alone: 
     rows = int(min(len(data.sample), max(FEWEST_ROWS, OPERATIONS // width**2)))
     x, labels, weights = feature_matrix(features, rows), data.sample.labels, data.sample.weights
     classes = len(data.tally.schema.classes)
-    parts = [_count(x[f:rows:FOLDS], labels[f:rows:FOLDS], weights[f:rows:FOLDS], classes) for f in range(FOLDS)]
+    folds = [slice(f, rows, FOLDS) for f in range(FOLDS)]
+    parts = side_by_side(lambda own: _count(x[own], labels[own], weights[own], classes), folds, rows)
     whole = _PooledMoments(*(sum(getattr(part, name) for part in parts) for name in ("n", "sums", "squares")))
     coefficients, constant = whole.discriminant()
     ends = np.cumsum([each.table.shape[1] for each in features])[:-1]
@@ -107,9 +109,12 @@ def fit_discriminant(data: CalibrationData, terms: Sequence[Term], gains_alone: 
     evidence = np.empty((len(data.sample), classes), np.float32)
     evidence[rows:] = constant + sum(t.take(each.codes[rows:], 0) for each, t in zip(features, tables, strict=True))
     if complete or gains_alone.shape[1] == 1:
-        for f, part in enumerate(parts):
-            own, base = (whole - part).discriminant()
-            evidence[f:rows:FOLDS] = x[f:rows:FOLDS] @ own + base
+
+        def score(f: int) -> None:
+            own, base = (whole - parts[f]).discriminant()
+            evidence[folds[f]] = x[folds[f]] @ own + base
+
+        side_by_side(score, range(FOLDS), rows)
     else:
         _choose_by_fold(candidates, data, rows, evidence)
     found = {each.name: table[:-1] for each, table in zip(features, tables, strict=True)}

@@ -9,13 +9,13 @@ from likely.calibration import _temperature as tempered
 from likely.calibration._fit import CalibrationFit
 from likely.calibration._interaction_search import InteractionSearch
 from likely.calibration._joint_gaussian import fit_joint_gaussian
-from likely.calibration._terms import CalibrationData, make_missingness_terms, make_terms
+from likely.calibration._terms import CalibrationData, Single, make_missingness_terms, make_terms
 from likely.calibration._text_terms import joined
-from likely.calibration.calibration import Calibration
+from likely.calibration.calibration import Calibration, JointGaussian
 from likely.calibration.copies import effective, shuffled
 from likely.families.base import Parameters
 from likely.families.text_calibration import LeftOutDocuments
-from likely.kernels.parallel import one_blas_thread
+from likely.kernels.parallel import meanwhile, one_blas_thread
 from likely.kernels.progress import announce
 from likely.priors import Priors
 from likely.tally import Tally
@@ -57,13 +57,15 @@ def calibrate(
     terms = make_terms(data, list(enumerate(parameters)))
     if not terms:
         return None
+    directions = dependence == "auto" and data.weight > min(DIRECTION_ROWS, len(terms) + 1)
+    joint = meanwhile(lambda: fit_joint_gaussian(data, terms), len(data.sample)) if directions else None
     fit = CalibrationFit.start(data, terms, make_missingness_terms(data, terms))
     if dependence in ("tree", "one-dependence"):
         fit.add_pairs(dependence == "tree")
     tested = 0
-    if dependence == "auto" and fit.rows > min(DIRECTION_ROWS, len(terms) + 1):
+    if joint is not None:
         fit.add_discriminant()
-        fit, tested = _with_joint_and_interactions(fit)
+        fit, tested = _with_joint_and_interactions(fit, joint())
     elif dependence in ("auto", "pairs"):
         tested = _add_interactions(fit, dependence)
     fit.solve(fit.weights)
@@ -73,13 +75,14 @@ def calibrate(
     return fit.result(parameters)
 
 
-def _with_joint_and_interactions(fit: CalibrationFit) -> tuple[CalibrationFit, int]:
+def _with_joint_and_interactions(
+    fit: CalibrationFit, made: tuple[JointGaussian, Single] | None
+) -> tuple[CalibrationFit, int]:
     """The fit with joint Gaussians and interactions, in the order that gains more, and the number of sets tested.
 
     Components of Gaussians blur the edges of a pattern that a table has exactly, and leave too little for a table to be found
     afterwards; where classes are clouds, tables of two columns would only approximate them.
     """
-    made = fit_joint_gaussian(fit.data, fit.terms)
     first = fit.copy()
     if made is None or not first.add_joint(made):
         return fit, _add_interactions(fit)

@@ -95,6 +95,11 @@ class CalibrationData:
         """Rows of the sample."""
         return self.rows.sample
 
+    @property
+    def weight(self) -> float:
+        """Weight of the rows of the sample."""
+        return float(self.sample.weights.sum())
+
     def loss(self, score: Array, evidence: Single, weight: float = 1.0) -> float:
         """Weighted log loss of the first rows at `score` plus `weight` times a term."""
         labels, weights = self.sample.labels[: len(score)], self.sample.weights[: len(score)]

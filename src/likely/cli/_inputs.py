@@ -45,12 +45,19 @@ def opened_with(path: str, given: dict[str, Any]) -> tuple[Source, ReadOptions]:
 
 def opened(path: str, base: ReadOptions | None, how: dict[str, Any]) -> tuple[Source, ReadOptions]:
     """Open a path; returns the source and its options, which collect rejects. `base` are the options of a model."""
-    from likely.sources import ReadOptions, open_source
+    from likely.sources import open_source
+
+    reading = reading_of(base, how)
+    return open_source(path, reading), reading
+
+
+def reading_of(base: ReadOptions | None, how: dict[str, Any]) -> ReadOptions:
+    """The reading options of a command, on top of those of a model."""
+    from likely.sources import ReadOptions
 
     if how["encoding"] is not None:
         _check_encoding(how["encoding"])
-    reading = ReadOptions.of(how.pop("missing", ()) or None, how, base)
-    return open_source(path, reading), reading
+    return ReadOptions.of(how.pop("missing", ()) or None, how, base)
 
 
 def _check_encoding(name: str) -> None:

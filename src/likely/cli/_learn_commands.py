@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +25,7 @@ from likely.cli._options import (
     target_option,
     weights_option,
 )
-from likely.cli._spark_commands import check_engine, learning_engine_options, spark_source
+from likely.cli._spark_commands import check_engine, engine_options, learning_engine_options, spark_source, spark_table
 from likely.cli._terminal import Terminal
 from likely.errors import UsageError
 
@@ -218,39 +218,51 @@ def _change(
     output: str | None,
     weights: str | None,
     recalibrate: bool,
+    engine: str,
+    master: str | None,
     verb: str,
     **given: Any,
 ) -> None:
     """Load a model, add or remove rows, and save it unless another process has changed it meanwhile."""
     from likely.learning.load import load_changeable
 
+    with_spark = check_engine(engine, master)
     destination = output or model
     to_stdout = checked(destination, [model, data], terminal, replaceable=[model])
     in_place, how = outputs.same_place(destination, model), options.how_read(given)
-    with inputs.as_file(model, terminal) as model_path, inputs.as_file(data, terminal) as path:
+    there = contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal)
+    opened = partial(_spark_opened, master) if with_spark else inputs.opened
+    with inputs.as_file(model, terminal) as model_path, there as path:
 
         def changed() -> tuple[Model | Clusters, Model | Clusters, str, ReadOptions]:
             before, digest = load_changeable(model_path)
-            source, reading = inputs.opened(path, before.reading, dict(how))
-            after = getattr(before, verb)(source, weights=weights)
+            source, reading = opened(path, before.reading, dict(how))
+            after = getattr(before, verb)(source, weights=weights, engine=engine, reading=reading)
             after = after.recalibrate() if recalibrate else after
             reading.check_memory()
             return before, after, save(after, destination, to_stdout, digest if in_place else None), reading
 
         before, after, new_digest, reading = until_saved(changed)
         terminal.list_rejects(reading.rejects)
-    document = {
-        "data": data,
-        "model": destination,
+    document = {"data": data, "model": destination, "digest": new_digest} | _changes(before, after)
+    terminal.result(document, lambda: _show_changed(terminal, document))
+
+
+def _spark_opened(master: str | None, path: str, base: ReadOptions, how: dict[str, Any]) -> tuple[Any, ReadOptions]:
+    """A Spark DataFrame of the table at a path, read with the options of a model."""
+    return spark_table(path, master, inputs.reading_of(base, how))
+
+
+def _changes(before: Model | Clusters, after: Model | Clusters) -> dict[str, Any]:
+    """What update and forget report of a model."""
+    return {
         "rows_before": before.tally.rows,
         "rows_after": after.tally.rows,
-        "digest": new_digest,
         "classes": list(after.classes),
         "new_classes": [c for c in after.classes if c not in before.classes],
         "stale": after.stale,
         "can_recalibrate": not after.frozen,
     }
-    terminal.result(document, lambda: _show_changed(terminal, document))
 
 
 def _show_changed(terminal: Terminal, report: dict[str, Any]) -> None:
@@ -281,6 +293,7 @@ def _changing(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--weights", metavar="COLUMN", help="Column of row weights, if not that of the training data."
             ),
+            engine_options,
             click.option("--recalibrate", is_flag=True, help="Fit the calibration again, from the model's sample of rows."),
             options.missing_option,
             reading_options,

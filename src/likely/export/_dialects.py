@@ -35,17 +35,16 @@ class Dialect:
     loose: bool = False  # whether a column of numbers may hold text
     longest_name: int = 0  # bytes after which a name is cut off without an error; 0: never
     variables: str = ""  # what begins a variable that is replaced in the text of a statement, also between quotes
-    split: str = ""  # how a text is split into words; empty: not at all
 
 
 DIALECTS = {
     each.name: each
     for each in (
-        Dialect("duckdb", arrays=True, split="duckdb"),
-        Dialect("postgres", "row", arrays=True, fence="offset", folds_case=False, longest_name=63, split="postgres"),
+        Dialect("duckdb", arrays=True),
+        Dialect("postgres", "row", arrays=True, fence="offset", folds_case=False, longest_name=63),
         Dialect("sqlite", attach="distinct", fence="materialized", nan="none", binary="BINARY", loose=True),
-        Dialect("spark", arrays=True, variables="${", split="spark"),
-        Dialect("bigquery", nan="function", split="bigquery"),
+        Dialect("spark", arrays=True, variables="${"),
+        Dialect("bigquery", nan="function"),
         Dialect("snowflake", folds_case=False),
         Dialect("mysql", attach="lateral", fence="limit", nan="none", binary="utf8mb4_bin"),
     )

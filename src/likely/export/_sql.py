@@ -6,7 +6,6 @@ Each row goes through stages, one common table expression each: inputs (cells as
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,10 +17,11 @@ from likely.export._sql_terms import TermWriter
 from likely.export._term_forms import RULED_OUT, ExportedModel, TextTerm, category_columns, number_columns
 from likely.export.exported_terms import exported
 from likely.export.sql_words import WordWriter
+from likely.sources.table_names import name_parts
 
 OWN = "likely__"  # prefix of helper columns and stages
+TEXTS = f"{OWN}texts"  # the texts of all rows
 TABLE = f"{OWN}table"  # the table in the statement: a name of its own, which no column has
-PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 Stage = dict[str, Any]
 
 
@@ -141,10 +141,7 @@ class _Statement:
         self.distinct = syntax.attach == "distinct" and columns is None
 
     def _table(self, name: str) -> Expression:
-        parts = [a.replace('""', '"') if a else b for a, b in PART.findall(name)]
-        written = ".".join(f'"{a}"' if a else b for a, b in PART.findall(name))
-        if written != name or not 0 < len(parts) <= 3:
-            parts = [name]
+        parts = name_parts(name, most=3)
         of = dict(zip(("this", "db", "catalog"), map(self.write.name, reversed(parts)), strict=False))
         return self.e.Table(**of)
 
@@ -169,14 +166,26 @@ class _Statement:
         made.set("joins", [join])
         if self.distinct:
             made.set(WITH, self.e.With(expressions=[self._kept()]))
+        elif self.words:
+            made.set(WITH, self.e.With(expressions=self._words_before(read)))
         return made
+
+    def _words_before(self, read: Stage) -> list[Expression]:
+        """The words of all texts: they are split once, and not in the subquery for each row."""
+        assert self.words is not None
+        texts = self.e.Select(expressions=_named(self.write, {name: cell.copy() for name, cell in read.items()}))
+        texts.set(FROM, self.e.From(this=self.e.Table(**self._read().args | {"alias": None})))
+        return [self._cte(name, each) for name, each in {TEXTS: texts, **self.words.expressions(TEXTS)}.items()]
+
+    def _cte(self, name: str, select: Expression, materialized: bool | None = None) -> Expression:
+        alias = self.e.TableAlias(this=self.write.name(name))
+        return self.e.CTE(this=select, alias=alias, materialized=materialized)
 
     def _kept(self) -> Expression:
         """The rows, read once: a view may be in an order of its own, which a join does not keep."""
         everything = self.e.Select(expressions=[self.e.Star()])
         everything.set(FROM, self.e.From(this=self.table.copy()))
-        alias = self.e.TableAlias(this=self.write.name(f"{OWN}0"))
-        return self.e.CTE(this=everything, alias=alias, materialized=True)
+        return self._cte(f"{OWN}0", everything, True)
 
     def _same(self, read: Stage) -> Expression:
         """Whether the inputs of a row are those of an answer: a view has no row numbers, and no column can be left out."""
@@ -230,10 +239,7 @@ class _Statement:
         if self.words:
             inputs = f"{OWN}1"
             named = {inputs: named.pop(inputs)} | self.words.expressions(inputs) | named
-        found = [
-            self.e.CTE(this=select, alias=self.e.TableAlias(this=self.write.name(name)), materialized=materialized)
-            for name, select in named.items()
-        ]
+        found = [self._cte(name, select, materialized) for name, select in named.items()]
         selects[-1].set(WITH, self.e.With(expressions=found))
         return selects[-1]
 

@@ -35,7 +35,7 @@ class InputWriter:
         by_name = self.scored.by_name
         found = {helper: self._number(by_name[name]) for name, helper in self.numbers.items()}
         found |= {helper: self._category(by_name[name]) for name, helper in self.categories.items()}
-        return found | {helper: self._text(name) for name, helper in self.texts.items()}
+        return found | {helper: self._exact(self._text(name)) for name, helper in self.texts.items()}
 
     def x(self, name: str) -> Expression:
         """The number of a column, in later stages."""
@@ -107,8 +107,12 @@ class InputWriter:
             return self._without_missing(self.e.cast(self.write.column(column.name), "double"))
         text = self._text(column.name)
         if self.syntax.attach == "distinct":  # a cast keeps the collation of its column, by which texts might be one
-            text = self.e.Collate(this=text, expression=self.e.Var(this=self.syntax.binary))
+            text = self._exact(text)
         return self.e.Lower(this=text) if how == TRUTHS else text
+
+    def _exact(self, text: Any) -> Expression:
+        """A text that is compared byte by byte."""
+        return self.e.Collate(this=text, expression=self.e.Var(this=self.syntax.binary)) if self.syntax.binary else text
 
     def _seconds(self, name: str, form: str) -> Expression:
         """Seconds of a column of dates; in SQLite, where any text may be in it, infinite for what is no date."""

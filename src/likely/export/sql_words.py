@@ -10,19 +10,8 @@ from likely.errors import UsageError
 from likely.export._dialects import Dialect, Expression
 from likely.export._expressions import ExpressionWriter
 from likely.export._term_forms import Array, ExportedModel, TextTerm, bounded
+from likely.export._word_splitting import finished, joined_words, split
 
-# Words, two or more letters, digits or underscores, with their places in each text; PostgreSQL's locale says what letters are.
-WORDS = {
-    "duckdb": "SELECT {text}, UNNEST(likely__list) AS likely__word, UNNEST(RANGE(LEN(likely__list))) AS likely__place FROM "
-    "(SELECT {text}, REGEXP_EXTRACT_ALL({shown}, '[\\p{{L}}\\p{{N}}_]{{2,}}') AS likely__list FROM {distinct}) "
-    "AS likely__lists",
-    "postgres": "SELECT {text}, likely__match[1] AS likely__word, likely__place FROM {distinct} CROSS JOIN LATERAL "
-    "REGEXP_MATCHES({shown}, '([[:alnum:]_]{{2,}})', 'g') WITH ORDINALITY AS likely__found(likely__match, likely__place)",
-    "bigquery": "SELECT {text}, likely__word, likely__place FROM {distinct} CROSS JOIN "
-    "UNNEST(REGEXP_EXTRACT_ALL({shown}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}')) AS likely__word WITH OFFSET AS likely__place",
-    "spark": "SELECT {text}, POSEXPLODE(REGEXP_EXTRACT_ALL({shown}, '[\\\\p{{L}}\\\\p{{N}}_]{{2,}}', 0)) "
-    "AS (likely__place, likely__word) FROM {distinct}",
-}
 VALUES = {"raw": "CAST(n AS DOUBLE PRECISION)", "log": "LN(1 + CAST(n AS DOUBLE PRECISION))", "once": "1e0"}
 
 
@@ -76,12 +65,12 @@ def _document(likelihood: Any) -> dict[str, Any]:
     return {"exponent": curve.exponent, "weight": likelihood.weight, "constant": constant, **scaled}
 
 
-def _grams(words: str, text: str, ngrams: tuple[int, int]) -> str:
+def _grams(syntax: Dialect, words: str, text: str, ngrams: tuple[int, int]) -> str:
     """All n-grams of neighbouring words, from words with their places; n-grams that a text ends before are null."""
     if ngrams == (1, 1):
         return words
     neighbours = [f"LEAD(likely__word, {k}) OVER (PARTITION BY {text} ORDER BY likely__place)" for k in range(1, ngrams[1])]
-    grams = {n: " || ' ' || ".join(["likely__word", *neighbours[: n - 1]]) for n in range(ngrams[0], ngrams[1] + 1)}
+    grams = {n: joined_words(syntax, ["likely__word", *neighbours[: n - 1]]) for n in range(ngrams[0], ngrams[1] + 1)}
     named = ", ".join(f"{gram} AS likely__gram{n}" for n, gram in grams.items())
     listed = f"SELECT {text}, {named} FROM ({words}) AS likely__words"
     each = (f"SELECT {text}, likely__gram{n} AS likely__word FROM ({listed}) AS likely__grams" for n in grams)
@@ -99,12 +88,6 @@ class WordWriter:
 
     def _check(self, term: TextTerm) -> None:
         family = term.likelihood.family
-        if not self.syntax.split:
-            known = ", ".join(WORDS)
-            raise UsageError(
-                f"column {term.column!r} is text, and {self.syntax.name} cannot split it into words: choose one of {known}",
-                column=term.column,
-            )
         if family.unit != "word" or family.pattern is not None:
             raise UsageError(
                 f"column {term.column!r} is text with a pattern, or n-grams of characters, which have no SQL",
@@ -116,22 +99,34 @@ class WordWriter:
         """The common table expressions by name; `inputs` is the stage that has the texts."""
         from sqlglot import parse_one
 
-        made = {f"likely__words{i}": self._select(term, f"likely__w{i}", inputs) for i, term in enumerate(self.terms)}
-        return {name: parse_one(text, dialect=self.syntax.name) for name, text in made.items()}
+        texts: dict[str, str] = {}
+        for i, term in enumerate(self.terms):
+            text = f"likely__w{i}"
+            distinct = f"(SELECT DISTINCT {text} FROM {self._quoted(inputs)} WHERE NOT {text} IS NULL) AS likely__distinct"
+            if self.syntax.name == "sqlite":  # words with their text beside them would take room with the square of its length
+                numbered = f"likely__texts{i}"
+                texts[numbered] = f"SELECT {text}, ROW_NUMBER() OVER (ORDER BY {text}) AS likely__id FROM {distinct}"
+                sums = self._select(term, text, numbered, "likely__id")
+                joined = f"({sums}) AS likely__sums JOIN {numbered} ON {numbered}.likely__id = likely__sums.likely__id"
+                texts[f"likely__words{i}"] = f"SELECT {numbered}.{text}, likely__sums.* FROM {joined}"
+            else:
+                texts[f"likely__words{i}"] = self._select(term, text, distinct, text)
+        parsed = {name: parse_one(text, dialect=self.syntax.name) for name, text in texts.items()}
+        return {name: finished(self.syntax, self.write, each) for name, each in parsed.items()}
 
-    def _select(self, term: TextTerm, text: str, inputs: str) -> str:
+    def _select(self, term: TextTerm, text: str, distinct: str, key: str) -> str:
+        """Sums of each text, which is known by `key`."""
         family = term.likelihood.family
-        quote = self._quoted
-        shown = f"LOWER({text})" if family.lowercase else text
-        distinct = f"(SELECT DISTINCT {text} FROM {quote(inputs)} WHERE NOT {text} IS NULL) AS likely__distinct"
-        words = _grams(WORDS[self.syntax.name].format(text=text, shown=shown, distinct=distinct), text, family.ngrams)
-        counted = f"SELECT {text}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {text}, likely__word"
+        split_up = split(self.syntax, text, distinct, lowercase=family.lowercase)
+        words = _grams(self.syntax, split_up, key, family.ngrams)
+        counted = f"SELECT {key}, likely__word, COUNT(*) AS n FROM ({words}) AS likely__split GROUP BY {key}, likely__word"
         value = VALUES[family.adds]
         sums = [f"SUM({value} * p.w{c}) AS likely__sum{c}" for c in range(len(self.scored.classes))]
         sums += [f"SUM({value} * p.known) AS likely__length", f"SUM({value} * {value}) AS likely__square"]
         column = self.write.text(term.column).sql(dialect=self.syntax.name)
-        joined = f"({counted}) AS likely__counted JOIN {quote(self.parameters)} AS p ON p.word = likely__word"
-        summed = f"SELECT {text}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {text}"
+        column += f" COLLATE {self.syntax.binary}" if self.syntax.binary else ""
+        joined = f"({counted}) AS likely__counted JOIN {self._quoted(self.parameters)} AS p ON p.word = likely__word"
+        summed = f"SELECT {key}, {', '.join(sums)} FROM {joined} AND p.text_column = {column} GROUP BY {key}"
         return self._with_size(summed) if "saturation" in _document(term.likelihood) else summed
 
     def _with_size(self, summed: str) -> str:

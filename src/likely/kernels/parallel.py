@@ -197,6 +197,13 @@ def side_by_side(work: Callable[[Any], Any], parts: Sequence[Any], rows: int) ->
     return in_parallel(work, parts) if rows >= FEW_ROWS else [work(part) for part in parts]
 
 
+def meanwhile(work: Callable[[], Made], rows: int) -> Callable[[], Made]:
+    """Begin some work on the pool, and return a function that waits for its result; with few rows it is done when asked for."""
+    if rows < FEW_ROWS or getattr(_here, "one_of_several", False) or threads() == 1:
+        return cache(work)
+    return pool().submit(work).result
+
+
 def one_of_several() -> None:
     """Mark this thread as a worker: `in_parallel` then starts no other threads from it."""
     _here.one_of_several = True

@@ -243,7 +243,7 @@ class Clusters(HasModel, FittedByEM, Shown):
             The rows, with the component of each in the column named `schema.target.name`, "cluster". For rows without it,
             `predict` gives the most probable component, and `likely.cluster` finds the clusters of all rows anew.
         **options
-            `weights` and how a file is read, as for `learn`.
+            `weights`, `engine` ("auto", "memory", "spark" or "spark-rows") and how a file is read, as for `learn`.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Clusters(HasModel, FittedByEM, Shown):
             The rows, with the component of each in the column named `schema.target.name`, "cluster". For rows without it,
             `predict` gives the most probable component, and `likely.cluster` finds the clusters of all rows anew.
         **options
-            `weights` and how a file is read, as for `learn`.
+            `weights`, `engine` ("auto", "memory", "spark" or "spark-rows") and how a file is read, as for `learn`.
 
         Returns
         -------

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from likely.engines import Plan, tally_source, truncated
+from likely.engines.engine import AUTO, DATABASE, DUCKDB, CountedSource, Engine, choose
 from likely.engines.row_weights import with_weights
 from likely.engines.targets import as_name
 from likely.errors import DataError, LikelyWarning, UsageError, no_column
 from likely.model.parameters import with_taken
 from likely.model.relearning import NO_ROWS
 from likely.schema import ordered
-from likely.sources import Batch, MissingTokens, ReadOptions, missing_of, open_source
+from likely.sources import Batch, MissingTokens, ReadOptions, Source, missing_of, open_source
 from likely.sources.row_access import complete, with_detected_kinds
 from likely.tally import Tally
 
@@ -45,14 +46,38 @@ def _with_older_calibration(total: Model, *parts: Model) -> Model:
     return replace(total, tally=total.tally.without_rows({}), stages=best.stages, calibration=kept)
 
 
-def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = None) -> Tally:
-    """The tally of other rows, counted as the model counts; `weights` as in `learn`."""
+def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = None, engine: str = AUTO) -> Tally:
+    """The tally of other rows, counted as the model counts; `weights` and `engine` as in `learn`."""
     weights = model.weights if weights is None else as_name(weights)
+    if engine in (DUCKDB, DATABASE):
+        raise UsageError(
+            f"engine={engine!r} learns a model and does not change one", remedy="leave it out: the rows are read in batches"
+        )
+    where, rows = choose(engine, rows)
+    if where.supports_parts and len(rows):
+        tally, unlabelled = _counted_in_parts(model, where, rows, reading, weights)
+    else:
+        tally, unlabelled = _counted_here(model, rows, reading, weights)
+    _warn_of_incomplete_rows(tally)
+    if unlabelled:
+        message = f"{unlabelled:,} rows have no {model.schema.target.name!r}: they were not counted"
+        warnings.warn(message, LikelyWarning, stacklevel=4)
+    return tally
+
+
+def _plan(model: Model, source: Source, weights: str | None) -> Plan:
+    """How other rows are counted; the kinds of columns without any cell so far are those of the rows."""
+    target, columns = model.schema.target, with_detected_kinds(model.schema.columns, source)
+    keep = model.tally.sample is not None
+    return Plan(target.name, model.blocks, columns, weights, target_form=target.form, sample=keep)
+
+
+def _counted_here(model: Model, rows: Any, reading: ReadOptions, weights: Any) -> tuple[Tally, int]:
+    """The tally of rows that this process reads, and the number of those without a label."""
     source, weight_name = with_weights(open_source(rows, reading), weights)
     source = model.with_target(source, model.schema.target.name)
-    keep = model.tally.sample is not None
-    target, columns = model.schema.target, with_detected_kinds(model.schema.columns, source)
-    plan = Plan(target.name, model.blocks, columns, weight_name, target_form=target.form, sample=keep)
+    plan = _plan(model, source, weight_name)
+    unlabelled: list[int] = []
 
     def batches() -> Iterator[Batch]:
         for batch in source.batches(plan.kinds()):
@@ -64,13 +89,28 @@ def count_rows(model: Model, rows: Any, reading: ReadOptions, weights: Any = Non
             unlabelled.append(int((hidden.codes < hidden.low).sum()) if hidden.low == 0 else 0)
             yield complete(batch, model.schema.columns, source, "error")
 
-    unlabelled: list[int] = []
     tally = tally_source(batches(), plan)
-    _warn_of_incomplete_rows(tally)
-    if any(unlabelled):
-        message = f"{sum(unlabelled):,} rows have no {plan.target!r}: they were not counted"
-        warnings.warn(message, LikelyWarning, stacklevel=4)
-    return with_taken(tally, missing_of(source))
+    return with_taken(tally, missing_of(source)), sum(unlabelled)
+
+
+def _counted_in_parts(model: Model, engine: Engine, first: Any, reading: ReadOptions, weights: Any) -> tuple[Tally, int]:
+    """The same of rows that the tasks of an engine read; `first` are some of them."""
+    from likely.model.parts import PartPlan
+
+    if weights is not None and not isinstance(weights, str):
+        raise UsageError("weights= of a Spark table must be the name of one of its columns")
+    if odd := next((name for name in ("decimal", "thousands", "dates") if getattr(reading, name) is not None), None):
+        raise UsageError(
+            f"{odd}= is not taken where Spark counts: cells are read in the formats that the model was learned with",
+            remedy="leave it out, or cast the column in Spark",
+        )
+    source = model.with_target(open_source(first, reading), model.schema.target.name)
+    plan = _plan(model, source, weights)
+    gaps = MissingTokens(reading.missing or (), reading.missing_labels)
+    fields = {"weights": weights, "target_edges": model.target_edges, **gaps.stored()}
+    task = PartPlan.of(plan, gaps, fields, refuse_unlabelled=False).task
+    found = engine.tally(CountedSource(source, plan), task, None)
+    return found.tally, found.without_label
 
 
 def with_tally(model: Model, tally: Tally) -> Model:

@@ -187,9 +187,9 @@ class ModelVerbs:
         Parameters
         ----------
         rows : path, frame, dict of columns, list of dicts or one dict
-            The rows; any source that `learn` takes.
+            The rows; any source that `learn` takes. Those of a large Spark table are counted in the tasks of Spark.
         **options
-            `weights` and how a file is read, as for `learn`.
+            `weights`, `engine` ("auto", "memory", "spark" or "spark-rows") and how a file is read, as for `learn`.
 
         Returns
         -------
@@ -207,9 +207,9 @@ class ModelVerbs:
         Parameters
         ----------
         rows : path, frame, dict of columns, list of dicts or one dict
-            The rows; any source that `learn` takes.
+            The rows; any source that `learn` takes. Those of a large Spark table are counted in the tasks of Spark.
         **options
-            `weights` and how a file is read, as for `learn`.
+            `weights`, `engine` ("auto", "memory", "spark" or "spark-rows") and how a file is read, as for `learn`.
 
         Returns
         -------

@@ -334,10 +334,15 @@ class Model(ModelVerbs):
         return merged(self, other)
 
     def count(
-        self, rows: Any, reading: ReadOptions | None = None, weights: Any = None, **how: Unpack[RowKeywords]
+        self,
+        rows: Any,
+        reading: ReadOptions | None = None,
+        weights: Any = None,
+        engine: str = "auto",
+        **how: Unpack[RowKeywords],
     ) -> Tally:
-        """The tally of other rows, counted as this model counts; `weights` as in `learn`."""
-        return count_rows(self, rows, reading or self.read_as(how), weights)
+        """The tally of other rows, counted as this model counts; `weights` and `engine` as in `learn`."""
+        return count_rows(self, rows, reading or self.read_as(how), weights, engine)
 
     def with_target(self, source: Source, name: str) -> Source:
         """The source with `name` as its target, cut into bins where this model's classes are bins."""

@@ -31,6 +31,7 @@ class CountKeywords(RowKeywords, total=False):
     """Options of `Model.update` and `Model.forget`."""
 
     weights: Any
+    engine: str
     reading: ReadOptions | None
 
 

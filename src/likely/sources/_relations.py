@@ -41,6 +41,7 @@ class Relation:
         import duckdb
 
         self._end_pass()
+        name_columns(self.relation.columns, self.label, folds_case=True)
         query = build(as_read("likely_rows", [*zip(self.relation.columns, map(str, self.relation.types), strict=True)]))
         try:
             return Answer.of(self.relation.query("likely_rows", query).to_arrow_table())
@@ -62,7 +63,7 @@ class Relation:
 
         start, reader = 0, None
         try:
-            every = name_columns(self.relation.columns, self.label)
+            every = name_columns(self.relation.columns, self.label, folds_case=True)
             names = [name for name in every if kinds is None or name in kinds]
             types = dict(zip(every, map(str, self.relation.types), strict=True))
             picked = ", ".join(pick(name, types[name]) for name in names) or "1"

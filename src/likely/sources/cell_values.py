@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from functools import cache
 from math import isnan
@@ -177,15 +178,29 @@ def numbered(columns: int) -> list[str]:
     return [f"c{i + 1}" for i in range(columns)]
 
 
-def name_columns(names: Sequence[Any], label: str, remedy: str = "rename one of them") -> list[str]:
-    """Column names as text, unchanged; duplicate names and names that cannot be encoded are refused."""
+FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # no database folds other letters than these
+
+
+def name_columns(
+    names: Sequence[Any], label: str, remedy: str = "rename one of them", *, folds_case: bool = False
+) -> list[str]:
+    """Column names as text, unchanged; duplicate names and names that cannot be encoded are refused.
+
+    `folds_case`: names that differ only by case are one, as in most databases.
+    """
     from likely.errors import DataError
 
     given = [str(name) for name in names]
     seen: set[str] = set()
+    folded: dict[str, str] = {}
     for name in given:
         if name in seen:
             raise DataError(f"column {name!r} occurs twice in {label}", column=name, remedy=remedy)
+        if folds_case and folded.setdefault(name.translate(FOLDED), name) != name:
+            other = folded[name.translate(FOLDED)]
+            raise DataError(
+                f"columns {other!r} and {name!r} of {label} differ only by case, and are one to it", column=name, remedy=remedy
+            )
         if "\0" in name or not is_text(name):
             raise DataError("has a name with a NUL or half a character in it", column=name, remedy="rename it")
         seen.add(name)

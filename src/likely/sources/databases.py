@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 SQLITE = b"SQLite format 3\0"
+NUMBERED = re.compile(r":\d+$")  # what SQLite adds to a name that a query gives twice
 
 
 def open_database(path: str, reading: Any, **named: Any) -> Database:
@@ -171,12 +173,20 @@ class SqliteTable(Database):
         with self._open() as connection:
             cursor = interruptible(lambda: connection.execute(f"select * from {self._where}"), connection.interrupt)
             names = name_columns([column[0] for column in cursor.description], self.label)
+            self._refuse_numbered(connection, names)
             wanted = [(i, name) for i, name in enumerate(names) if kinds is None or name in kinds]
             while rows := interruptible(lambda: cursor.fetchmany(BATCH_ROWS), connection.interrupt):
                 columns = {name: to_arrow([row[i] for row in rows], name, start) for i, name in wanted}
                 yield Frame(columns, len(rows), start, self.missing)
                 start += len(rows)
         self.refuse_changes()
+
+    def _refuse_numbered(self, connection: sqlite3.Connection, names: Sequence[str]) -> None:
+        """Refuse a query that gives a name twice, of which SQLite numbers the second."""
+        if self.reading.query is not None and any(map(NUMBERED.search, names)):
+            query = self.reading.query
+            cursor = interruptible(lambda: connection.execute(query), connection.interrupt)
+            name_columns([column[0] for column in cursor.description], self.label, folds_case=True)
 
     @property
     def _where(self) -> str:
@@ -247,8 +257,7 @@ class DuckdbTable(Database):
         self.refuse_changes()
         where = self._where
         with self._open() as connection, self.as_arrow("DuckDB"):
-            query = f"describe select * from {where}"
-            described = interruptible(lambda: connection.execute(query).fetchall(), connection.interrupt)
+            described = interruptible(lambda: self._described(connection), connection.interrupt)
             name_columns([row[0] for row in described], self.label)
             names = [row[0] for row in described if kinds is None or row[0] in kinds]
             kept = Kept.of(described if self.reading.carried else [], names)
@@ -274,7 +283,18 @@ class DuckdbTable(Database):
     def _as_read(self) -> str:
         """The rows with every column as it is read."""
         with self._open() as connection:
-            return as_read(self._where, connection.execute(f"describe select * from {self._where}").fetchall())
+            return as_read(self._where, self._described(connection))
+
+    def _described(self, connection: Any) -> list[Any]:
+        """Names and types of the columns; a query that gives a name twice is refused: as a table, DuckDB numbers the second."""
+        import duckdb
+
+        if self.reading.query is not None:
+            with contextlib.suppress(duckdb.Error):  # whatever can be a table, but not be described
+                given = connection.execute(f"describe {self.reading.query}").fetchall()
+                name_columns([row[0] for row in given], self.label, folds_case=True)
+        found: list[Any] = connection.execute(f"describe select * from {self._where}").fetchall()
+        return found
 
 
 @cache

@@ -17,12 +17,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def name_parts(name: str) -> list[str]:
-    """The parts of a name, the table last; a name that is not made of parts is the table itself."""
+def name_parts(name: str, most: int = 2) -> list[str]:
+    """The parts of a name, the table last; a name that is not made of at most so many parts is the table itself."""
     found = PART.findall(name)
     parts = [inside.replace('""', '"') if inside else bare for inside, bare in found]
     written = ".".join(f'"{inside}"' if inside else bare for inside, bare in found)
-    return parts if written == name and 0 < len(parts) <= 2 else [name]
+    return parts if written == name and 0 < len(parts) <= most else [name]
 
 
 def shown(place: Place, usual: str) -> str:
