@@ -99,7 +99,7 @@ class NetworkQueries:
 
     def _copy(self, **changes: Any) -> Self:
         made = object.__new__(type(self))
-        kept = ("graph", "hidden", "kinds", "declared", "smoothing", "tally", "given", "trace", "converged")
+        kept = ("graph", "hidden", "kinds", "declared", "smoothing", "tally", "given", "trace", "converged", "engine")
         made.__dict__.update({name: self.__dict__[name] for name in kept} | changes)
         return made
 
@@ -281,7 +281,7 @@ class NetworkQueries:
             Of one row each, in nats; missing cells, and with a warning missing columns, are summed out.
 
         """
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), absent=True)
         fitting.warn_of_empty_columns(rows, self.hidden)
         return fitting.log_likelihoods(self.inference, rows)
 
@@ -306,7 +306,7 @@ class NetworkQueries:
 
         """
         self.graph.check(target)
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), unseen="missing", absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), unseen="missing", absent=True)
         return fitting.posteriors(self.inference, rows, target)
 
     def predict(self, data: Any, target: str, **reading: Unpack[RowKeywords]) -> NDArray[Any]:
@@ -357,7 +357,7 @@ class NetworkQueries:
             The columns.
 
         """
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), absent=True)
         return as_values(fitting.completed(self.inference, rows, np.random.default_rng(seed) if draw else None))
 
     def sample(self, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> dict[str, list[Any]]:
