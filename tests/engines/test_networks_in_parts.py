@@ -16,8 +16,9 @@ from likely.engines import grouped_rows
 from likely.engines.spark import spark_engine
 from likely.engines.spark.spark_frames import SparkRows, first_rows
 from likely.errors import DataError, ForgetError, ResourceError, UsageError
+from likely.networks import _counting as counting
 from likely.networks import _part_counts as part_counts
-from likely.networks import counting, row_sums
+from likely.networks import _row_sums as row_sums
 from likely.sources import MissingTokens, open_source
 from slices import Slices
 
@@ -293,7 +294,7 @@ def broken(table):
 
 def test_an_error_in_a_slice_names_the_column():
     table = broken(rows(numeric=True))
-    with pytest.raises(DataError, match="column 'x'.*not a finite number"):
+    with pytest.raises(DataError, match=r"column 'x'.*not a finite number"):
         likely.Network(NUMERIC).fit(table.slice(0, 200), engine=Slices(table))
 
 
@@ -339,8 +340,8 @@ def test_a_plan_and_a_sum_survive_as_bytes():
     table = rows(gaps=True, numeric=True)
     net = likely.Network(NUMERIC, values={"b": ["x", "y", "z", "a late value"]})
     wanted = part_counts.Wanted(net.nodes, net.declared, (), {"a": "categorical"}, "error", "w")
-    plan = part_counts.PartPlan.of(table, wanted, likely.sources.ReadOptions(), net.graph, ((), ()))
-    again = part_counts.PartPlan.from_bytes(plan.to_bytes())
+    plan = part_counts.NetworkPlan.of(table, wanted, likely.sources.ReadOptions(), net.graph, ((), ()))
+    again = part_counts.NetworkPlan.from_bytes(plan.to_bytes())
     assert replace(again, wanted=None) == replace(plan, wanted=None)
     assert again.wanted.known == plan.wanted.known
     found = plan.count(iter(table.to_batches()))

@@ -10,7 +10,7 @@ import numpy as np
 from likely.engines.grouped_rows import GroupingDatabase
 from likely.errors import UsageError
 from likely.networks._left_out import naming_columns
-from likely.networks.row_sums import Chosen, RowSums
+from likely.networks._row_sums import Chosen, RowSums
 from likely.networks.rows import Rows, Wanted, require_columns, require_weight, rows_of_batches
 from likely.schema import NUMBER
 from likely.sources import ReadOptions

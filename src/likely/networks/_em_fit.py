@@ -83,7 +83,7 @@ class NetworkEMResult:
 
 def fit_em(
     rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings,
-    counted: NetworkTally | None = None,
+    *, counted: NetworkTally | None = None,
 ) -> NetworkEMResult:  # fmt: skip
     """Expected counts at a maximum of the (penalised) likelihood; `counted` are those of complete rows that are not kept."""
     rows = rows.distinct()

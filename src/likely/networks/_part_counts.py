@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,19 @@ from likely.engines.spark.tasks import part_row
 from likely.errors import LikelyWarning, ResourceError
 from likely.model import model_file
 from likely.networks._left_out import naming_columns
-from likely.networks.family_counts import LinearMoments, NetworkTally
-from likely.networks.graph import Graph
-from likely.networks.row_sums import Chosen, RowSum, RowSums, total
-from likely.networks.rows import Rows, Wanted, require_columns
-from likely.networks.table_reader import (
+from likely.networks._row_sums import Chosen, RowSum, RowSums, total
+from likely.networks._table_reader import (
     EMPTY,
     FEW,
-    FEW_NUMBERS,
     STRENGTH,
     KindChangedError,
     TableReader,
     chunks,
     settled,
 )
+from likely.networks.family_counts import LinearMoments, NetworkTally
+from likely.networks.graph import Graph
+from likely.networks.rows import FEW_NUMBERS, Rows, Wanted, require_columns
 from likely.schema import CATEGORY, NUMBER, Column
 from likely.sources import ReadOptions, Source, open_source, require_rows
 from likely.sources.arrow_rows import ArrowRows
@@ -40,7 +40,7 @@ MOMENTS = ("n", "mean", "scatter")
 
 
 @dataclass(frozen=True)
-class PartPlan:
+class NetworkPlan:
     """How every part is counted.
 
     Attributes
@@ -65,7 +65,7 @@ class PartPlan:
     left_out: tuple[str, ...] = ()
 
     @staticmethod
-    def of(sample: Any, wanted: Wanted, reading: ReadOptions, graph: Graph | None, columns: Chosen) -> PartPlan:
+    def of(sample: Any, wanted: Wanted, reading: ReadOptions, graph: Graph | None, columns: Chosen) -> NetworkPlan:
         """The plan from the first rows of a table: names, kinds and number formats of its columns."""
         source = open_source(sample, reading)
         batches = list(source.batches())
@@ -89,7 +89,7 @@ class PartPlan:
         wanted = replace(wanted, names=[name for name in wanted.names or () if name not in left])
         formats = {name: each for batch in batches for name, each in getattr(batch, "formats", {}).items()}
         tokens = reading.missing if reading.missing is not None else source.missing.tokens
-        return PartPlan(wanted, reader.modes, graph, ReadOptions(tuple(tokens), formats=formats), left)
+        return NetworkPlan(wanted, reader.modes, graph, ReadOptions(tuple(tokens), formats=formats), left)
 
     def to_bytes(self) -> bytes:
         """The plan as the bytes of a model file."""
@@ -104,7 +104,7 @@ class PartPlan:
         return model_file.to_bytes(header, {})
 
     @staticmethod
-    def from_bytes(content: bytes) -> PartPlan:
+    def from_bytes(content: bytes) -> NetworkPlan:
         """The plan that `to_bytes` wrote."""
         header, _, _ = model_file.from_bytes(content, SENT)
         known = {column.name: column for column in _read(header["known"])}
@@ -112,7 +112,7 @@ class PartPlan:
         formats = {name: NumberFormat(code, tuple(texts), said) for name, (code, texts, said) in header["formats"].items()}
         arcs = header["graph"]
         graph = None if arcs is None else Graph(tuple(n for n, _ in arcs), {n: tuple(some) for n, some in arcs})
-        return PartPlan(wanted, header["modes"], graph, ReadOptions(tuple(header["missing"]), formats=formats))
+        return NetworkPlan(wanted, header["modes"], graph, ReadOptions(tuple(header["missing"]), formats=formats))
 
     def count(self, batches: Iterator[Any]) -> PartSums | None:
         """What was counted of the record batches of a part; None if it has no rows."""
@@ -270,18 +270,22 @@ def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """Count the record batches of a part; yields the bytes of what was counted, or nothing if there are no rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LikelyWarning)  # the sum of all parts is what may be doubtful
-        found = PartPlan.from_bytes(state).count(batches)
+        found = NetworkPlan.from_bytes(state).count(batches)
     if found is not None:
         yield part_row(found.to_bytes())
 
 
-def counted_in_parts(engine: Engine, sample: Source, plan: PartPlan) -> RowSums:
+def _same(task: CountTask) -> CountTask:
+    return task
+
+
+def counted_in_parts(engine: Engine, sample: Source, plan: NetworkPlan) -> RowSums:
     """The sum of all parts; counted again where a column turns out to be of another kind than it seemed."""
     nothing: Any = None  # an engine needs the columns of a plan only where it reads the rows itself
     part: Any = total_part
     while True:
         task = CountTask(count_part, plan.to_bytes(), plan.columns, total=total_bytes, part=part)
-        found: Any = engine.tally(CountedSource(sample, nothing), lambda task=task: task, None)
+        found: Any = engine.tally(CountedSource(sample, nothing), partial(_same, task), None)
         if not found.changed:
             break
         plan = replace(plan, modes={**plan.modes, **found.changed})

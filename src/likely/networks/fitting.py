@@ -13,14 +13,14 @@ from likely.engines.engine import is_spark_frame
 from likely.errors import DataError, ForgetError, LikelyWarning, UsageError
 from likely.kernels.contingency_counts import add_table_logs
 from likely.networks._batch_inference import BatchInference
+from likely.networks._counting import Counting, sums_of
 from likely.networks._em_fit import EMSettings, fit_em
 from likely.networks._inference import Inference, code_of, finite_number
 from likely.networks._limits import check_family
-from likely.networks.counting import Counting, sums_of
+from likely.networks._row_sums import RowSums
 from likely.networks.family_counts import NetworkTally, check_graph, strides
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
-from likely.networks.row_sums import RowSums
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
 from likely.schema import CATEGORY, NUMBER, Column, one_of_alike
 from likely.sources import ReadOptions
@@ -143,7 +143,7 @@ def counted(sums: RowSums, graph: Graph, hidden: Sequence[str], smoothing: Any, 
     resolved = resolve_smoothing(smoothing, columns)
     if not hidden and sums.complete:
         return {"tally": sums.tally(graph), "trace": (), "converged": True}
-    found = fit_em(sums.rows, graph, hidden, resolved, settings, sums.counted)
+    found = fit_em(sums.rows, graph, hidden, resolved, settings, counted=sums.counted)
     return {"tally": found.tally, "trace": found.trace, "converged": found.converged}
 
 

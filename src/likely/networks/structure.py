@@ -11,13 +11,13 @@ import numpy as np
 
 from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.networks import fitting
+from likely.networks._counting import Counting, sums_of
 from likely.networks._left_out import without_idle_columns
 from likely.networks._scores import FamilyScores
 from likely.networks._search import SearchSettings, hill_climb, settle_directions
 from likely.networks._structural_em import search_with_missing_cells
 from likely.networks._structure_keywords import StructureKeywords
 from likely.networks._trees import k_dependence, spanning_tree
-from likely.networks.counting import Counting, sums_of
 from likely.networks.graph import Graph, pairs_of
 from likely.networks.rows import Rows, Wanted
 from likely.schema import NUMBER

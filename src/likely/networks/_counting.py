@@ -10,11 +10,11 @@ from typing import Any
 from likely.engines.engine import AUTO, DATABASE, Engine, choose
 from likely.errors import UsageError
 from likely.networks._database_rows import sums_in_database
-from likely.networks._part_counts import PartPlan, counted_in_parts
+from likely.networks._part_counts import NetworkPlan, counted_in_parts
+from likely.networks._row_sums import RowSum, RowSums
+from likely.networks._table_reader import KindChangedError, TableReader, chunks
 from likely.networks.graph import Graph
-from likely.networks.row_sums import RowSum, RowSums
 from likely.networks.rows import Rows, Wanted, rows_at_hand, rows_of_batches
-from likely.networks.table_reader import KindChangedError, TableReader, chunks
 from likely.sources import Batch, ReadOptions, Source, open_source, released
 
 MOST_HELD = 1 << 24  # cells of a table that is coded as a whole
@@ -66,7 +66,7 @@ def sums_of(data: Any, how: Counting) -> tuple[RowSums, str]:
         return _here(rows, how), engine
     if not (how.wanted.weights is None or isinstance(how.wanted.weights, str)):
         raise UsageError("weights= of a Spark table must be the name of one of its columns")
-    plan = PartPlan.of(rows, how.wanted, how.reading, how.graph, (how.aside, how.asked))
+    plan = NetworkPlan.of(rows, how.wanted, how.reading, how.graph, (how.aside, how.asked))
     found = counted_in_parts(where, open_source(rows, how.reading), plan)
     return found, f"{where.name}: {where.reason}"  # which may have changed meanwhile
 

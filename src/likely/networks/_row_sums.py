@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from likely.networks._merged_rows import cells_known, joined, merged, recoded
 from likely.networks.family_counts import NetworkTally, count_rows
 from likely.networks.graph import Graph
-from likely.networks.merged_rows import cells_known, joined, merged, recoded
 from likely.networks.rows import Rows
 from likely.schema import CATEGORY, NUMBER, Column
 
