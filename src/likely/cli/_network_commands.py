@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -213,22 +214,38 @@ def _is_bif(path: str) -> bool:
     return path.lower().endswith((".bif", ".bif.gz"))
 
 
-def _assigned(found: Network, given: Sequence[str], option: str) -> dict[str, str]:
-    pairs = {}
+def _assigned(found: Network, given: Sequence[str], option: str) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not value:
             raise UsageError(f"{option} {text!r} is not understood: write it as NODE=VALUE")
-        pairs[name] = value
-    found.graph.check(pairs, f"{option}: node")
+        found.graph.check([name], f"{option}: node")
+        written = value[0] in "{[" and value not in found.columns[name].values
+        pairs[name] = _several(text, value, option) if written else value
     return pairs
+
+
+def _several(text: str, value: str, option: str) -> Any:
+    """Likelihoods of values, possible values or an interval, written as JSON."""
+    try:
+        held = json.loads(value)
+        listed = list(held.values()) if isinstance(held, dict) else held
+        if any(isinstance(each, (list, dict)) for each in listed) or (option == "--do" and isinstance(held, list)):
+            raise ValueError("it holds lists")
+    except ValueError as error:
+        shape = 'NODE={"VALUE": NUMBER, …}' + ("" if option == "--do" else " or NODE=[VALUE, …]")
+        raise UsageError(f"{option} {text!r} is not understood ({error}): write it as {shape}") from None
+    return held
 
 
 @network.command(short_help="Query a Bayesian network.")
 @click.argument("model", type=FILE)
 @click.argument("nodes", nargs=-1)
-@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node.")
-@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node.")
+@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node. Likelihoods of "
+              'its values as {"VALUE": NUMBER, …}, possible values as ["VALUE", …], an interval of numbers as [LOW, HIGH].')
+@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node. Probabilities "
+              'of its values as {"VALUE": NUMBER, …}.')
 @click.option("--most-probable", is_flag=True, help="Print the most probable values of all nodes, or of NODES.")
 @click.option("--samples", type=click.IntRange(min=1), help="Estimate from this number of samples instead of exactly.")
 @json_option
