@@ -1,6 +1,9 @@
 """Networks whose rows stay where they are: batches, slices, tasks of Spark and databases give the network of memory."""
 
+import contextlib
 import functools
+import itertools
+import sqlite3
 import weakref
 from dataclasses import replace
 
@@ -24,6 +27,7 @@ from slices import Slices
 
 pytestmark = pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning", "ignore::FutureWarning")
 ROWS = 600
+NUMBERS = itertools.count()
 ARCS = "a -> b, b -> c"
 NUMERIC = "a -> b, b -> c, a -> x, b -> x, x -> d"
 
@@ -127,20 +131,28 @@ class GroupedInDuckdb(InDuckdb):
     engine = "database"
 
 
-class GroupedInPostgres:
+class InPostgres:
+    engine = "auto"
+
     def __init__(self, request):
         self.server = request.getfixturevalue("postgres")
+        request.getfixturevalue("monkeypatch").setattr(counting, "MOST_HELD", 300)
 
     def given(self, table):
-        self.server.put("network rows", table)
-        return {"data": self.server.uri, "query": f"select * from {quoted('network rows')}", "engine": "database"}
+        name = f"network rows {next(NUMBERS)}"
+        self.server.put(name, table)
+        return {"data": self.server.uri, "query": f"select * from {quoted(name)}", "engine": self.engine}
+
+
+class GroupedInPostgres(InPostgres):
+    engine = "database"
 
 
 SPARK = pytest.param(OnSpark, marks=pytest.mark.xdist_group("spark"))
-POSTGRES = pytest.param(GroupedInPostgres, marks=pytest.mark.xdist_group("postgres"))
+POSTGRES = [pytest.param(each, marks=pytest.mark.xdist_group("postgres")) for each in (InPostgres, GroupedInPostgres)]
 
 
-@pytest.fixture(params=[InBatches, InSlices, InDuckdb, GroupedInDuckdb, POSTGRES, SPARK])
+@pytest.fixture(params=[InBatches, InSlices, InDuckdb, GroupedInDuckdb, *POSTGRES, SPARK])
 def place(request):
     return request.param(request)
 
@@ -181,6 +193,25 @@ def test_hidden_nodes_are_fitted_from_distinct_rows(place):
     table = rows(gaps=True)
     net = likely.Network("h -> a, h -> b, b -> c", hidden={"h": 2})
     same(net.fit(**place.given(table), max_iter=8), net.fit(table, max_iter=8))
+
+
+def test_an_update_may_lack_the_hidden_node(place):
+    net = likely.Network("h -> a, h -> b, b -> c", hidden={"h": 2}).fit(rows().slice(0, 300), max_iter=8)
+    same(net.update(**place.given(rows(gaps=True))), net.update(rows(gaps=True)))
+
+
+@pytest.mark.parametrize("way", [InSlices, SPARK])
+def test_missing_tokens_and_numbers_in_text_are_read_as_planned(request, way):
+    place = way(request)
+    table = rows(numeric=True)
+    cells = [f"{x:.3f}".replace(".", ",") for x in np.asarray(table["x"]) - 1e6]
+    cells[5::20] = ["?"] * len(cells[5::20])
+    table = table.set_column(3, "x", pa.array(cells))
+    table = table.set_column(0, "a", pa.array(["?" if i % 19 == 0 else v for i, v in enumerate(["u", "v", "w"] * 200)]))
+    net, how = likely.Network("a -> x, a -> b"), {"missing": ["?"], "decimal": ",", "max_iter": 4}
+    expected = net.fit(table, **how)
+    assert (expected.columns["x"].kind, expected.columns["a"].values) == ("number", ("u", "v", "w"))
+    same(net.fit(**place.given(table), **how), expected)
 
 
 def test_an_update_adds_rows_and_the_values_that_are_new_in_them(place):
@@ -232,6 +263,46 @@ def test_few_batches_of_a_large_table_are_held_at_a_time(monkeypatch):
     assert len(source.made) == 120
     assert source.passes == 1
     same(found, likely.Network(ARCS).fit(table))
+
+
+def test_rows_that_are_kept_for_em_are_distinct_ones(monkeypatch):
+    monkeypatch.setattr(counting, "MOST_HELD", 300)
+    monkeypatch.setattr(row_sums, "FEWEST_MERGED", 40)
+    table, names = rows(gaps=True), ["a", "b", "c", *(f"more {i}" for i in range(60))]
+    for name in names[3:]:  # more combinations than one integer can number
+        table = table.append_column(name, table["a"])
+    for graph in (None, likely.Network(ARCS, nodes=names).graph):
+        how = counting.Counting(part_counts.Wanted(names), likely.sources.ReadOptions(), graph=graph)
+        found, _ = counting.sums_of(Batches(table), how)
+        assert found.rows.n < 60
+        assert found.rows.total + (0 if graph is None else found.counted.rows) == ROWS
+        assert (found.number, found.known["b"]) == (ROWS, ROWS - table["b"].null_count)
+
+
+def test_sqlite_groups_rows_as_memory_reads_them(tmp_path):
+    path = str(tmp_path / "shop.db")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table t (a integer, b text, x real, odd, w real)")
+        cells = [(i % 3, "uvw"[i * 7 % 3] if i % 11 else None, i % 20 + 0.5, i if i else "none", 1 - i % 2) for i in range(200)]
+        connection.executemany("insert into t values (?, ?, ?, ?, ?)", cells)
+        connection.commit()
+    net = likely.Network("a -> b, b -> x")
+    same(net.fit(path, weights="w", engine="database"), net.fit(path, weights="w", engine="memory"))
+    with pytest.raises(DataError, match=r"no column 'z'"):
+        likely.Network("a -> z").fit(path, engine="database")
+    with pytest.raises(UsageError, match="must be the name of one of its columns"):
+        net.fit(path, engine="database", weights=[1.0])
+
+
+def test_weights_and_texts_that_a_database_would_read_otherwise_are_refused(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="NOT TESTED: DuckDB is not installed")
+    path = str(tmp_path / "shop.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("create table t as select range % 3 as a, '1.5' as x, -1.0 as w from range(100)")
+    with pytest.raises(UsageError, match=r"'x' holds numbers or dates stored as text.*--engine memory"):
+        likely.Network("a -> x").fit(path, engine="database")
+    with pytest.raises(DataError, match=r"'w' has -1\.0.*which is no weight"):
+        likely.Network("", nodes=["a"]).fit(path, engine="database", weights="w")
 
 
 def test_a_table_that_is_read_again_for_the_kind_of_a_column_is_counted_once(monkeypatch):

@@ -242,10 +242,11 @@ def _several(text: str, value: str, option: str) -> Any:
 @network.command(short_help="Query a Bayesian network.")
 @click.argument("model", type=FILE)
 @click.argument("nodes", nargs=-1)
-@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node. Likelihoods of "
-              'its values as {"VALUE": NUMBER, …}, possible values as ["VALUE", …], an interval of numbers as [LOW, HIGH].')
-@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node. Probabilities "
-              'of its values as {"VALUE": NUMBER, …}.')
+@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node. "
+              'Likelihoods of its values as {"VALUE": NUMBER, …}, '
+              'possible values as ["VALUE", …], an interval of numbers as [LOW, HIGH].')
+@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node. "
+              'Probabilities of its values as {"VALUE": NUMBER, …}.')
 @click.option("--most-probable", is_flag=True, help="Print the most probable values of all nodes, or of NODES.")
 @click.option("--samples", type=click.IntRange(min=1), help="Estimate from this number of samples instead of exactly.")
 @json_option

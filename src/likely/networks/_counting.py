@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class Counting:
     graph : Graph or None
         The arcs under which complete rows are counted; None keeps the rows.
     merging : bool
-        Whether rows that are kept become one where they are alike.
+        Whether rows that this process keeps become one where they are alike.
     aside : sequence of str
         Columns that are not read, where all others are.
     asked : collection of str
@@ -85,18 +85,20 @@ def _here(data: Any, how: Counting) -> RowSums:
         for batch in batches:
             held.append(batch)
             cells += batch.rows * max(len(batch.names), 1)
+            del batch
             if cells > most:
                 break
         following = next(batches, None)
         if following is None:
             return RowSums.of(rows_of_batches(held, how.wanted, source.label))
-        first = itertools.chain(_given_away(held), [following], batches)
-        found = _streamed(source, first, how, chunk)
+        held.append(following)
+        del following
+        found = _streamed(source, held, batches, how, chunk)
     how.reading.check_memory()
     return found
 
 
-def _given_away(held: list[Batch]) -> Iterable[Batch]:
+def _given_away(held: list[Batch]) -> Iterator[Batch]:
     """The batches, each of which is let go when the next one is asked for."""
     held.reverse()
     while held:
@@ -111,18 +113,19 @@ def _limits(reading: ReadOptions) -> tuple[int, int]:
     return min(MOST_HELD, most), min(CHUNK, most)
 
 
-def _streamed(source: Source, first: Iterable[Batch], how: Counting, chunk: int) -> RowSums:
+def _streamed(source: Source, held: list[Batch], rest: Iterator[Batch], how: Counting, chunk: int) -> RowSums:
     """The sum of all chunks; from the start again where a column turns out to be of another kind than it seemed."""
     modes: dict[str, str] = {}
-    batches: Iterable[Batch] = first
     while True:
-        reader, found = TableReader(how.wanted, modes), RowSum(how.graph, merging=how.merging and how.graph is not None)
+        reader, found = TableReader(how.wanted, modes), RowSum(how.graph, merging=how.merging)
         try:
-            for some in chunks(batches, None, chunk):
+            for some in chunks(itertools.chain(_given_away(held), rest), None, chunk):
                 found.add(reader.read(some))
         except KindChangedError as changed:
             modes[changed.name] = changed.mode
-            batches = source.batches()
+            if isinstance(rest, Generator):  # a database has one reader at a time
+                rest.close()
+            held, rest = [], iter(source.batches())
             continue
         reader.finish(source.label)
         return found.total([reader.columns[name] for name in reader.names or ()])

@@ -1,7 +1,7 @@
 """Evidence that a number lies in an interval: the node becomes one of two values, inside and outside.
 
-P(low < x < high | parents) is a table over the categorical parents, once the numeric parents are observed. Where they are not, or
-where something that is observed or asked for depends on the number itself, the answer would not be a table.
+P(low < x < high | parents) is a table over the categorical parents, once the numeric parents are observed. Where they are not,
+or where something that is observed or asked for depends on the number itself, the answer would not be a table.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def without_intervals(network: NetworkQueries, evidence: Any, targets: Sequence[
         parents[name] = categorical_parents(network.graph, columns, name)
         changed[name] = Column(name, CATEGORY, (INSIDE, OUTSIDE))
         del gaussians[name]
-    parameters = NetworkParameters({n: t for n, t in tables.items() if n in kept}, {n: g for n, g in gaussians.items() if n in kept})
-    made = type(network).from_parameters(Graph(nodes, parents), changed, parameters)  # type: ignore[attr-defined]
+    left: list[dict[str, Any]] = [{n: each for n, each in held.items() if n in kept} for held in (tables, gaussians)]
+    made = type(network).from_parameters(Graph(nodes, parents), changed, NetworkParameters(*left))  # type: ignore[attr-defined]
     return made, {n: v for n, v in evidence.items() if n in kept} | dict.fromkeys(intervals, INSIDE)
 
 
