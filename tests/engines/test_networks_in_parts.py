@@ -395,6 +395,25 @@ def test_groups_of_a_database_are_limited(tmp_path, monkeypatch):
     likely.Network(ARCS).fit(str(tmp_path / "a.parquet"), engine="database")
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_database_counts_complete_rows_by_families_whatever_the_number_of_different_rows(tmp_path, monkeypatch, late):
+    pytest.importorskip("duckdb", reason="NOT TESTED: DuckDB is not installed")
+    rng = np.random.default_rng(3)
+    table = rows()
+    for name in ("e", "f", "g"):
+        gaps = np.arange(ROWS) % 40 == 0
+        cells = rng.integers(0, 12, ROWS)
+        cells[0] = 12 if late else 0  # in an incomplete row only: with it the numbers are not few any more
+        table = table.append_column(name, pa.array(cells, mask=gaps if name != "e" else None))
+    pq.write_table(table, tmp_path / "a.parquet")
+    net = likely.Network("a -> b, b -> c, a -> e, c -> f, f -> g" if not late else "a -> b, b -> c, a -> e, c -> f, c -> g")
+    expected = net.fit(table, weights="w", max_iter=5)
+    assert expected.columns["e"].kind == ("number" if late else "category")
+    if not late:
+        monkeypatch.setattr(grouped_rows, "MOST_CELLS", 6 * 200)
+    same(net.fit(str(tmp_path / "a.parquet"), engine="duckdb", weights="w", max_iter=5), expected)
+
+
 def test_what_no_engine_does_is_refused_with_a_remedy():
     table = rows()
     with pytest.raises(UsageError, match="engine='steam' is not known"):

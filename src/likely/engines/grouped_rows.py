@@ -46,6 +46,11 @@ class GroupedRows:
     rows: Array
     weights: Array | None
 
+    @property
+    def each_weight(self) -> Array:
+        """The weight of each group."""
+        return self.rows if self.weights is None else self.weights
+
 
 class GroupingDatabase:
     """A database that groups the rows of one table.
@@ -74,24 +79,29 @@ class GroupingDatabase:
         require_rows(0 if found is None else found.rows, self.label)
         assert found is not None
         self.first: Batch = found
+        self._checked: set[str] = set()
         self._texts = frozenset(text_columns(found)) if not files and isinstance(found, Frame) else frozenset()
 
-    def groups(self, names: Sequence[str], weights: str | None) -> GroupedRows:
-        """The distinct rows of some columns."""
+    def groups(
+        self, names: Sequence[str], weights: str | None, within: Sequence[str] = (), *, complete: bool = True
+    ) -> GroupedRows:
+        """The distinct rows of some columns; of those rows only in which no cell of `within`, or else one of them, is null."""
         for name in (*names, *([weights] if weights else [])):
             if name not in self.first.names:
                 raise no_column(self.label, name, self.first.names)
-        columns = tuple(self._column(name) for name in names)
+        columns = tuple(self._column(name) for name in dict.fromkeys([*names, *within]))
         cells = CellWriter(self.database, Plan(names[0], (), columns))
-        listed = [quoted(c.name) if c.kind == CATEGORY else cells.number(c.name) for c in columns]
-        self._refuse_texts(cells, [c.name for c in columns if c.kind == NUMBER], weights)
-        selected = [f"{cell} as {quoted(name)}" for name, cell in zip(names, listed, strict=True)]
+        self._refuse_texts(cells, columns, weights)
+        written = {c.name: quoted(c.name) if c.kind == CATEGORY else cells.number(c.name) for c in columns}
+        selected = [f"{written[name]} as {quoted(name)}" for name in names]
         n, w = self._free("n"), self._free("w")
         selected.append(f"count(*) as {n}")
         if weights is not None:
             selected.append(f"cast(sum(cast({quoted(weights)} as double precision)) as double precision) as {w}")
+        full = " and ".join(f"({written[name]}) is not null" for name in within)
+        where = f"where {full}" if complete else f"where not ({full})"
         most = max(MOST_CELLS // len(names), 1)
-        rest = f"group by {', '.join(listed)} limit {most + 1}"
+        rest = f"{where if within else ''} group by {', '.join(written[name] for name in names)} limit {most + 1}"
         answer = self.database.ask(lambda rows: f"select {', '.join(selected)} from {rows} {rest}")
         if answer.rows > most:
             raise ResourceError(
@@ -114,21 +124,23 @@ class GroupingDatabase:
             made += "_"
         return made
 
-    def _refuse_texts(self, cells: CellWriter, numbers: Sequence[str], weights: str | None) -> None:
-        """Refuse numbers that are stored as text, which a database casts in its own way, and weights that are none."""
-        odd = next((name for name in numbers if name in self._texts), None)
+    def _refuse_texts(self, cells: CellWriter, columns: Sequence[Column], weights: str | None) -> None:
+        """Refuse numbers that are stored as text, which a database casts in its own way, and weights that are none; once."""
+        new = [c.name for c in columns if c.kind == NUMBER and c.name not in self._checked]
+        odd = next((name for name in new if name in self._texts), None)
         if odd is not None:
             raise UsageError(f"column {odd!r} holds numbers or dates stored as text, which are not read in a database",
                              remedy=f"cast it in a view or in query= (--query); {ELSEWHERE}")  # fmt: skip
-        if weights is not None:
+        if weights is not None and weights not in self._checked:
             self._check_weights(weights)
-        for name in numbers if self.database.dialect == "sqlite" else ():
+        for name in new if self.database.dialect == "sqlite" else ():
             found = self.database.ask(
                 lambda rows, name=name: f"select max(case when {cells.is_text(name)} then {quoted(name)} end) as x from {rows}"
             ).lists()["x"]
             if found[0] is not None:
                 raise DataError("which is not a number", column=name, value=found[0],
                                 remedy=f"pass missing=[{found[0]!r}], clean it, or make the column categorical")  # fmt: skip
+        self._checked |= {*new, *([weights] if weights else [])}
 
     def _check_weights(self, name: str) -> None:
         w = f"cast({quoted(name)} as double precision)"

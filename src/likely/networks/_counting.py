@@ -61,7 +61,9 @@ def sums_of(data: Any, how: Counting) -> tuple[RowSums, str]:
     where, rows = choose(how.engine, data)
     engine = f"{where.name}: {where.reason}"
     if where.name == DATABASE:
-        return sums_in_database(rows, how.wanted, how.reading, str(how.engine), (how.aside, how.asked)), engine
+        asked = str(how.engine)
+        chosen = (how.aside, how.asked)
+        return sums_in_database(rows, how.wanted, how.reading, asked, graph=how.graph, columns=chosen), engine
     if not where.supports_parts:
         return _here(rows, how), engine
     if not (how.wanted.weights is None or isinstance(how.wanted.weights, str)):

@@ -145,7 +145,8 @@ def _rows(data: Any, settings: StructureSettings, reading: Any) -> tuple[Rows, s
     required = (name for pair in pairs_of(settings.required) for name in pair)
     asked = {*(settings.kinds or {}), *known, *required, settings.target, settings.root}
     wanted = Wanted(None, known, (), settings.kinds, "error", settings.weights)
-    sums, where = sums_of(data, Counting(wanted, reading, settings.engine, merging=False, aside=dropped, asked=frozenset(asked)))
+    how = Counting(wanted, reading, settings.engine, merging=False, aside=dropped, asked=frozenset(asked))
+    sums, where = sums_of(data, how)
     rows = sums.rows if settings.weights is not None else sums.each_incomplete_row()
     kept = [c.name for c in rows.columns if c.name not in dropped]
     if len(kept) < 2:
