@@ -48,8 +48,8 @@ def network_engine_options(command: Command) -> Command:
     """The same for networks, whose rows any database can group."""
     help_text = (
         "Where the rows are counted: in this process, batch by batch; in the tasks of Spark, which read local Parquet files by "
-        "themselves unless it is spark-rows; or by the database they are in (database, duckdb: one engine), which groups equal "
-        "rows, and for Parquet and CSV files is DuckDB."
+        "themselves unless it is spark-rows; or by the database they are in (database, duckdb: one engine), by "
+        "GROUP BY; for Parquet and CSV files that is DuckDB."
     )
     return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
 

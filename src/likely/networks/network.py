@@ -100,7 +100,7 @@ class Network(NetworkQueries):
             The seed of these starts.
         engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
             Where the rows are counted, as for `likely.learn`. In memory a large table is counted batch by batch; Spark counts
-            in its tasks; a database groups equal rows. What cannot be counted before EM (rows with missing cells, all rows
+            in its tasks; a database by GROUP BY. What cannot be counted before EM (rows with missing cells, all rows
             where nodes are hidden) comes to this process as distinct rows with their weights.
         progress : callable, optional
             Called after each iteration of EM with its number, counted over all starts, and the log-likelihood with prior.
