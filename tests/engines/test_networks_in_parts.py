@@ -20,6 +20,7 @@ from likely.engines.spark import spark_engine
 from likely.engines.spark.spark_frames import SparkRows, first_rows
 from likely.errors import DataError, ForgetError, ResourceError, UsageError
 from likely.networks import _counting as counting
+from likely.networks import _database_rows as database_rows
 from likely.networks import _part_counts as part_counts
 from likely.networks import _row_sums as row_sums
 from likely.sources import MissingTokens, open_source
@@ -52,19 +53,25 @@ class Batches:
     label, partial, missing = "the batches", False, MissingTokens()
 
     def __init__(self, table, size=50, most=None):
-        self.table, self.size, self.most, self.passes, self.made = table, size, most, 0, []
+        self.tables = [table.slice(i, size) for i in range(0, table.num_rows, size)] if isinstance(table, pa.Table) else table
+        self.most, self.passes, self.open, self.made = most, 0, 0, []
 
     def with_target(self, _):
         return self
 
     def batches(self, kinds=None):
+        assert not self.open, "a database has one reader at a time"
         self.passes += 1
-        for i in range(0, self.table.num_rows, self.size):
-            batch = next(iter(open_source(self.table.slice(i, self.size)).batches()))
-            self.made.append(weakref.ref(batch))
-            assert self.most is None or sum(each() is not None for each in self.made) <= self.most
-            yield batch
-            del batch
+        self.open += 1
+        try:
+            for table in self.tables:
+                batch = next(iter(open_source(table).batches()))
+                self.made.append(weakref.ref(batch))
+                assert self.most is None or sum(each() is not None for each in self.made) <= self.most
+                yield batch
+                del batch
+        finally:
+            self.open -= 1
 
 
 class InBatches:
@@ -267,15 +274,19 @@ def test_few_batches_of_a_large_table_are_held_at_a_time(monkeypatch):
 
 def test_rows_that_are_kept_for_em_are_distinct_ones(monkeypatch):
     monkeypatch.setattr(counting, "MOST_HELD", 300)
+    monkeypatch.setattr(counting, "CHUNK", 400)
     monkeypatch.setattr(row_sums, "FEWEST_MERGED", 40)
+    seen, true = [], row_sums.merged
+    monkeypatch.setattr(row_sums, "merged", lambda each: seen.append(each.n) or true(each))
     table, names = rows(gaps=True), ["a", "b", "c", *(f"more {i}" for i in range(60))]
     for name in names[3:]:  # more combinations than one integer can number
         table = table.append_column(name, table["a"])
     for graph in (None, likely.Network(ARCS, nodes=names).graph):
-        how = counting.Counting(part_counts.Wanted(names), likely.sources.ReadOptions(), graph=graph)
+        how = counting.Counting(part_counts.Wanted(names, weights="w"), likely.sources.ReadOptions(), graph=graph)
         found, _ = counting.sums_of(Batches(table), how)
         assert found.rows.n < 60
-        assert found.rows.total + (0 if graph is None else found.counted.rows) == ROWS
+        assert max(seen) < 200
+        assert found.rows.total + (0 if graph is None else found.counted.rows) == np.asarray(table["w"]).sum()
         assert (found.number, found.known["b"]) == (ROWS, ROWS - table["b"].null_count)
 
 
@@ -326,6 +337,35 @@ def test_columns_may_begin_without_a_value(monkeypatch):
     for given in ({"data": Batches(empty)}, {"data": empty.slice(0, 9), "engine": Slices(empty)}):
         with pytest.raises(DataError, match="holds no value at all"):
             net.fit(**given, max_iter=3)
+
+
+def test_numbers_that_are_few_in_every_part_and_many_in_all_are_numbers():
+    table = rows().append_column("e", pa.array([i // 70 * 5 + i % 5 for i in range(ROWS)]))
+    net = likely.Network("a -> e, a -> b")
+    found = net.fit(table.slice(0, 60), engine=Slices(table))
+    assert found.columns["e"].kind == "number"
+    same(found, net.fit(table))
+
+
+def test_a_column_that_the_first_rows_lack_may_look_different_in_every_part():
+    late = [None] * 140 + [1.0, 2.0] * 70 + [0.25 * i for i in range(ROWS - 280)]
+    table = rows().append_column("e", pa.array(late))
+    net = likely.Network("a -> e, a -> b")
+    found = net.fit(table.slice(0, 60), engine=Slices(table), max_iter=3)
+    assert found.columns["e"].kind == "number"
+    same(found, net.fit(table, max_iter=3))
+
+
+@pytest.mark.parametrize("first", [[1, 2], [0.5, 1.5]])
+def test_numbers_that_texts_follow_are_categories(monkeypatch, first):
+    parts = [pa.table({"a": ["u", "v"] * 60, "e": kept * 60}) for kept in (first, first, ["x", "y"])]
+    net = likely.Network("a -> e")
+    expected = net.fit(Batches(parts))
+    monkeypatch.setattr(counting, "MOST_HELD", 100)
+    monkeypatch.setattr(counting, "CHUNK", 100)
+    source = Batches(parts)
+    same(net.fit(source), expected)
+    assert (source.passes, expected.columns["e"].values) == (2, (*first, "x", "y"))
 
 
 @pytest.mark.parametrize(
@@ -409,7 +449,9 @@ def test_a_database_counts_complete_rows_by_families_whatever_the_number_of_diff
     net = likely.Network("a -> b, b -> c, a -> e, c -> f, f -> g" if not late else "a -> b, b -> c, a -> e, c -> f, c -> g")
     expected = net.fit(table, weights="w", max_iter=5)
     assert expected.columns["e"].kind == ("number" if late else "category")
-    if not late:
+    if late:  # the first rows are not all rows
+        monkeypatch.setattr(database_rows, "_any_number", lambda *_: False)
+    else:
         monkeypatch.setattr(grouped_rows, "MOST_CELLS", 6 * 200)
     same(net.fit(str(tmp_path / "a.parquet"), engine="duckdb", weights="w", max_iter=5), expected)
 
