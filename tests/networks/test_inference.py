@@ -98,7 +98,7 @@ def test_rows_with_gaps_have_the_probability_and_expected_counts_of_enumeration(
                 at = tuple(net.columns[m].code[world[m]] for m in (*net.graph.parents[n], n))
                 counts[n][at] += p / total
     np.testing.assert_allclose(net.log_likelihoods(data), logs, atol=1e-11)
-    rows = rows_for(net, data, None, reading_of(None, {}))
+    rows = rows_for(net, data, reading_of(None, {}))
     tally, evidence = BatchInference(net.inference, rows).expected()
     np.testing.assert_allclose(evidence, logs, atol=1e-11)
     for n in net.nodes:
@@ -116,7 +116,7 @@ def test_rows_with_gaps_have_the_probability_and_expected_counts_of_enumeration(
 
 def expected_by_groups(net, data):
     """Rows of the groups that could not be listed, expected counts and log-likelihood of one E-step."""
-    rows = rows_for(net, data, None, reading_of(None, {}))
+    rows = rows_for(net, data, reading_of(None, {}))
     layout = FlatTables(net.graph, {n: len(net.columns[n].values) for n in net.nodes})
     groups = MissingGroups(rows, layout)
     flat, log_likelihood = groups.expected(layout.flat(net.parameters.tables))

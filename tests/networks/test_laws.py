@@ -238,7 +238,7 @@ def test_em_at_a_maximum_stays_there():
     from likely.networks._batch_inference import BatchInference
     from likely.networks.fitting import reading_of, rows_for
 
-    tally, _ = BatchInference(net.inference, rows_for(net, data, None, reading_of(None, {}))).expected()
+    tally, _ = BatchInference(net.inference, rows_for(net, data, reading_of(None, {}))).expected()
     for name in net.nodes:
         np.testing.assert_allclose(tally.tables[name], net.tally.tables[name], atol=0.02)
 
@@ -276,7 +276,7 @@ def test_the_progress_of_structure_learning_is_reported_climb_by_climb():
 def test_work_on_many_cells_is_done_in_parts_with_the_same_result(monkeypatch):
     data = gaps(sprinkler().sample(200, seed=5), 0.5, 6)
     net = sprinkler()
-    rows = rows_for(net, data, None, reading_of(None, {}))
+    rows = rows_for(net, data, reading_of(None, {}))
     tally, whole = BatchInference(net.inference, rows).expected()
     monkeypatch.setattr(junction_tree, "SLAB_CELLS", 20)
     monkeypatch.setattr(junction_tree, "HELD_CELLS", 0)

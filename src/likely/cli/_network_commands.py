@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +16,13 @@ from likely.cli import _outputs as outputs
 from likely.cli import _writers as writers
 from likely.cli._entry_point import CommandGroup
 from likely.cli._options import FILE, ignore_option, json_option, reading_options, weights_option
+from likely.cli._spark_commands import check_engine, network_engine_options, spark_source
 from likely.cli._terminal import Terminal, standard_output
 from likely.errors import UsageError
 
 if TYPE_CHECKING:
     from likely.networks.network import Network
+    from likely.sources import ReadOptions
 
 METHODS = ["hill-climb", "chow-liu", "tan", "k-dependence", "naive-bayes"]
 
@@ -48,23 +52,27 @@ def network() -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search and of EM.")
 @ignore_option()
 @weights_option
+@network_engine_options
 @click.option("--missing", multiple=True, metavar="TOKEN", help="A missing-value token, as for learn.")
 @options.iteration_options(0.01, " of EM", most=500)
 @reading_options
 @json_option
 @click.pass_obj
-def learn(terminal: Terminal, /, data: str, arcs: str | None, output: str | None, picture: str | None, **given: Any) -> None:
+def learn(terminal: Terminal, /, data: str, arcs: str | None, output: str | None, picture: str | None, master: str | None,
+          **given: Any) -> None:  # fmt: skip
     """Learn a network from DATA: count the tables of given arcs, or learn the arcs as well.
 
     With missing cells or hidden nodes, the tables are fitted by EM.
     """
     _check(data, output, picture)
-    with inputs.as_file(data, terminal) as path:
-        source, reading = inputs.opened_with(path, given)
+    with_spark = check_engine(given["engine"], master)
+    with contextlib.nullcontext(data) if with_spark else inputs.as_file(data, terminal) as path:
+        source, reading = spark_source(path, master, given) if with_spark else inputs.opened_with(path, given)
         with terminal.progress("network"):
-            found = _learned(source, arcs, given)
+            found = _learned(source, arcs, given, reading)
         terminal.list_rejects(reading.rejects)
-    report = _report(found) | {"data": data}
+    engine, _, reason = found.engine.partition(": ")
+    report = _report(found) | {"data": data, "engine": {"name": engine, "reason": reason}}
     if output:
         if Path(output).suffix.lower() == ".bif":
             found.to_bif(output)
@@ -87,11 +95,13 @@ def _check(data: str, output: str | None, picture: str | None) -> None:
         outputs.check_model("-o", output)
 
 
-def _learned(source: Any, arcs: str | None, given: dict[str, Any]) -> Network:
+def _learned(source: Any, arcs: str | None, given: dict[str, Any], reading: ReadOptions) -> Network:
     from likely.networks.network import Network
 
     numbers = dict(_hidden_node(text) for text in given["hidden"])
-    shared = {"weights": given["weights"], "seed": given["seed"], "max_iter": given["max_iter"], "tol": given["tol"]}
+    shared = {name: given[name] for name in ("weights", "seed", "max_iter", "tol", "engine")}
+    how = {name: getattr(reading, name) for name in ("missing", "decimal", "thousands", "dates", "memory_limit")}
+    shared |= {name: value for name, value in how.items() if value is not None}
     smoothing = options.smoothing(given["smoothing"])
     if arcs is not None:
         _refuse_beside_arcs(given)
@@ -204,22 +214,39 @@ def _is_bif(path: str) -> bool:
     return path.lower().endswith((".bif", ".bif.gz"))
 
 
-def _assigned(found: Network, given: Sequence[str], option: str) -> dict[str, str]:
-    pairs = {}
+def _assigned(found: Network, given: Sequence[str], option: str) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not value:
             raise UsageError(f"{option} {text!r} is not understood: write it as NODE=VALUE")
-        pairs[name] = value
-    found.graph.check(pairs, f"{option}: node")
+        found.graph.check([name], f"{option}: node")
+        written = value[0] in "{[" and value not in found.columns[name].values
+        pairs[name] = _several(text, value, option) if written else value
     return pairs
+
+
+def _several(text: str, value: str, option: str) -> Any:
+    """Likelihoods of values, possible values or an interval, written as JSON."""
+    try:
+        held = json.loads(value)
+        listed = list(held.values()) if isinstance(held, dict) else held
+        if any(isinstance(each, (list, dict)) for each in listed) or (option == "--do" and isinstance(held, list)):
+            raise ValueError("it holds lists")
+    except ValueError as error:
+        shape = 'NODE={"VALUE": NUMBER, …}' + ("" if option == "--do" else " or NODE=[VALUE, …]")
+        raise UsageError(f"{option} {text!r} is not understood ({error}): write it as {shape}") from None
+    return held
 
 
 @network.command(short_help="Query a Bayesian network.")
 @click.argument("model", type=FILE)
 @click.argument("nodes", nargs=-1)
-@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node.")
-@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node.")
+@click.option("--given", multiple=True, metavar="NODE=VALUE", help="Observed value of a node; once for each node. "
+              'Likelihoods of its values as {"VALUE": NUMBER, …}, '
+              'possible values as ["VALUE", …], an interval of numbers as [LOW, HIGH].')
+@click.option("--do", "do", multiple=True, metavar="NODE=VALUE", help="Intervention on a node; once for each node. "
+              'Probabilities of its values as {"VALUE": NUMBER, …}.')
 @click.option("--most-probable", is_flag=True, help="Print the most probable values of all nodes, or of NODES.")
 @click.option("--samples", type=click.IntRange(min=1), help="Estimate from this number of samples instead of exactly.")
 @json_option

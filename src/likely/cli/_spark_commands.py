@@ -44,6 +44,16 @@ def learning_engine_options(command: Command) -> Command:
     return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
 
 
+def network_engine_options(command: Command) -> Command:
+    """The same for networks, whose rows any database can group."""
+    help_text = (
+        "Where the rows are counted: in this process, batch by batch; in the tasks of Spark, which read local Parquet files by "
+        "themselves unless it is spark-rows; or by the database they are in (database, duckdb: one engine), by "
+        "GROUP BY; for Parquet and CSV files that is DuckDB."
+    )
+    return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
+
+
 def _engine_options(command: Command, engines: tuple[str, ...], help_text: str) -> Command:
     for option in (
         click.option(

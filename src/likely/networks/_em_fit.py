@@ -82,20 +82,21 @@ class NetworkEMResult:
 
 
 def fit_em(
-    rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings
-) -> NetworkEMResult:
-    """Expected counts at a maximum of the (penalised) likelihood."""
+    rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Mapping[str, Any], settings: EMSettings,
+    *, counted: NetworkTally | None = None,
+) -> NetworkEMResult:  # fmt: skip
+    """Expected counts at a maximum of the (penalised) likelihood; `counted` are those of complete rows that are not kept."""
     rows = rows.distinct()
-    problem = _Problem(rows, graph, smoothing)
+    problem = _Problem(rows, graph, smoothing, counted)
     if not rows.numeric:
         _warn_of_many_cells(problem)
-    counted, shares = _complete(problem, hidden), _relative_frequencies(rows)
+    families, shares = _complete(problem, hidden), _relative_frequencies(problem)
     rng = np.random.default_rng(settings.seed)
     starts = (settings.n_init or _starts(problem)) if hidden else 1
     make = _EMRun if rows.numeric else _TablesRun
     runs, monitor = [], _Monitor(settings.progress, starts)
     for _ in range(starts):
-        run = make(problem, _start(counted, graph, shares, rng), monitor)
+        run = make(problem, _start(families, graph, shares, rng), monitor)
         monitor.start += 1
         if starts > 1:
             run.run(min(FIRST_ROUNDS, settings.max_iter), -1.0)
@@ -126,6 +127,12 @@ class _Problem:
     rows: Rows
     graph: Graph
     smoothing: Mapping[str, Any]
+    counted: NetworkTally | None = None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows, kept or counted before."""
+        return self.rows.total + (0.0 if self.counted is None else self.counted.rows)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -137,7 +144,10 @@ class _Problem:
 
     @cached_property
     def groups(self) -> MissingGroups:
-        return MissingGroups(self.rows, self.layout)
+        found = MissingGroups(self.rows, self.layout)
+        if self.counted is not None:
+            found.complete += self.layout.flat(self.counted.tables)
+        return found
 
     @cached_property
     def gaps(self) -> Rows:
@@ -147,7 +157,8 @@ class _Problem:
     @cached_property
     def full(self) -> NetworkTally:
         """The counts of the other rows, which no parameters change."""
-        return count_rows(self.rows.take(np.flatnonzero(self._full)), self.graph)
+        found = count_rows(self.rows.take(np.flatnonzero(self._full)), self.graph)
+        return found if self.counted is None else self.counted + found
 
     @cached_property
     def _full(self) -> NDArray[np.bool_]:
@@ -277,7 +288,7 @@ class _TablesRun(_EMRun):
         """The expected counts of the last round."""
         problem = self.problem
         tables = problem.layout.tables(self.counts)
-        return NetworkTally(self.graph, problem.columns, tables, {}, problem.rows.total, expected=True)
+        return NetworkTally(self.graph, problem.columns, tables, {}, problem.total, expected=True)
 
     def _round(self) -> float:
         problem, theta = self.problem, self.theta
@@ -296,9 +307,10 @@ def _complete(problem: _Problem, hidden: Sequence[str]) -> NetworkTally:
     """The counts of families without a missing cell, those of hidden nodes aside."""
     rows, graph = problem.rows, problem.graph
     if not hidden and not rows.numeric and not problem.groups.rest.n:  # they have been counted
-        return NetworkTally(graph, problem.columns, problem.layout.tables(problem.groups.complete), {}, rows.total)
+        return NetworkTally(graph, problem.columns, problem.layout.tables(problem.groups.complete), {}, problem.total)
     seen = {n: () if n in hidden else tuple(p for p in graph.parents[n] if p not in hidden) for n in graph.nodes}
-    return count_rows(rows, Graph(graph.nodes, seen))
+    found = count_rows(rows, Graph(graph.nodes, seen))
+    return found if problem.counted is None else found + problem.counted  # of which there are none if nodes are hidden
 
 
 def _start(
@@ -336,10 +348,14 @@ def _widened(table: Array, graph: Graph, counted: NetworkTally, name: str, own: 
     return table.reshape(*shape, *table.shape[table.ndim - own :])
 
 
-def _relative_frequencies(rows: Rows) -> dict[str, Array]:
+def _relative_frequencies(problem: _Problem) -> dict[str, Array]:
     """Relative frequency of each value of every categorical node; a pseudocount keeps all of them possible at first."""
+    rows, counted = problem.rows, problem.counted
     found, weights = {}, rows.weights if len(rows.weights) else None
     for column, line in zip(rows.columns, rows.codes, strict=True):
         counts = np.bincount(line.astype(np.int64) + 1, weights, len(column.values) + 1)[1:] + 1.0
+        if counted is not None and column.name in counted.tables:
+            table = counted.tables[column.name]
+            counts += table.sum(tuple(range(table.ndim - 1)))
         found[column.name] = counts / counts.sum()
     return found

@@ -15,6 +15,7 @@ from likely.networks import fitting
 from likely.networks._answers import NormalMixture
 from likely.networks._batch_inference import as_values
 from likely.networks._inference import Evidence, Inference
+from likely.networks._interval_evidence import without_intervals
 from likely.networks.family_counts import NetworkTally
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import NetworkParameters, derive, resolve_smoothing
@@ -99,7 +100,7 @@ class NetworkQueries:
 
     def _copy(self, **changes: Any) -> Self:
         made = object.__new__(type(self))
-        kept = ("graph", "hidden", "kinds", "declared", "smoothing", "tally", "given", "trace", "converged")
+        kept = ("graph", "hidden", "kinds", "declared", "smoothing", "tally", "given", "trace", "converged", "engine")
         made.__dict__.update({name: self.__dict__[name] for name in kept} | changes)
         return made
 
@@ -113,7 +114,8 @@ class NetworkQueries:
         target : str or sequence of str
             A node, or several categorical ones.
         evidence : mapping, optional
-            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible.
+            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible. Of a numeric node a
+            number, or an interval (low, high).
         samples : int, optional
             Estimate from so many weighted samples instead, where exact inference is out of reach.
         seed : int, default=0
@@ -127,6 +129,9 @@ class NetworkQueries:
         """
         several = not isinstance(target, str)
         targets = self.graph.check(target)
+        asked, left = without_intervals(self, evidence, targets)
+        if asked is not self:
+            return asked.query(target, left, samples=samples, seed=seed)
         twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
         if twice is not None:
             raise UsageError(f"node {twice!r} is asked for twice: name each node once")
@@ -158,7 +163,8 @@ class NetworkQueries:
         Parameters
         ----------
         evidence : mapping
-            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible.
+            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible. Of a numeric node a
+            number, or an interval (low, high).
 
         Returns
         -------
@@ -166,7 +172,8 @@ class NetworkQueries:
             The log probability, in nats.
 
         """
-        return self.inference.log_evidence(Evidence.of(evidence, self.graph, self.columns))
+        asked, left = without_intervals(self, evidence)
+        return asked.inference.log_evidence(Evidence.of(left, asked.graph, asked.columns))
 
     def most_probable(self, evidence: Mapping[str, Any] | None = None, nodes: Sequence[str] | None = None) -> dict[str, Any]:
         """The most probable values of all unobserved categorical nodes (MPE), or of some with the rest summed out (MAP).
@@ -174,7 +181,8 @@ class NetworkQueries:
         Parameters
         ----------
         evidence : mapping, optional
-            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible.
+            Node to value; a dict of likelihoods is soft evidence, a list the values that are possible. Of a numeric node a
+            number, or an interval (low, high).
         nodes : sequence of str, optional
             The nodes that are wanted; all that are not observed if None.
 
@@ -184,6 +192,10 @@ class NetworkQueries:
             Node to its value in the most probable configuration.
 
         """
+        every = [name for name in self.nodes if self.columns[name].kind != NUMBER]
+        asked, left = without_intervals(self, evidence, every if nodes is None else self.graph.check(nodes))
+        if asked is not self:
+            return asked.most_probable(left, nodes)
         given = Evidence.of(evidence, self.graph, self.columns)
         if nodes is not None:
             numeric = next((n for n in self.graph.check(nodes) if self.columns[n].kind == NUMBER), None)
@@ -281,7 +293,7 @@ class NetworkQueries:
             Of one row each, in nats; missing cells, and with a warning missing columns, are summed out.
 
         """
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), absent=True)
         fitting.warn_of_empty_columns(rows, self.hidden)
         return fitting.log_likelihoods(self.inference, rows)
 
@@ -306,7 +318,7 @@ class NetworkQueries:
 
         """
         self.graph.check(target)
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), unseen="missing", absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), unseen="missing", absent=True)
         return fitting.posteriors(self.inference, rows, target)
 
     def predict(self, data: Any, target: str, **reading: Unpack[RowKeywords]) -> NDArray[Any]:
@@ -357,7 +369,7 @@ class NetworkQueries:
             The columns.
 
         """
-        rows = fitting.rows_for(self, data, None, fitting.reading_of(missing, reading), absent=True)
+        rows = fitting.rows_for(self, data, fitting.reading_of(missing, reading), absent=True)
         return as_values(fitting.completed(self.inference, rows, np.random.default_rng(seed) if draw else None))
 
     def sample(self, n: int, evidence: Mapping[str, Any] | None = None, *, seed: int = 0) -> dict[str, list[Any]]:

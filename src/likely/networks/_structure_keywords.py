@@ -32,3 +32,4 @@ class StructureKeywords(RowKeywords, total=False):
     max_iter: int
     tol: float
     progress: Any
+    engine: Any

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.engines.engine import is_spark_frame
 from likely.errors import DataError, ForgetError, LikelyWarning, UsageError
 from likely.kernels.contingency_counts import add_table_logs
 from likely.networks._batch_inference import BatchInference
+from likely.networks._counting import Counting, sums_of
 from likely.networks._em_fit import EMSettings, fit_em
 from likely.networks._inference import Inference, code_of, finite_number
 from likely.networks._limits import check_family
-from likely.networks.family_counts import NetworkTally, check_graph, count_rows, strides
+from likely.networks._row_sums import RowSums
+from likely.networks.family_counts import NetworkTally, check_graph, strides
 from likely.networks.graph import Graph
 from likely.networks.network_parameters import LinearGaussian, NetworkParameters, resolve_smoothing
 from likely.networks.rows import Rows, Wanted, code_type, read_rows
@@ -66,25 +69,33 @@ def reading_of(missing: Any, how: Mapping[str, Any]) -> ReadOptions:
 
 
 def rows_for(
-    network: NetworkQueries,
-    data: Any,
-    weights: Any,
-    reading: ReadOptions,
-    *,
-    fresh: bool = False,
-    unseen: str = "error",
-    absent: bool = False,
+    network: NetworkQueries, data: Any, reading: ReadOptions, *, unseen: str = "error", absent: bool = False
 ) -> Rows:
-    """The rows of a table for a network: in the network's values, or in those of the data where it learns afresh.
+    """The rows of a table in the values of a network; `absent` allows columns to be missing altogether."""
+    known = dict(network.columns)
+    if isinstance(data, Rows):
+        return _arranged(data, network.nodes, known)
+    if is_spark_frame(data):
+        raise UsageError("the rows of a Spark table are not read in this process: a network is fitted to them, and no more",
+                         remedy="pass frame.toArrow() if it fits in the memory of this process")  # fmt: skip
+    hidden = network.nodes if absent else tuple(network.hidden)
+    return read_rows(data, Wanted(network.nodes, known, hidden, network.kinds, unseen), reading)
 
-    `absent` allows columns to be missing altogether.
+
+def sums_for(network: NetworkQueries, data: Any, weights: Any, reading: ReadOptions, *, engine: Any = "auto",
+             fresh: bool = False, unseen: str = "error") -> tuple[RowSums, str]:  # fmt: skip
+    """What is counted and kept of the rows of a table, in the values of the network or, where it learns afresh, of the data.
+
+    The second is the engine that has counted them, and why.
     """
     known = dict(network.declared if fresh else network.columns)
     if isinstance(data, Rows):
-        return _arranged(data, network.nodes, known)
-    hidden = network.nodes if absent else tuple(network.hidden)
+        return RowSums.of(_arranged(data, network.nodes, known)), ""
+    hidden = tuple(network.hidden)
+    wanted = Wanted(network.nodes, known, hidden, network.kinds, unseen, weights)
+    graph = None if hidden and fresh else network.graph
     try:
-        rows = read_rows(data, Wanted(network.nodes, known, hidden, network.kinds, unseen, weights), reading)
+        sums, where = sums_of(data, Counting(wanted, reading, engine, graph))
     except DataError as error:
         if fresh and error.column in network.hidden and error.value is not None:
             name = error.column
@@ -94,8 +105,8 @@ def rows_for(
             ) from None  # fmt: skip
         raise
     if fresh:
-        refuse_constants(rows)
-    return rows
+        refuse_constants(sums.rows)
+    return sums, where
 
 
 def _arranged(rows: Rows, nodes: Sequence[str], known: Mapping[str, Column]) -> Rows:
@@ -125,14 +136,14 @@ def refuse_constants(rows: Rows) -> None:
             )  # fmt: skip
 
 
-def counted(rows: Rows, graph: Graph, hidden: Sequence[str], smoothing: Any, settings: EMSettings) -> dict[str, Any]:
+def counted(sums: RowSums, graph: Graph, hidden: Sequence[str], smoothing: Any, settings: EMSettings) -> dict[str, Any]:
     """The result of fitting: the tally and, if EM was needed, its summary."""
-    columns = {c.name: c for c in rows.columns}
+    columns = {c.name: c for c in sums.columns}
     check_graph(graph, columns)
     resolved = resolve_smoothing(smoothing, columns)
-    if not hidden and rows.complete:
-        return {"tally": count_rows(rows, graph), "trace": (), "converged": True}
-    found = fit_em(rows, graph, hidden, resolved, settings)
+    if not hidden and sums.complete:
+        return {"tally": sums.tally(graph), "trace": (), "converged": True}
+    found = fit_em(sums.rows, graph, hidden, resolved, settings, counted=sums.counted)
     return {"tally": found.tally, "trace": found.trace, "converged": found.converged}
 
 
@@ -148,25 +159,25 @@ def merged(one: NetworkQueries, other: NetworkQueries) -> NetworkTally:
     return one.tally + other.tally
 
 
-def updated(network: NetworkQueries, rows: Rows) -> NetworkTally:
+def updated(network: NetworkQueries, sums: RowSums) -> NetworkTally:
     """The tally with more rows; incomplete ones count by expectation."""
     if network.tally is None:
         raise UsageError("the network has counted nothing that rows could be added to: fit it first")
-    if rows.complete:
-        return network.tally + count_rows(rows, network.graph)
-    columns = {c.name: c for c in rows.columns}
+    if sums.complete:
+        return network.tally + sums.tally(network.graph)
+    columns = {c.name: c for c in sums.columns}
     wider = network._copy(tally=network.tally.within(columns))  # noqa: SLF001 - fitting is the workshop of Network
-    more, _ = BatchInference(wider.inference, rows).expected()
-    return network.tally + more
+    more, _ = BatchInference(wider.inference, sums.rows).expected()
+    return network.tally + more if sums.counted is None else network.tally + sums.counted + more
 
 
-def forgotten(network: NetworkQueries, rows: Rows) -> NetworkTally:
+def forgotten(network: NetworkQueries, sums: RowSums) -> NetworkTally:
     """The tally without some complete rows."""
     if network.tally is None:
         raise UsageError("the network has counted nothing that could be forgotten: fit it first")
-    if not rows.complete:
+    if not sums.complete:
         raise ForgetError("rows with missing cells were counted by expectation, and cannot be forgotten: fit anew without them")
-    return network.tally - count_rows(rows, network.graph)
+    return network.tally - sums.tally(network.graph)
 
 
 def warn_of_empty_columns(rows: Rows, hidden: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, Unpack
 
+from likely.engines.engine import Engine
 from likely.errors import DataError, UsageError
 from likely.networks import fitting, network_file
 from likely.networks._bif import bif_text, read_bif, write_bif
@@ -70,18 +71,19 @@ class Network(NetworkQueries):
         self.given: NetworkParameters | None = None
         self.trace: tuple[float, ...] = ()
         self.converged = True
+        self.engine = ""  # which one has counted the rows, and why
 
     # ------------------------------------------------------------------ learning
 
     def fit(self, data: Any, *, weights: Any = None, smoothing: Any = None, missing: Any = None, max_iter: int = 500,
-            tol: float = 0.01, n_init: int | None = None, seed: int = 0,
+            tol: float = 0.01, n_init: int | None = None, seed: int = 0, engine: str | Engine = "auto",
             progress: Callable[[int, float], object] | None = None, **reading: Unpack[ReadKeywords]) -> Self:  # fmt: skip
         """Count the rows of any table; by EM where cells are missing or nodes are hidden.
 
         Parameters
         ----------
         data : any source
-            Path, frame, dict of columns, list of dicts or array, as for `likely.learn`.
+            Path, frame, dict of columns, list of dicts, array, database or Spark DataFrame, as for `likely.learn`.
         weights : str or array, optional
             How much each row counts: a column that holds it, or the weights themselves.
         smoothing : optional
@@ -96,6 +98,10 @@ class Network(NetworkQueries):
             Starts of EM where nodes are hidden; unless given 5, and up to 60 where they take little time.
         seed : int, default=0
             The seed of these starts.
+        engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
+            Where the rows are counted, as for `likely.learn`. In memory a large table is counted batch by batch; Spark counts
+            in its tasks; a database by GROUP BY. What cannot be counted before EM (rows with missing cells, all rows
+            where nodes are hidden) comes to this process as distinct rows with their weights.
         progress : callable, optional
             Called after each iteration of EM with its number, counted over all starts, and the log-likelihood with prior.
         **reading
@@ -109,9 +115,10 @@ class Network(NetworkQueries):
         """
         settings = fitting.EMSettings(max_iter, tol, n_init, seed, progress)
         chosen = self.smoothing if smoothing is None else smoothing
-        rows = fitting.rows_for(self, data, weights, fitting.reading_of(missing, reading), fresh=True)
-        found = fitting.counted(rows, self.graph, tuple(self.hidden), chosen, settings)
-        return self._copy(smoothing=chosen, given=None, **found)
+        how = fitting.reading_of(missing, reading)
+        sums, where = fitting.sums_for(self, data, weights, how, engine=engine, fresh=True)
+        found = fitting.counted(sums, self.graph, tuple(self.hidden), chosen, settings)
+        return self._copy(smoothing=chosen, given=None, engine=where, **found)
 
     @staticmethod
     def learn_structure(data: Any, **settings: Unpack[StructureKeywords]) -> Network:
@@ -156,17 +163,20 @@ class Network(NetworkQueries):
             return NotImplemented
         return self._copy(tally=fitting.merged(self, other), given=None)
 
-    def update(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Self:
+    def update(self, data: Any, *, weights: Any = None, missing: Any = None, engine: str | Engine = "auto",
+               **reading: Unpack[ReadKeywords]) -> Self:  # fmt: skip
         """A network that has also seen these rows; rows with missing cells count by expectation under this network.
 
         Parameters
         ----------
         data : any source
-            Path, frame, dict of columns, list of dicts or array, as for `likely.learn`.
+            Path, frame, dict of columns, list of dicts, array, database or Spark DataFrame, as for `likely.learn`.
         weights : str or array, optional
             How much each row counts: a column that holds it, or the weights themselves.
         missing : list, optional
             Values that stand for a missing cell, as for `likely.learn`.
+        engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
+            Where the rows are counted, as for `fit`.
         **reading
             How the source is read, as for `likely.learn`.
 
@@ -176,20 +186,24 @@ class Network(NetworkQueries):
             A new network; values that a node did not have are added to it.
 
         """
-        rows = fitting.rows_for(self, data, weights, fitting.reading_of(missing, reading), unseen="new")
-        return self._copy(tally=fitting.updated(self, rows), given=None)
+        how = fitting.reading_of(missing, reading)
+        sums, where = fitting.sums_for(self, data, weights, how, engine=engine, unseen="new")
+        return self._copy(tally=fitting.updated(self, sums), given=None, engine=where)
 
-    def forget(self, data: Any, *, weights: Any = None, missing: Any = None, **reading: Unpack[ReadKeywords]) -> Self:
+    def forget(self, data: Any, *, weights: Any = None, missing: Any = None, engine: str | Engine = "auto",
+               **reading: Unpack[ReadKeywords]) -> Self:  # fmt: skip
         """A network that has not seen these rows, which must be complete.
 
         Parameters
         ----------
         data : any source
-            Path, frame, dict of columns, list of dicts or array, as for `likely.learn`.
+            Path, frame, dict of columns, list of dicts, array, database or Spark DataFrame, as for `likely.learn`.
         weights : str or array, optional
             How much each row counts: a column that holds it, or the weights themselves.
         missing : list, optional
             Values that stand for a missing cell, as for `likely.learn`.
+        engine : "auto", "memory", "spark", "spark-rows", "duckdb", "database" or Engine, default="auto"
+            Where the rows are counted, as for `fit`.
         **reading
             How the source is read, as for `likely.learn`.
 
@@ -199,8 +213,8 @@ class Network(NetworkQueries):
             A new network; rows that were never counted are refused where a count would fall below zero.
 
         """
-        rows = fitting.rows_for(self, data, weights, fitting.reading_of(missing, reading))
-        return self._copy(tally=fitting.forgotten(self, rows), given=None)
+        sums, where = fitting.sums_for(self, data, weights, fitting.reading_of(missing, reading), engine=engine)
+        return self._copy(tally=fitting.forgotten(self, sums), given=None, engine=where)
 
     # ------------------------------------------------------------------ files and pictures
 

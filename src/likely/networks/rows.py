@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,28 +139,42 @@ class Wanted:
 
 def read_rows(data: Any, wanted: Wanted, reading: ReadOptions | None = None) -> Rows:
     """The rows of any source as codes and numbers."""
+    declared = rows_at_hand(data, wanted, reading)
+    if declared is not None:
+        return declared
+    source = open_source(data, reading)
+    return rows_of_batches(list(source.batches()), wanted, source.label)
+
+
+def rows_at_hand(data: Any, wanted: Wanted, reading: ReadOptions | None = None) -> Rows | None:
+    """The rows where they are coded already: `Rows`, or a pandas frame of categories; None for anything else."""
     if isinstance(data, Rows):
         return data
     if wanted.weights is None and not wanted.kinds and (reading is None or reading.missing is None):
-        declared = _declared(data, wanted.names, wanted.known or {})
-        if declared is not None:
-            return declared
-    source = open_source(data, reading)
-    batches = list(source.batches())
-    require_rows(sum(batch.rows for batch in batches), source.label)
+        return _declared(data, wanted.names, wanted.known or {})
+    return None
+
+
+def rows_of_batches(batches: Sequence[Batch], wanted: Wanted, label: str) -> Rows:
+    """The rows of all batches of a table, which `label` names in messages."""
+    require_rows(sum(batch.rows for batch in batches), label)
     names = list(batches[0].names) if wanted.names is None else list(wanted.names)
     weights, names = _weights(wanted, batches, names)
     known = wanted.known or {}
-    there = {name for batch in batches for name in batch.names}
+    require_columns(names, {name for batch in batches for name in batch.names}, wanted.hidden, label)
+    made = in_parallel(lambda name: column_and_cells(name, batches, wanted, known.get(name)), names)
+    return assembled(made, weights)
+
+
+def require_columns(names: Sequence[str], there: Collection[str], hidden: Collection[str], label: str) -> None:
+    """Refuse a table that lacks the column of a node, unless the node is hidden."""
     for name in names:
-        if name not in there and name not in wanted.hidden:
+        if name not in there and name not in hidden:
             remedy = f"it has {sorted(there)[:20]}; a node without a column is hidden={{{name!r}: NUMBER_OF_VALUES}}"
-            raise no_column(source.label, name, sorted(there), f"{remedy}")
-    made = in_parallel(lambda name: _column_and_cells(name, batches, wanted, known.get(name)), names)
-    return _assembled(made, weights)
+            raise no_column(label, name, sorted(there), f"{remedy}")
 
 
-def _assembled(made: Sequence[tuple[Column, Any]], weights: Array) -> Rows:
+def assembled(made: Sequence[tuple[Column, Any]], weights: Array) -> Rows:
     """Columns and their cells as one value."""
     columns = tuple(column for column, _ in made)
     rows = len(made[0][1]) if made else 0
@@ -175,20 +189,36 @@ def _weights(wanted: Wanted, batches: Sequence[Batch], names: list[str]) -> tupl
     if wanted.weights is None:
         return np.zeros(0), names
     if isinstance(wanted.weights, str):
-        if wanted.weights not in batches[0].names:
-            raise no_column("the table", wanted.weights, list(batches[0].names))
-        found = _numbers(wanted.weights, batches)
+        found = weights_in(wanted.weights, batches)
         names = [name for name in names if name != wanted.weights]
     else:
         found = np.asarray(wanted.weights, dtype=np.float64).reshape(-1)
-    if len(found) != sum(batch.rows for batch in batches) or not np.isfinite(found).all() or (found < 0).any():
-        raise DataError("weights must be finite numbers of at least 0, one for each row")
-    if not found.any():
-        raise DataError("the weights are all zero: nothing would be counted")
+    check_weights(found, sum(batch.rows for batch in batches))
+    require_weight(bool(found.any()))
     return found, names
 
 
-def _numbers(name: str, batches: Sequence[Batch]) -> Array:
+def weights_in(name: str, batches: Sequence[Batch]) -> Array:
+    """The weights that a column of the table holds."""
+    if name not in batches[0].names:
+        raise no_column("the table", name, list(batches[0].names))
+    return numbers_in(name, batches)
+
+
+def check_weights(weights: Array, rows: int) -> None:
+    """Refuse weights that are no finite numbers of at least 0, or not one for each row."""
+    if len(weights) != rows or not np.isfinite(weights).all() or (weights < 0).any():
+        raise DataError("weights must be finite numbers of at least 0, one for each row")
+
+
+def require_weight(any_weight: bool) -> None:
+    """Refuse a table whose rows all have weight 0."""
+    if not any_weight:
+        raise DataError("the weights are all zero: nothing would be counted")
+
+
+def numbers_in(name: str, batches: Sequence[Batch]) -> Array:
+    """A column of all batches as numbers; NaN where it is missing."""
     found = [b.numbers([name], 0, b.rows)[:, 0] if name in b.names else np.full(b.rows, np.nan) for b in batches]
     numbers = np.concatenate(found)
     broken = np.isinf(numbers)
@@ -199,7 +229,7 @@ def _numbers(name: str, batches: Sequence[Batch]) -> Array:
     return numbers
 
 
-def _column_and_cells(name: str, batches: Sequence[Batch], wanted: Wanted, known: Column | None) -> tuple[Column, Any]:
+def column_and_cells(name: str, batches: Sequence[Batch], wanted: Wanted, known: Column | None) -> tuple[Column, Any]:
     """A node's column and its cells: codes, or numbers."""
     present = [batch for batch in batches if name in batch.names]
     rows = sum(batch.rows for batch in batches)
@@ -207,36 +237,54 @@ def _column_and_cells(name: str, batches: Sequence[Batch], wanted: Wanted, known
         return known, np.full(rows, -1 if known.kind == CATEGORY else np.nan)
     kind = known.kind if known is not None else _kind(name, present, (wanted.kinds or {}).get(name))
     if kind == NUMBER:
-        numbers = _numbers(name, batches)
-        few = _few_whole(numbers) if known is None and name not in (wanted.kinds or {}) else None
-        if few is None:
-            return known or Column(name, NUMBER), numbers
-        codes = np.searchsorted(few, numbers)
-        codes[np.isnan(numbers)] = -1
-        return Column(name, CATEGORY, tuple(int(v) for v in few)), codes
+        numbers = numbers_in(name, batches)
+        few = few_whole(numbers) if known is None and name not in (wanted.kinds or {}) else None
+        return few_values(name, numbers, few) if few is not None else (known or Column(name, NUMBER), numbers)
+    return categories_in(name, batches, known, wanted.unseen)
+
+
+def few_values(name: str, numbers: Array, few: Array) -> tuple[Column, Codes]:
+    """A column of few whole numbers as categories, with the code of every cell."""
+    codes = np.searchsorted(few, numbers)
+    codes[np.isnan(numbers)] = -1
+    return Column(name, CATEGORY, tuple(int(v) for v in few)), codes
+
+
+def categories_in(name: str, batches: Sequence[Batch], known: Column | None, unseen: str) -> tuple[Column, Codes]:
+    """A column of categories, and the code of every cell."""
     empty = Coded(np.zeros(0, np.int32), ())
     coded = [b.coded(name) if name in b.names else replace(empty, codes=np.full(b.rows, -1, np.int32)) for b in batches]
-    column, places = _united(name, coded, known, wanted.unseen)
+    column, places = united(name, coded, known, unseen)
     return column, np.concatenate([place[np.clip(c.codes - c.low, -1, len(c.values))] for c, place in
                                    zip(coded, places, strict=True)])  # fmt: skip
 
 
 def _kind(name: str, batches: Sequence[Batch], asked: str | None) -> str:
     if asked is not None:
-        if asked not in KINDS:
-            raise UsageError(f"kind {asked!r} of node {name!r} is not known{did_you_mean(asked, KINDS)}: "
-                             "choose 'categorical' or 'gaussian'")  # fmt: skip
-        return KINDS[asked]
+        return asked_kind(name, asked)
     kinds = [kind for kind, _ in (batch.kind(name) for batch in batches) if kind is not None]
     if not kinds:
-        raise DataError(
-            "holds no value at all", column=name,
-            remedy=f"leave it out, or declare it as a hidden node: hidden={{{name!r}: NUMBER_OF_VALUES}}",
-        )  # fmt: skip
+        raise no_value(name)
     return NUMBER if all(kind == NUMBER for kind in kinds) else CATEGORY
 
 
-def _few_whole(numbers: Array) -> Array | None:
+def asked_kind(name: str, asked: str) -> str:
+    """The kind of a node from the word for it."""
+    if asked not in KINDS:
+        raise UsageError(f"kind {asked!r} of node {name!r} is not known{did_you_mean(asked, KINDS)}: "
+                         "choose 'categorical' or 'gaussian'")  # fmt: skip
+    return KINDS[asked]
+
+
+def no_value(name: str) -> DataError:
+    """The error for a column without a single value."""
+    return DataError(
+        "holds no value at all", column=name,
+        remedy=f"leave it out, or declare it as a hidden node: hidden={{{name!r}: NUMBER_OF_VALUES}}",
+    )  # fmt: skip
+
+
+def few_whole(numbers: Array) -> Array | None:
     """The distinct numbers, if they are whole and few: such a column holds categories."""
     with np.errstate(all="ignore"):
         low, high = np.fmin.reduce(numbers, initial=np.inf), np.fmax.reduce(numbers, initial=-np.inf)
@@ -302,7 +350,7 @@ def _occurring(codes: Codes, size: int) -> NDArray[np.bool_]:
     return seen
 
 
-def _united(name: str, coded: Sequence[Coded], known: Column | None, unseen: str) -> tuple[Column, list[Codes]]:
+def united(name: str, coded: Sequence[Coded], known: Column | None, unseen: str) -> tuple[Column, list[Codes]]:
     """The column with all values that occur, and for each part the new code of every old one (the last is missing)."""
     seen: list[Any] = []
     for part in coded:

@@ -11,6 +11,7 @@ import numpy as np
 
 from likely.errors import LikelyWarning, UsageError, did_you_mean
 from likely.networks import fitting
+from likely.networks._counting import Counting, sums_of
 from likely.networks._left_out import without_idle_columns
 from likely.networks._scores import FamilyScores
 from likely.networks._search import SearchSettings, hill_climb, settle_directions
@@ -18,7 +19,7 @@ from likely.networks._structural_em import search_with_missing_cells
 from likely.networks._structure_keywords import StructureKeywords
 from likely.networks._trees import k_dependence, spanning_tree
 from likely.networks.graph import Graph, pairs_of
-from likely.networks.rows import Rows, Wanted, read_rows
+from likely.networks.rows import Rows, Wanted
 from likely.schema import NUMBER
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class StructureSettings:
         Columns that are left out.
     kinds, values, smoothing
         As for `Network`.
-    weights, max_iter, tol, progress
-        As for `Network.fit`; EM fits the tables where cells are missing.
+    weights, max_iter, tol, progress, engine
+        As for `Network.fit`; EM fits the tables where cells are missing. The search is over rows in this process: Spark and
+        databases hand over the distinct ones with their weights.
 
     """
 
@@ -85,6 +87,7 @@ class StructureSettings:
     max_iter: int = 500
     tol: float = 0.01
     progress: Any = None
+    engine: Any = "auto"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -106,7 +109,7 @@ def learn_structure(data: Any, **given: Unpack[StructureKeywords]) -> Network:
     settings = StructureSettings(**{name: value for name, value in every.items() if name in names})
     how = {name: value for name, value in every.items() if name not in (*names, "missing")}
     reading = fitting.reading_of(given.get("missing"), how)
-    rows, absent = _rows(data, settings, reading)
+    rows, absent, where = _rows(data, settings, reading)
     if absent:  # settings for columns that are left out have no meaning any more
         forbidden = [pair for pair in pairs_of(settings.forbidden) if absent.isdisjoint(pair)]
         settings = replace(settings, forbidden=forbidden)
@@ -115,7 +118,9 @@ def learn_structure(data: Any, **given: Unpack[StructureKeywords]) -> Network:
     graph = Graph(tuple(columns), {columns[i]: tuple(columns[p] for p in sorted(some)) for i, some in enumerate(parents)})
     made = Network(graph, values=settings.values, kinds=settings.kinds, smoothing=settings.smoothing)
     em = {"max_iter": settings.max_iter, "tol": settings.tol, "progress": settings.progress}
-    return made.fit(rows, seed=settings.seed, **em)
+    found = made.fit(rows, seed=settings.seed, **em)
+    found.engine = where
+    return found
 
 
 def _parents(rows: Rows, settings: StructureSettings) -> Sequence[set[int]]:
@@ -133,19 +138,22 @@ def _parents(rows: Rows, settings: StructureSettings) -> Sequence[set[int]]:
     return search_with_missing_cells(rows, search, settings.seed)
 
 
-def _rows(data: Any, settings: StructureSettings, reading: Any) -> tuple[Rows, set[str]]:
-    """The rows of the columns that arcs are learned of, and which columns are left out with a warning."""
+def _rows(data: Any, settings: StructureSettings, reading: Any) -> tuple[Rows, set[str], str]:
+    """The rows of the columns that arcs are learned of, which columns are left out with a warning, and the engine."""
     known = fitting.declared_columns(settings.values or {})
-    rows = read_rows(data, Wanted(None, known, (), settings.kinds, "error", settings.weights), reading)
-    dropped = [settings.ignore] if isinstance(settings.ignore, str) else list(settings.ignore)
+    dropped = (settings.ignore,) if isinstance(settings.ignore, str) else tuple(settings.ignore)
+    required = (name for pair in pairs_of(settings.required) for name in pair)
+    asked = {*(settings.kinds or {}), *known, *required, settings.target, settings.root}
+    wanted = Wanted(None, known, (), settings.kinds, "error", settings.weights)
+    how = Counting(wanted, reading, settings.engine, merging=False, aside=dropped, asked=frozenset(asked))
+    sums, where = sums_of(data, how)
+    rows = sums.rows if settings.weights is not None else sums.each_incomplete_row()
     kept = [c.name for c in rows.columns if c.name not in dropped]
     if len(kept) < 2:
         raise UsageError("a structure needs at least two columns")
-    required = (name for pair in pairs_of(settings.required) for name in pair)
-    asked = {*(settings.kinds or {}), *known, *required, settings.target, settings.root}
-    rows = without_idle_columns(rows.only(kept), asked)
+    rows = without_idle_columns(rows.only(kept), asked, sums.known)
     fitting.refuse_constants(rows)
-    return rows, set(kept) - {c.name for c in rows.columns}
+    return rows, {*kept, *sums.left_out} - {c.name for c in rows.columns}, where
 
 
 def _search_settings(rows: Rows, given: StructureSettings) -> SearchSettings:
