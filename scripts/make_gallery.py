@@ -87,6 +87,12 @@ SHOWN = {
         "Sky and weather of ten days, two without the sky: the tables are those that EM converges to.",
         'likely.Network("sky -> weather").fit(data).svg()',
     ),
+    "aode": (
+        "Naive Bayes, TAN and AODE as networks",
+        ("PlayTennis: the class is the parent of every column; in TAN each column has one more parent, by a tree; "
+            "AODE averages over the four networks in which one column is a parent of all others."),
+        'likely.Network.learn_structure(data, method="tan", target="PlayTennis").svg()',
+    ),
     "em": (
         "EM on two Gaussians",
         "The fitted densities over the six numbers, and the log-likelihood by iteration, which never decreases.",

@@ -13,7 +13,7 @@ from likely.teaching.examples._sheet import Sheet, decimal
 def test_every_example_has_a_description_and_runs() -> None:
     assert list(examples.EXAMPLES) == [
         "tennis", "ball", "candies", "spam", "insurance", "wrappers", "em",
-        "text", "die", "theta", "concepts", "average", "discriminant", "icecream", "sky",
+        "text", "die", "theta", "concepts", "average", "discriminant", "icecream", "sky", "aode",
     ]  # fmt: skip
     for name, description in examples.EXAMPLES.items():
         text = examples.run(name)
@@ -70,6 +70,14 @@ def test_every_example_has_a_description_and_runs() -> None:
             ],
         ),
         ("sky", ["2 0.666667 0.533333 0.8125 0.357143", "= 11/20", "= 9/11", "P(cloudy | rain) = 0.75"]),
+        (
+            "aode",
+            [
+                "AODE: one more", "Temperature → Outlook, Temperature → Humidity, Outlook → Wind",
+                "3/8 · 1/2 · 1/4 · 5/7 · 4/7 = 0.019133", "No 3/8 · 1/2 · 1/6 · 4/5 · 2/5 = 0.01",
+                "Yes 5/8 · 1/3 · 1/3 · 2/5 · 4/11 = 0.010101", "AODE 0.010107 0.006499 0.608645",
+            ],
+        ),
         ("wrappers", ["60/(60+40) = 3/5", "45/(45+15) = 3/4", "10/(10+30) = 1/4", "P(cherry | red)", "9/11"]),
     ],
 )  # fmt: skip
@@ -96,6 +104,21 @@ def test_the_key_numbers_are_exact_or_close() -> None:
     assert insurance["odds (30, Family), pseudocount 0"] == pytest.approx(6.007517, abs=5e-7)
     assert insurance["odds (30, Truck), pseudocount 0"] == 0
     assert insurance["odds (30, Truck), pseudocount 1"] == pytest.approx(2.145542, abs=5e-7)
+
+
+def test_aode_averages_the_joint_probabilities_of_its_networks() -> None:
+    """The four means written out, as no network of the library is an average."""
+    no = [Fraction(1, 100), Fraction(1, 192), Fraction(15, 1372), Fraction(1, 70)]
+    yes = [Fraction(1, 128), Fraction(1, 180), Fraction(1, 396), Fraction(1, 99)]
+    assert Fraction(examples.numbers("aode")["P(No | day), AODE"]) == sum(no) / sum(no + yes)
+
+
+def test_the_picture_of_aode_holds_six_networks_beside_each_other() -> None:
+    picture = examples.picture("aode")
+    assert picture.count("<svg") == 7
+    assert [f"AODE: {name}</text>" in picture for name in ("Outlook", "Temperature", "Humidity", "Wind")] == [True] * 4
+    assert 'x="0" y="0"' in picture
+    assert picture.count('x="440" y="') == 3
 
 
 def test_a_candy_posterior_on_paper_sums_to_one() -> None:

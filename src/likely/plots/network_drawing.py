@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,7 @@ LETTER, PAD, HEIGHT = 7.4, 14.0, 34.0  # of a node: width of a letter, space bes
 BESIDE, BETWEEN, EDGE, HEAD = 22.0, 58.0, 20.0, 46.0  # space between nodes, between layers, around all, for the title
 LONGEST_NAME = 28
 SWEEPS = 12
+SIZE = re.compile(r'width="(\d+)" height="(\d+)"')  # of a picture
 STYLE = """
 .lk-paper{fill:#fff}.lk-ink{fill:#1c2733}.lk-faint{fill:#56626e}.lk-node{fill:#eef4fc;stroke:#2166c4}
 .lk-class{fill:#2166c4;stroke:#174a91}.lk-on{fill:#fff}.lk-hidden{fill:#fff;stroke:#8a96a3;stroke-dasharray:5 4}
@@ -147,6 +149,22 @@ def network_svg(nodes: Sequence[DrawnNode], arcs: Sequence[tuple[str, str]], tit
     parts += [_arc(chain, centre) for chain in layout.chains]
     parts += [_box(node, *centre[node.name]) for node in nodes]
     return "\n".join([part for part in parts if part] + ["</svg>\n"])
+
+
+def stacked(pictures: Sequence[str], title: str, columns: int = 2) -> str:
+    """Several pictures of graphs as one, in lines of so many."""
+    sizes = [tuple(map(int, SIZE.findall(picture)[0])) for picture in pictures]
+    wide = max(width for width, _ in sizes)
+    parts, top = [], 0
+    for first in range(0, len(pictures), columns):
+        line = pictures[first : first + columns]
+        parts += [p.replace("<svg ", f'<svg x="{i * wide}" y="{top}" ', 1).rstrip() for i, p in enumerate(line)]
+        top += max(height for _, height in sizes[first : first + columns])
+    size = f'width="{columns * wide}" height="{top}"'
+    accessible = f'role="img" aria-label="{_quoted(title)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {columns * wide} {top}" {size} {accessible}>'
+    paper = f'<title>{escape(title)}</title><style>{STYLE}</style><rect class="lk-paper" {size}/>'
+    return "\n".join([head, paper, *parts, "</svg>\n"])
 
 
 def _quoted(text: str) -> str:

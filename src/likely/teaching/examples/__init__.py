@@ -10,6 +10,7 @@ from likely.teaching.examples._dependence import icecream, icecream_picture, sky
 from likely.teaching.examples._discriminants import discriminant, discriminant_picture
 from likely.teaching.examples._estimates import insurance, insurance_picture, wrappers, wrappers_picture
 from likely.teaching.examples._event_rules import candies, candies_picture, spam, spam_picture
+from likely.teaching.examples._one_dependence import aode, aode_picture
 from likely.teaching.examples._sheet import Sheet
 from likely.teaching.examples._spaces import average, average_picture, concepts, concepts_picture, theta, theta_picture
 from likely.teaching.examples._tables import ball, ball_picture, tennis, tennis_picture
@@ -32,7 +33,10 @@ EXAMPLES = {
     "discriminant": "Gaussian naive Bayes as LDA and QDA, with its linear weights",
     "icecream": "ice cream and drowning: dependent, and independent given the weather",
     "sky": "a small Bayesian network with missing cells: EM by hand",
+    "aode": "one more parent for each column: naive Bayes, TAN and AODE as networks",
 }
+
+ACRONYMS = ("em", "aode")
 
 WORK: dict[str, Callable[[Sheet], None]] = {
     "tennis": tennis,
@@ -50,6 +54,7 @@ WORK: dict[str, Callable[[Sheet], None]] = {
     "discriminant": discriminant,
     "icecream": icecream,
     "sky": sky,
+    "aode": aode,
 }
 
 PAGES: dict[str | None, Callable[[], str]] = {"em": em_page}
@@ -69,6 +74,7 @@ PICTURES: dict[str | None, Callable[[], str]] = {
     "discriminant": discriminant_picture,
     "icecream": icecream_picture,
     "sky": sky_picture,
+    "aode": aode_picture,
 }
 
 
@@ -102,6 +108,6 @@ def _sheet(name: str) -> Sheet:
     if name not in EXAMPLES:
         raise UsageError(f"there is no example {name!r}: choose one of {', '.join(EXAMPLES)}")
     sheet = Sheet()
-    sheet.write(f"{name.capitalize()}: {EXAMPLES[name]}")
+    sheet.write(f"{name.upper() if name in ACRONYMS else name.capitalize()}: {EXAMPLES[name]}")
     WORK[name](sheet)
     return sheet
