@@ -10,10 +10,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+FEW_CLASSES = 8  # fewer are summed in the same order by rows and by classes
+
+
 def log_losses(scores: NDArray[Any], labels: NDArray[Any]) -> Array:
     """Log loss of each row, rows × classes: -log of the probability of its class."""
-    top = scores.max(1)
-    lost: Array = np.log(np.exp(scores - top[:, None]).sum(1)) + top - scores[np.arange(len(scores)), labels]
+    if scores.shape[1] < FEW_CLASSES:  # NumPy reduces many rows of few classes in a fraction of the time, once transposed
+        by_class = np.ascontiguousarray(scores.T)
+        top = by_class.max(0)
+        total = np.exp(by_class - top).sum(0)
+    else:
+        top = scores.max(1)
+        total = np.exp(scores - top[:, None]).sum(1)
+    lost: Array = np.log(total) + top - scores[np.arange(len(scores)), labels]
     return lost
 
 
