@@ -5,8 +5,11 @@ import sqlite3
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
+import likely
 from likely.errors import DataError, UsageError
 from tables import learn
 
@@ -124,3 +127,13 @@ def test_as_many_columns_as_a_table_may_have_are_counted(kind, tmp_path, request
     for ours, theirs in zip(there.tally.statistics, here.tally.statistics, strict=True):
         for name, array in ours.arrays().items():
             np.testing.assert_allclose(array, theirs.arrays()[name], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_columns_of_a_file_that_are_one_to_duckdb_are_refused_instead_of_counted_twice(ending, tmp_path):
+    table = pa.table({"a": ["u", "v"] * 20, "A": ["r", "s", "s", "r"] * 10, "y": ["n", "p", "p", "n"] * 10})
+    path = tmp_path / f"t.{ending}"
+    (pq.write_table if ending == "parquet" else csv.write_csv)(table, path)
+    with pytest.raises(DataError, match=r"columns 'a' and 'A' of .* differ only by case.*engine='memory'"):
+        likely.learn(path, "y", plain=True, engine="duckdb")
+    assert likely.learn(path, "y", plain=True).schema.by_name["A"].values == ("r", "s")

@@ -213,6 +213,22 @@ def test_the_calibration_is_the_same_on_one_thread_and_beside_other_work_on_seve
         np.testing.assert_array_equal(other.posterior(table).probabilities, made[0].posterior(table).probabilities)
 
 
+@pytest.mark.parametrize("classes", [1, 2, 3, 7, 8, 9])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_losses_of_few_and_many_classes_are_those_of_the_formula(classes, kind):
+    from likely.bayes.rule import log_losses
+    from likely.families.likelihoods import relative
+
+    rng = np.random.default_rng(classes)
+    for rows in (1, 6, 4_001):
+        scores, labels = (rng.normal(size=(rows, classes)) * 30).astype(kind), rng.integers(0, classes, rows)
+        top = scores.max(1)
+        expected = np.log(np.exp(scores - top[:, None]).sum(1)) + top - scores[np.arange(rows), labels]
+        close = 1e-5 if kind is np.float32 else 1e-13
+        np.testing.assert_allclose(log_losses(scores, labels), expected, rtol=close, atol=close)
+        np.testing.assert_array_equal(relative(scores, -20.0), np.maximum(scores - top[:, None], -20.0))
+
+
 class _Gains:
     """A fit of which only the gain is known: of joint Gaussians first, or of interactions first."""
 

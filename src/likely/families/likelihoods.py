@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from likely.bayes.rule import FEW_CLASSES
 from likely.families.base_measures import NO_BASE, BaseMeasure
 from likely.families.likelihood_form import Array, Codes, LikelihoodForm, ScoringLoop
 from likely.kernels import counting
@@ -256,7 +257,9 @@ class BinnedGaussian(LikelihoodForm):
 
 def relative(log_density: Array, lowest: float) -> Array:
     """Log densities relative to that of the best class, bounded below."""
-    bounded: Array = np.maximum(log_density - log_density.max(1, keepdims=True), lowest)
+    few = log_density.shape[1] < FEW_CLASSES  # NumPy reduces many rows of them sooner, once transposed
+    best = np.ascontiguousarray(log_density.T).max(0)[:, None] if few else log_density.max(1, keepdims=True)
+    bounded: Array = np.maximum(log_density - best, lowest)
     return bounded
 
 

@@ -11,7 +11,7 @@ from likely.errors import DataError
 from likely.kernels.parallel import cached_property
 from likely.kernels.thread_count import threads
 from likely.sources.batch import Batch
-from likely.sources.cell_values import BLANKS, WHOLE, tokens
+from likely.sources.cell_values import BLANKS, WHOLE, name_columns, tokens
 from likely.sources.csv_files import CsvFile
 from likely.sources.databases import Answer, pick
 from likely.sources.files import FileSequence, ParquetFile
@@ -66,6 +66,7 @@ class FilesInDuckdb(SourceWrapper):
         """The answer to a query; `build` makes it from the name of the rows."""
         import duckdb
 
+        self._refuse_folded()
         paths = [file.checked.readable if isinstance(file, CsvFile) else file.path for file in self.files]
         if odd := next((path for path in paths if any(sign in path for sign in PATTERN)), None):
             raise DataError(f"{odd!r} is a pattern of names to DuckDB", remedy=f"rename the file; {ELSEWHERE}")
@@ -79,6 +80,12 @@ class FilesInDuckdb(SourceWrapper):
             raise DataError(
                 f"{self.label} cannot be counted by DuckDB ({reason})", remedy=ELSEWHERE
             ) from None
+
+    def _refuse_folded(self) -> None:
+        """Refuse columns that differ only by case: they are one to DuckDB, which would count the first twice."""
+        names = (file.checked.names if isinstance(file, CsvFile) else file.schema.names for file in self.files)
+        every = dict.fromkeys(name for each in names for name in each)
+        name_columns([*every], f"{self.label} in DuckDB", f"rename one of them; {ELSEWHERE}", folds_case=True)
 
     def _rows(self, connection: Any) -> str:
         """SQL of the rows of all files."""
