@@ -4,7 +4,6 @@ import csv
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -195,7 +194,7 @@ def test_any_number_of_threads_counts_exactly_alike(monkeypatch):
     monkeypatch.setattr(parallel, "SLAB_CELLS", 1 << 12)  # many slabs, so that threads have something to share
     found = []
     for number in (1, 2, 7):
-        with ThreadPoolExecutor(number) as pool:
+        with parallel.workers(number) as pool:
             monkeypatch.setattr(parallel, "pool", lambda pool=pool: pool)
             model = learn(table)
             found.append((model.tally, model.posterior(table).log_joint))
