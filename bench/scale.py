@@ -20,6 +20,8 @@ import numpy as np
 CATEGORIES, NUMBERS = 20, 10
 NAMES = [*(f"c{j}" for j in range(CATEGORIES)), *(f"x{j}" for j in range(NUMBERS)), "y"]
 
+READING = 1.2  # seconds after which a command has begun to read rows
+
 
 def write_table(path: Path, rows: int) -> None:
     """Twenty categorical and ten numeric columns, written piece by piece."""
@@ -65,14 +67,13 @@ def own_process(code: str, *arguments: str) -> float:
 
 
 def interrupted(arguments: list[str]) -> float:
-    """Seconds from Ctrl-C to the end of a command that reads rows; it has exit code 130, unless it was done before."""
+    """Seconds from Ctrl-C to the end of a command that reads rows, with exit code 130; not a number if it was done before."""
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([sys.executable, "-m", "likely", *arguments], **silent)
-    time.sleep(3)
+    time.sleep(READING)
     start = time.perf_counter()
     process.send_signal(signal.SIGINT)
-    process.wait()
-    return time.perf_counter() - start
+    return time.perf_counter() - start if process.wait() == 130 else float("nan")
 
 
 def group_bys(connection: Any, path: Path) -> None:
