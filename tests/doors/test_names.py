@@ -82,6 +82,8 @@ def test_a_star_works_in_estimators_beside_names_and_positions() -> None:
     assert families(made.model_) == {("x0",): "gaussian", ("x1",): "binned", ("x2",): "gaussian"}
     assert Mixture(families={"*": "joint"}).fit(X).covariances_.shape == (2, 3, 3)
     assert HiddenMarkov(families={"*": "joint"}, n_init=1).fit(X).covariances_.shape == (2, 3, 3)
+    assert Mixture(families={"*": "joint"}).fit(X[:, :1]).covariances_.shape == (2, 1, 1)
+    assert Mixture(families="gaussian").fit(X[:, :1]).covariances_.shape == (2, 1)
 
 
 def test_a_star_works_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

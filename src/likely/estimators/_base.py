@@ -330,14 +330,15 @@ def stacked(cells: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     return np.column_stack([column.astype(dtype) for column in cells.values()])
 
 
-def gaussian_parameters(parameters: Sequence[Any]) -> tuple[Array | None, Array | None]:
+def gaussian_parameters(model: Model) -> tuple[Array | None, Array | None]:
     """Means and variances of all columns of numbers, classes × columns; covariances of one joint block."""
+    parameters = model.block_parameters
     moments: list[tuple[Array, Array] | None] = [each.likelihood.moments() for each in parameters]
     # A joint block with categories has fewer means than columns.
     found = [each for each, p in zip(moments, parameters, strict=True) if each and each[0].shape[1] == len(p.columns)]
-    alone = [each for each in found if each[0].shape[1] == 1]
-    if len(parameters) == 1 and found and not alone:
+    if len(parameters) == 1 and found and not model.blocks[0].family.single:
         return found[0]
+    alone = [each for each in found if each[0].shape[1] == 1]
     if not alone:
         return None, None
     return np.column_stack([mean for mean, _ in alone]), np.column_stack([variance[:, :, 0] for _, variance in alone])

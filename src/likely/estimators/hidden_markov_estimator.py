@@ -166,7 +166,7 @@ class HiddenMarkov(DensityMixin, TableEstimator):
         warn_of_unused(chain)
         self.tried_ = dict(chain.tried)
         self.start_, self.transition_ = chain.start, chain.transition
-        self.means_, self.covariances_ = gaussian_parameters(chain.emission.block_parameters)
+        self.means_, self.covariances_ = gaussian_parameters(chain.emission)
         self.emission_ = dict(list(chain.tables.items())[2:])
         self.trace_, self.n_iter_ = np.array(chain.trace), len(chain.trace)
         self.converged_, self.lower_bound_ = chain.converged, chain.trace[-1]

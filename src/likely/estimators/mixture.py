@@ -190,7 +190,7 @@ class Mixture(ClusterMixin, DensityMixin, TableEstimator):
         self.tried_ = dict(self.model_.tried)
         self.classes_ = labels_array(self.model_.classes)
         self.weights_ = self.model_.class_prior
-        self.means_, self.covariances_ = gaussian_parameters(self.model_.block_parameters)
+        self.means_, self.covariances_ = gaussian_parameters(self.model_.model)
         self.trace_ = np.array(fit.trace)
         self.n_iter_, self.converged_, self.lower_bound_ = len(fit.trace), fit.converged, fit.value
         self.distance_left_ = fit.distance_left
