@@ -15,6 +15,7 @@ BESIDE, BETWEEN, EDGE, HEAD = 22.0, 58.0, 20.0, 46.0  # space between nodes, bet
 LONGEST_NAME = 28
 SWEEPS = 12
 SIZE = re.compile(r'width="(\d+)" height="(\d+)"')  # of a picture
+DESCRIBED = re.compile("<title>([^<]*)</title><desc>([^<]*)</desc>")
 STYLE = """
 .lk-paper{fill:#fff}.lk-ink{fill:#1c2733}.lk-faint{fill:#56626e}.lk-node{fill:#eef4fc;stroke:#2166c4}
 .lk-class{fill:#2166c4;stroke:#174a91}.lk-on{fill:#fff}.lk-hidden{fill:#fff;stroke:#8a96a3;stroke-dasharray:5 4}
@@ -163,8 +164,9 @@ def stacked(pictures: Sequence[str], title: str, columns: int = 2) -> str:
     size = f'width="{columns * wide}" height="{top}"'
     accessible = f'role="img" aria-label="{_quoted(title)}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {columns * wide} {top}" {size} {accessible}>'
-    paper = f'<title>{escape(title)}</title><style>{STYLE}</style><rect class="lk-paper" {size}/>'
-    return "\n".join([head, paper, *parts, "</svg>\n"])
+    described = "; ".join(f"{name}: {arcs}" for picture in pictures for name, arcs in DESCRIBED.findall(picture))
+    told = f"<title>{escape(title)}</title><desc>{described}</desc><style>{STYLE}</style>"
+    return "\n".join([head, told, f'<rect class="lk-paper" {size}/>', *parts, "</svg>\n"])
 
 
 def _quoted(text: str) -> str:
