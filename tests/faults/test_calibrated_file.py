@@ -81,6 +81,7 @@ BAD_HEADERS = {
     "another column": lambda h: h["sample"]["columns"].__setitem__(0, "z"),
     "no limit": lambda h: h["sample"].pop("limit"),
     "a set of unknown columns": lambda h: h["calibration"]["interactions"][0].__setitem__("columns", ["a", "z"]),
+    "a direction of an unknown column": lambda h: h["calibration"].__setitem__("directions", ["z"]),
     "a weight that is no number": lambda h: h["calibration"]["weights"].__setitem__("a", "much"),
     "an unknown dependence": lambda h: h["settings"].__setitem__("dependence", "of sorts"),
     "a calibration without numbers": lambda h: h.__setitem__("calibration", {}),
@@ -91,6 +92,24 @@ BAD_HEADERS = {
 def test_headers_that_do_not_fit_are_refused(change, written):
     with pytest.raises(ModelFileError, match=r"m\.likely"):
         likely.load(written(header_change=change))
+
+
+def test_a_direction_of_a_column_without_codes_is_refused_by_its_name(written):
+    def change(header):
+        header["calibration"]["directions"] = ["z"]
+
+    with pytest.raises(ModelFileError, match="a direction of 'z', which has neither bins nor values"):
+        likely.load(written(header_change=change))
+
+
+def test_the_copies_of_rows_are_written(tmp_path):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=200)
+    y = np.where(x + rng.normal(size=200) > 0, "p", "q")
+    model = quietly(likely.learn, {"x": np.tile(x, 2), "y": np.tile(y, 2)}, "y")
+    assert model.calibration.copies == pytest.approx([2.0, 2.0])
+    model.save(tmp_path / "m.likely")
+    assert likely.load(tmp_path / "m.likely").calibration.copies == pytest.approx([2.0, 2.0])
 
 
 def test_the_copies_of_documents_are_written_and_a_number_of_zero_is_refused(tmp_path):

@@ -139,6 +139,17 @@ def test_semi_open_components_keep_their_labels():
     assert list(made.classes_) == ["high", "low"]
 
 
+def test_given_probabilities_of_the_components_are_no_free_parameters():
+    from likely.latent.em import free_parameters
+
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(6, 1, (50, 2))])
+    found = likely.cluster({"a": x[:, 0], "b": x[:, 1]}, k=2).model
+    assert free_parameters(found) == 1 + 2 * (2 + 2)
+    given = found.relearn(class_prior=dict.fromkeys(found.classes, 0.5))
+    assert free_parameters(given) == 2 * (2 + 2)
+
+
 def test_bic_icl_and_aic_are_their_formulas():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(6, 1, (50, 2))])
