@@ -60,7 +60,7 @@ def test_a_terminal_shows_steps_and_a_file_nothing(command: str, tmp_path: Path)
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     run("learn", str(tmp_path / "t.csv"), "--target", "y", "-o", str(tmp_path / "m.likely"))
     given = {
-        "learn": ["learn", str(tmp_path / "t.csv"), "--target", "y", "--folds", "3"],
+        "learn": ["learn", str(tmp_path / "t.csv"), "--target", "y", "--folds", "3", "-o", str(tmp_path / "n.likely")],
         "report": ["report", str(tmp_path / "m.likely"), "--data", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r.html")],
     }[command]
     assert run(*given).stderr == ""
@@ -88,7 +88,7 @@ def test_a_calling_program_can_request_progress_as_lines_of_json(tmp_path: Path)
     rows = table(300)
     lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    given = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--folds", "3", "--json"]
+    given = ["learn", str(tmp_path / "t.csv"), "--target", "y", "--folds", "3", "-o", str(tmp_path / "m.likely"), "--json"]
     done = subprocess.run([sys.executable, "-m", "likely", *given], capture_output=True, text=True, check=True,
                           env=os.environ | {"LIKELY_PROGRESS": "json"})  # fmt: skip
     told = [json.loads(line)["progress"] for line in done.stderr.splitlines() if line.startswith("{")]
