@@ -33,6 +33,7 @@ ABSENT = pytest.StashKey[list[str]]()
 
 # Files whose tests start the same server run in one process; a file that is not listed is a group of its own.
 TOGETHER = {"export/test_databases": "postgres", "engines/test_in_database": "postgres", "export/test_sql": "postgres",
+            "export/test_sql_texts": "postgres",
             "engines/test_faults_on_engines": "postgres", "engines/test_contract": "postgres",
             "faults/test_database_sources": "postgres", "faults/test_counting_in_databases": "postgres"}  # fmt: skip
 # Groups that take longest, in this order: whatever begins late with a long group ends late.

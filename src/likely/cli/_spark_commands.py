@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SPARK_ENGINES = ("spark", "spark-rows")
+DATABASE_ENGINES = ("duckdb", "database")  # one engine
 WRITERS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json"}
 
 
@@ -41,7 +42,7 @@ def learning_engine_options(command: Command) -> Command:
         "unless it is spark-rows; or by the database they are in (database, duckdb: one engine, for plain models), which for "
         "Parquet and CSV files is DuckDB."
     )
-    return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
+    return _engine_options(command, (*SPARK_ENGINES, *DATABASE_ENGINES), help_text)
 
 
 def network_engine_options(command: Command) -> Command:
@@ -51,7 +52,7 @@ def network_engine_options(command: Command) -> Command:
         "themselves unless it is spark-rows; or by the database they are in (database, duckdb: one engine), by "
         "GROUP BY; for Parquet and CSV files that is DuckDB."
     )
-    return _engine_options(command, (*SPARK_ENGINES, "duckdb", "database"), help_text)
+    return _engine_options(command, (*SPARK_ENGINES, *DATABASE_ENGINES), help_text)
 
 
 def _engine_options(command: Command, engines: tuple[str, ...], help_text: str) -> Command:

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likely.engines._database_cells import ELSEWHERE, CellWriter
+from likely.engines._database_checks import check_weight_column, free_name, refuse_text_cells
 from likely.engines.in_database import FirstRows, database_of
 from likely.engines.memory import Plan
-from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
-from likely.errors import DataError, ResourceError, UsageError, no_column
+from likely.errors import ResourceError, UsageError, no_column
 from likely.schema import CATEGORY, NUMBER, Column
 from likely.sources import Batch, Frame, ReadOptions, open_source, require_rows
 from likely.sources.duckdb_files import FilesInDuckdb
 from likely.sources.table_names import quoted
-from likely.sources.text_columns import TypedFile, text_columns
+from likely.sources.text_columns import TypedFile
 
 MOST_CELLS = 1 << 25  # of all groups
 
@@ -72,15 +72,15 @@ class GroupingDatabase:
 
     def __init__(self, data: Any, reading: ReadOptions, asked: str) -> None:
         self.database = database_of(open_source(data, reading), asked)
-        files = isinstance(self.database, FilesInDuckdb)
-        planned = self.database if files else TypedFile(FirstRows(self.database), reading)
+        rows = None if isinstance(self.database, FilesInDuckdb) else FirstRows(self.database)
+        planned = self.database if rows is None else TypedFile(rows, reading)
         found = next(iter(planned.batches()), None)
         self.label = self.database.label
         require_rows(0 if found is None else found.rows, self.label)
         assert found is not None
         self.first: Batch = found
         self._checked: set[str] = set()
-        self._texts = frozenset(text_columns(found)) if not files and isinstance(found, Frame) else frozenset()
+        self._texts = frozenset() if rows is None else rows.texts
 
     def groups(
         self, names: Sequence[str], weights: str | None, within: Sequence[str] = (), *, complete: bool = True
@@ -94,7 +94,7 @@ class GroupingDatabase:
         self._refuse_texts(cells, columns, weights)
         written = {c.name: quoted(c.name) if c.kind == CATEGORY else cells.number(c.name) for c in columns}
         selected = [f"{written[name]} as {quoted(name)}" for name in names]
-        n, w = self._free("n"), self._free("w")
+        n, w = (free_name(name, self.first.names) for name in "nw")
         selected.append(f"count(*) as {n}")
         if weights is not None:
             selected.append(f"cast(sum(cast({quoted(weights)} as double precision)) as double precision) as {w}")
@@ -117,13 +117,6 @@ class GroupingDatabase:
         form = getattr(self.first, "format_code", lambda _: "")(name)
         return Column(name, NUMBER if kind == NUMBER else CATEGORY, form=form)
 
-    def _free(self, name: str) -> str:
-        taken = {known.casefold() for known in self.first.names}
-        made = f"likely__{name}"
-        while made.casefold() in taken:
-            made += "_"
-        return made
-
     def _refuse_texts(self, cells: CellWriter, columns: Sequence[Column], weights: str | None) -> None:
         """Refuse numbers that are stored as text, which a database casts in its own way, and weights that are none; once."""
         new = [c.name for c in columns if c.kind == NUMBER and c.name not in self._checked]
@@ -132,19 +125,6 @@ class GroupingDatabase:
             raise UsageError(f"column {odd!r} holds numbers or dates stored as text, which are not read in a database",
                              remedy=f"cast it in a view or in query= (--query); {ELSEWHERE}")  # fmt: skip
         if weights is not None and weights not in self._checked:
-            self._check_weights(weights)
-        for name in new if self.database.dialect == "sqlite" else ():
-            found = self.database.ask(
-                lambda rows, name=name: f"select max(case when {cells.is_text(name)} then {quoted(name)} end) as x from {rows}"
-            ).lists()["x"]
-            if found[0] is not None:
-                raise DataError("which is not a number", column=name, value=found[0],
-                                remedy=f"pass missing=[{found[0]!r}], clean it, or make the column categorical")  # fmt: skip
+            check_weight_column(self.database, cells, weights)
+        refuse_text_cells(self.database, cells, new)
         self._checked |= {*new, *([weights] if weights else [])}
-
-    def _check_weights(self, name: str) -> None:
-        w = f"cast({quoted(name)} as double precision)"
-        where = f"{w} is null or not ({w} >= 0 and {w} <= {LARGEST_WEIGHT!r})"
-        bad = self.database.ask(lambda rows: f"select {w} as w from {rows} where {where} limit 1").lists()["w"]
-        if bad:
-            check_weights(np.array([np.nan if bad[0] is None else bad[0]]), name)

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.engines._database_cells import ELSEWHERE, LARGEST, CellWriter
+from likely.engines._database_checks import AT_ONCE, check_weight_column, free_name, one_row, refuse_text_cells
 from likely.engines.engine import CountedSource, CountTask, Part, PartTask, Progress, UnreadRows
 from likely.engines.memory import MOST_KEPT, MOST_VALUES, Plan, tally_batch
-from likely.engines.row_weights import LARGEST_WEIGHT, check_weights
 from likely.engines.targets import Opened, as_name
 from likely.errors import DataError, UsageError, no_column
 from likely.families import Block
@@ -34,8 +34,6 @@ from likely.sources.table_names import quoted
 from likely.sources.text_columns import TypedFile, text_columns
 from likely.sources.wrapper import SourceWrapper
 from likely.tally import Tally
-
-AT_ONCE = 400  # columns of a query: PostgreSQL gives at most 1,664 results, SQLite 2,000, and a column needs up to four
 
 
 def database_of(source: Source, asked: str) -> Any:
@@ -128,7 +126,6 @@ class _Counting:
         self.by_name = {column.name: column for column in plan.columns}
         self.sql = CellWriter(database, plan)
         self.missing = self.sql.missing
-        self.used = f"{quoted(plan.weights)} > 0" if plan.weights else "1 = 1"
         self.weight = f"cast({quoted(plan.weights)} as double precision)" if plan.weights else "cast(1 as double precision)"
         self.used = f"{self.weight} > 0" if plan.weights else "1 = 1"
 
@@ -136,12 +133,6 @@ class _Counting:
         """The answer to a query over the rows."""
         answer: Answer = self.database.ask(lambda rows: f"select {select} from {rows} {rest}")
         return answer
-
-    def one_row(self, selected: Sequence[str], rest: str) -> list[Any]:
-        """The cells of queries that give one row, of as many columns as a database allows."""
-        parts = (selected[i : i + AT_ONCE] for i in range(0, len(selected), AT_ONCE))
-        named = (", ".join(f"{each} as c{i}" for i, each in enumerate(part)) for part in parts)
-        return [cell for listed in named for (cell,) in self.ask(listed, rest).lists().values()]
 
     def check(self, texts: frozenset[str]) -> None:
         """Refuse what is not counted in a database, weights that are none, and cells that are no finite numbers.
@@ -158,8 +149,7 @@ class _Counting:
                 raise UsageError(f"column {column.name!r} is text, which is not counted in a database", remedy=ELSEWHERE)
             self._refuse_text(column, texts)
         if self.plan.weights:
-            self._refuse_text_cells([self.plan.weights])
-            self._check_weights(self.plan.weights)
+            check_weight_column(self.database, self.sql, self.plan.weights)
         summed = (b for b in self.plan.blocks if _is_moments(b, self.by_name) or _is_scatter(b, self.by_name))
         self._check_numbers([name for block in summed for name in block.columns])
 
@@ -175,32 +165,13 @@ class _Counting:
                 f"texts, or leave in_database= (--in-database) out: {ELSEWHERE}",
             )
 
-    def _refuse_text_cells(self, names: Sequence[str]) -> None:
-        """Refuse text among numbers in SQLite, which has no types of columns and casts text to 0."""
-        if self.database.dialect != "sqlite":
-            return
-        found = self.one_row([f"max(case when {self.sql.is_text(name)} then {quoted(name)} end)" for name in names], "")
-        for name, value in zip(names, found, strict=True):
-            if value is not None:
-                raise DataError(
-                    "which is not a number", column=name, value=value,
-                    remedy=f"pass missing=[{value!r}], clean it, or make the column categorical",
-                )  # fmt: skip
-
-    def _check_weights(self, name: str) -> None:
-        w = f"cast({quoted(name)} as double precision)"
-        bad = self.ask(f"{w} as w", f"where {w} is null or not ({w} >= 0 and {w} <= {LARGEST_WEIGHT!r}) limit 1")
-        if len(bad):
-            value = bad.lists()["w"][0]
-            check_weights(np.array([np.nan if value is None else value]), name)
-
     def _check_numbers(self, names: Sequence[str]) -> None:
         if not names:
             return
         # NaN is greater than every number, so that the smallest of those beyond the range is infinity, if there is one.
-        self._refuse_text_cells([name for name in names if name not in self.plan.parts])
+        refuse_text_cells(self.database, self.sql, [name for name in names if name not in self.plan.parts])
         x = [self.sql.number(name) for name in names]
-        found = self.one_row([f"min(case when abs({e}) > {LARGEST} then {e} end)" for e in x], f"where {self.used}")
+        found = one_row(self.database, [f"min(case when abs({e}) > {LARGEST} then {e} end)" for e in x], f"where {self.used}")
         for name, value in zip(names, found, strict=True):
             if value is not None and np.isinf(value):
                 raise DataError(
@@ -211,7 +182,7 @@ class _Counting:
     def classes(self) -> tuple[int, int, Tally]:
         """Number of rows, of those without a label, and the tally of the classes alone."""
         target, used = quoted(self.plan.target), self.used
-        names = [self.free(name) for name in ("n", "used", "w")]
+        names = [self._free(name) for name in ("n", "used", "w")]
         sums = (f"{each} as {name}" for each, name in zip((
             "count(*)", f"sum(case when {used} then 1 else 0 end)", f"sum({self.weight})"), names, strict=True))  # fmt: skip
         found = self.ask(f"{target}, {', '.join(sums)}", f"group by {target}")
@@ -225,12 +196,8 @@ class _Counting:
         tally = replace(tally_batch(frame, bare, weights=w), rows=int(kept[~unlabelled].sum()))
         return int(n.sum()), int(n[unlabelled].sum()), tally
 
-    def free(self, name: str) -> str:
-        """A name for a result that is no column's."""
-        taken = {known.casefold() for known in (self.plan.target, *self.by_name)}
-        while (made := f"likely__{name}").casefold() in taken:
-            name += "_"
-        return made
+    def _free(self, name: str) -> str:
+        return free_name(name, (self.plan.target, *self.by_name))
 
     def _frame(self, answer: Answer, names: Sequence[str]) -> Frame:
         return Frame({name: answer.columns[name] for name in names}, answer.rows, 0, self.missing)
@@ -240,7 +207,7 @@ class _Counting:
         known = (n for n in self.plan.droppable if n in self.by_name and n not in self.plan.parts)
         names = [n for n in known if self.by_name[n].kind == CATEGORY]
         if names:
-            found = self.one_row([f"count(distinct {quoted(name)})" for name in names], "")
+            found = one_row(self.database, [f"count(distinct {quoted(name)})" for name in names])
             for name, values in zip(names, found, strict=True):
                 if values > MOST_VALUES and values > min(rows / 2, MOST_KEPT):
                     self._drop(name, values, rows)
@@ -284,7 +251,7 @@ class _Counting:
             )
         cells = {name: self.sql.cell(name) for name in (self.plan.target, *block.columns)}
         listed = ", ".join(f"{cell} as {quoted(name)}" for name, cell in cells.items())
-        weight = self.free("n")
+        weight = self._free("n")
         select = f"{listed}, cast(sum({self.weight}) as double precision) as {weight}"
         answer = self.ask(select, f"where {self.used} group by {', '.join(cells.values())}")
         plan = replace(self.plan, blocks=(block,), columns=columns, weights=None, sample=False)

@@ -12,13 +12,12 @@ from likely.errors import UsageError
 from likely.networks._database_rows import sums_in_database
 from likely.networks._part_counts import NetworkPlan, counted_in_parts
 from likely.networks._row_sums import RowSum, RowSums
-from likely.networks._table_reader import KindChangedError, TableReader, chunks
+from likely.networks._table_reader import CHUNK, KindChangedError, TableReader, chunks
 from likely.networks.graph import Graph
 from likely.networks.rows import Rows, Wanted, rows_at_hand, rows_of_batches
 from likely.sources import Batch, ReadOptions, Source, open_source, released
 
 MOST_HELD = 1 << 24  # cells of a table that is coded as a whole
-CHUNK = 1 << 21  # cells of a larger one that are coded at a time
 BYTES_A_CELL = 40  # while a chunk is coded
 
 

@@ -17,6 +17,7 @@ from likely.model import model_file
 from likely.networks._left_out import naming_columns
 from likely.networks._row_sums import Chosen, RowSum, RowSums, total
 from likely.networks._table_reader import (
+    CHUNK,
     EMPTY,
     FEW,
     STRENGTH,
@@ -34,7 +35,6 @@ from likely.sources.arrow_rows import ArrowRows
 from likely.sources.number_formats import NumberFormat
 
 SENT = "the network that was sent to this process"
-CHUNK = 1 << 21  # cells of a part that are coded at a time
 MOST_BYTES = 1 << 28  # of rows that are kept, since they cannot be counted where they are
 MOMENTS = ("n", "mean", "scatter")
 
@@ -93,12 +93,12 @@ class NetworkPlan:
 
     def to_bytes(self) -> bytes:
         """The plan as the bytes of a model file."""
-        wanted, graph = self.wanted, self.graph
+        wanted = self.wanted
         header = {
             "names": list(wanted.names or ()), "known": _written(list((wanted.known or {}).values())),
             "hidden": list(wanted.hidden), "kinds": dict(wanted.kinds or {}), "unseen": wanted.unseen,
             "weights": wanted.weights, "modes": dict(self.modes), "missing": list(self.reading.missing or ()),
-            "graph": None if graph is None else [[node, list(graph.parents[node])] for node in graph.nodes],
+            "graph": _written_graph(self.graph),
             "formats": {name: [f.code, list(f.non_numeric), f.description] for name, f in self.reading.formats.items()},
         }  # fmt: skip
         return model_file.to_bytes(header, {})
@@ -110,8 +110,7 @@ class NetworkPlan:
         known = {column.name: column for column in _read(header["known"])}
         wanted = Wanted(header["names"], known, header["hidden"], header["kinds"], header["unseen"], header["weights"])
         formats = {name: NumberFormat(code, tuple(texts), said) for name, (code, texts, said) in header["formats"].items()}
-        arcs = header["graph"]
-        graph = None if arcs is None else Graph(tuple(n for n, _ in arcs), {n: tuple(some) for n, some in arcs})
+        graph = _read_graph(header["graph"])
         return NetworkPlan(wanted, header["modes"], graph, ReadOptions(tuple(header["missing"]), formats=formats))
 
     def count(self, batches: Iterator[Any]) -> PartSums | None:
@@ -168,7 +167,7 @@ class PartSums:
         header = {
             "changed": {}, "modes": dict(self.modes), "columns": _written(sums.columns), "number": sums.number,
             "known": dict(sums.known), "weight": None if tally is None else tally.rows.hex(),
-            "graph": None if tally is None else [[node, list(tally.graph.parents[node])] for node in tally.graph.nodes],
+            "graph": _written_graph(None if tally is None else tally.graph),
         }  # fmt: skip
         arrays = _arrays_of(sums.rows)
         for i, column in enumerate(sums.columns if tally is not None else ()):
@@ -187,8 +186,7 @@ class PartSums:
             return PartSums(None, {}, header["changed"])
         columns = tuple(_read(header["columns"]))
         tally = None
-        if header["graph"] is not None:
-            graph = Graph(tuple(n for n, _ in header["graph"]), {n: tuple(some) for n, some in header["graph"]})
+        if (graph := _read_graph(header["graph"])) is not None:
             tables = {c.name: arrays[f"t{i}"] for i, c in enumerate(columns) if c.kind == CATEGORY}
             moments = {c.name: LinearMoments(*(arrays[f"{key}{i}"] for key in MOMENTS))
                        for i, c in enumerate(columns) if c.kind == NUMBER}  # fmt: skip
@@ -203,6 +201,14 @@ def _written(columns: Sequence[Column]) -> list[Any]:
 
 def _read(written: Sequence[Any]) -> list[Column]:
     return [Column(name, kind, tuple(model_file.from_json(v) for v in values)) for name, kind, values in written]
+
+
+def _written_graph(graph: Graph | None) -> list[Any] | None:
+    return None if graph is None else [[node, list(graph.parents[node])] for node in graph.nodes]
+
+
+def _read_graph(written: Sequence[Any] | None) -> Graph | None:
+    return None if written is None else Graph(tuple(n for n, _ in written), {n: tuple(some) for n, some in written})
 
 
 def _arrays_of(rows: Rows) -> dict[str, Any]:
@@ -275,7 +281,7 @@ def count_part(state: bytes, batches: Iterator[Any]) -> Iterator[Any]:
         yield part_row(found.to_bytes())
 
 
-def _same(task: CountTask) -> CountTask:
+def _given(task: CountTask) -> CountTask:
     return task
 
 
@@ -285,7 +291,7 @@ def counted_in_parts(engine: Engine, sample: Source, plan: NetworkPlan) -> RowSu
     part: Any = total_part
     while True:
         task = CountTask(count_part, plan.to_bytes(), plan.columns, total=total_bytes, part=part)
-        found: Any = engine.tally(CountedSource(sample, nothing), partial(_same, task), None)
+        found: Any = engine.tally(CountedSource(sample, nothing), partial(_given, task), None)
         if not found.changed:
             break
         plan = replace(plan, modes={**plan.modes, **found.changed})

@@ -5,8 +5,10 @@ Sums add, so that a table may be counted chunk by chunk, or part by part in seve
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -87,8 +89,9 @@ class RowSums:
 
     def tally(self, graph: Graph) -> NetworkTally:
         """The counts of complete families, over all rows."""
-        counted = count_rows(self.rows, graph) if self.rows.n or self.counted is None else self.counted
-        return counted if self.counted is None or counted is self.counted else self.counted + counted
+        if self.counted is None:
+            return count_rows(self.rows, graph)
+        return self.counted + count_rows(self.rows, graph) if self.rows.n else self.counted
 
 
 class RowSum:
@@ -163,10 +166,7 @@ def total(sums: Sequence[RowSums]) -> RowSums:
     columns = tuple(_united([each.columns[i] for each in sums]) for i in range(len(sums[0].columns)))
     same = [each.within(columns) for each in sums]
     tallies = [each.counted for each in same if each.counted is not None]
-    counted = tallies[0] if tallies else None
-    for more in tallies[1:]:
-        assert counted is not None
-        counted = counted + more
+    counted = reduce(operator.add, tallies) if tallies else None
     known = {c.name: sum(each.known.get(c.name, 0) for each in sums) for c in columns}
     rows = merged(joined([each.rows for each in same], columns))
     return RowSums(rows, counted, sum(each.number for each in sums), known)

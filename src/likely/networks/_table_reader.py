@@ -32,6 +32,7 @@ from likely.sources import Batch, require_rows
 EMPTY = "empty"  # a column of numbers without a value so far
 FEW = "few"  # numbers that are whole, and few different ones: categories for as long as this is so
 STRENGTH = {EMPTY: 0, FEW: 1, NUMBER: 2, CATEGORY: 3}  # what a column is, once it holds any of it
+CHUNK = 1 << 21  # cells that are coded at a time
 
 
 class KindChangedError(Exception):
