@@ -36,6 +36,7 @@ TARGETS: dict[str, list[str]] = {
     ],
     "calibration/_weight_fit.py": [
         "tests/laws/test_compiled_laws.py", "tests/laws/test_calibration_laws.py", "tests/laws/test_trust_laws.py",
+        "tests/laws/test_weight_fit_laws.py",
     ],
     "calibration/calibration.py": [
         "tests/worked/test_second_stage.py", "tests/laws/test_calibration_laws.py", "tests/laws/test_default_laws.py",
